@@ -1,0 +1,159 @@
+"""What goes into the sandbox and what comes out: plain, frozen values."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+class Outcome(enum.Enum):
+    """How a test or a call ended. The list is closed: nothing else can be reported.
+
+    Example:
+        >>> Outcome("timeout") is Outcome.TIMEOUT
+        True
+    """
+
+    PASS = "pass"
+    """The test held; for a call: it returned."""
+    FAIL = "fail"
+    """An assertion was false."""
+    ERROR = "error"
+    """An exception was raised, or the program does not define what was asked for."""
+    TIMEOUT = "timeout"
+    """The CPU or wall-clock limit was reached."""
+    MEMORY = "memory"
+    """The memory limit was reached."""
+    OUTPUT_LIMIT = "output_limit"
+    """More was printed, or a larger value returned, than the limits allow."""
+    EXITED = "exited"
+    """The process ended by itself before it had answered."""
+    SIGNALLED = "signalled"
+    """The process died from a signal (a crash, or a signal it sent to itself)."""
+    UNENCODABLE = "unencodable"
+    """The value is not plain data, so that it cannot leave the process."""
+    SYNTAX_ERROR = "syntax_error"
+    """The text cannot be compiled."""
+    FORBIDDEN = "forbidden"
+    """It tried something that the sandbox does not allow."""
+    INFRA_ERROR = "infra_error"
+    """Our own failure. It is raised as `InfraError`, and never turned into a reward."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a program may use. Times are in seconds, sizes in bytes.
+
+    Raises:
+        ValueError: A limit is not a positive number.
+
+    Example:
+        >>> Limits(call_cpu_time=0.5).call_cpu_time
+        0.5
+    """
+
+    call_cpu_time: float = 2.0
+    """CPU time of one call or test; for a proxied test, of test and program together."""
+    call_wall_time: float = 10.0
+    """Wall-clock time of one call or test. Larger than the CPU limit, so that a busy machine does not decide."""
+    run_cpu_time: float = 20.0
+    """CPU time of all calls that share one process."""
+    run_wall_time: float = 60.0
+    """Wall-clock time of all calls that share one process."""
+    memory: int = 1 << 30
+    """Address space of one process."""
+    output: int = 1 << 20
+    """Bytes printed to stdout and stderr together by one process."""
+    result: int = 4 << 20
+    """Bytes of one encoded value that crosses a process boundary."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+                raise ValueError(
+                    f"Expect Limits.{field.name} to be a positive number, actually: {value!r}"
+                )
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """The verdict on one test."""
+
+    __test__ = False  # pytest would collect a class of this name
+
+    outcome: Outcome
+    message: str = ""
+    """Why, in one line: the exception, the two values that differ, the limit that was reached."""
+    cpu_time: float = 0.0
+    """Seconds of CPU time, measured from outside the program."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the outcome is PASS."""
+        return self.outcome is Outcome.PASS
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """What one call of a function returned."""
+
+    outcome: Outcome
+    """PASS when the call returned a value that is plain data."""
+    value: Any = None
+    """A copy of the returned value; None unless the outcome is PASS."""
+    message: str = ""
+    cpu_time: float = 0.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program and the tests to run on it.
+
+    Attributes:
+        code: Program text.
+        tests: Test texts. Each is judged on its own: a test sees no names of another.
+        entry_point: The name that the tests may use from the program. None offers every name that the
+            program defines and the test uses, except names of builtins and standard modules.
+        limits: Overrides the sandbox's limits.
+        hash_seed: 0 or 1. Runs with different seeds differ in the order of sets of strings and live in
+            different processes, so that a result that depends on it shows.
+    """
+
+    code: str
+    tests: Sequence[str] = ()
+    entry_point: str | None = None
+    limits: Limits | None = None
+    hash_seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.code, str):
+            raise TypeError(f"Expect Job.code to be a str, actually: {type(self.code)}")
+        if isinstance(self.tests, str) or not all(isinstance(test, str) for test in self.tests):
+            raise TypeError(f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}")
+        if self.hash_seed not in (0, 1):
+            raise ValueError(f"Expect Job.hash_seed to be 0 or 1, actually: {self.hash_seed!r}")
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """All that is known of one job."""
+
+    load: TestResult
+    """PASS when the program itself ran to its end and defines the entry point."""
+    tests: tuple[TestResult, ...]
+    """In the order of `Job.tests`."""
+
+
+class SandboxError(RuntimeError):
+    """Something about the sandbox itself went wrong; never a property of the code under test."""
+
+
+class InfraError(SandboxError):
+    """A job could not be judged although it was tried again. Not a verdict."""
+
+
+class AnalysisError(SandboxError):
+    """An analysis function raised, hung or crashed on the text that it was given."""

@@ -1,0 +1,27 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codea1_env.sandbox import Sandbox
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of public data sets that lies beside the project, where there is one."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the public data sets are not on this machine")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    """A sandbox shared by all tests; tests that change or break a sandbox make their own."""
+    with Sandbox(workers=2) as shared:
+        yield shared
