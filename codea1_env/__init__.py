@@ -1,0 +1,101 @@
+"""Code-A1: a game in which one player writes programs and the other writes tests to break them.
+
+    >>> import codea1_env
+    >>> env = codea1_env.parallel_env()
+
+The names below are imported when they are first used, so that `import codea1_env` stays cheap and
+never loads a deep-learning library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from codea1_env.agents import Agent, Experience, Learner
+    from codea1_env.code_a1_v0 import env, parallel_env, raw_env
+    from codea1_env.mistake_book import MistakeBook
+    from codea1_env.mutation import Mutant, generate_mutants
+    from codea1_env.problems import Problem, load_problems
+    from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
+    from codea1_env.rewards import RewardConfig, SuiteOutcome, SuiteRewards, suite_rewards
+    from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
+    from codea1_env.spaces import CODER, TESTER, Observation
+
+_HOME = {
+    "Agent": "agents",
+    "CODER": "spaces",
+    "Experience": "agents",
+    "Job": "sandbox",
+    "Learner": "agents",
+    "Limits": "sandbox",
+    "MistakeBook": "mistake_book",
+    "Mutant": "mutation",
+    "Observation": "spaces",
+    "Outcome": "sandbox",
+    "Problem": "problems",
+    "Referee": "referee",
+    "RefereeConfig": "referee",
+    "RewardConfig": "rewards",
+    "Round": "referee",
+    "Sandbox": "sandbox",
+    "SuiteOutcome": "rewards",
+    "SuiteRewards": "rewards",
+    "TESTER": "spaces",
+    "Verdict": "referee",
+    "env": "code_a1_v0",
+    "generate_mutants": "mutation",
+    "load_problems": "problems",
+    "parallel_env": "code_a1_v0",
+    "raw_env": "code_a1_v0",
+    "suite_rewards": "rewards",
+}
+"""Public name -> the module that defines it. The imports above say the same to type checkers."""
+
+__all__ = [
+    "CODER",
+    "TESTER",
+    "Agent",
+    "Experience",
+    "Job",
+    "Learner",
+    "Limits",
+    "MistakeBook",
+    "Mutant",
+    "Observation",
+    "Outcome",
+    "Problem",
+    "Referee",
+    "RefereeConfig",
+    "RewardConfig",
+    "Round",
+    "Sandbox",
+    "SuiteOutcome",
+    "SuiteRewards",
+    "Verdict",
+    "__version__",
+    "env",
+    "generate_mutants",
+    "load_problems",
+    "parallel_env",
+    "raw_env",
+    "suite_rewards",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at its first use (PEP 562)."""
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names, also those that are not loaded yet."""
+    return sorted({*globals(), *__all__})

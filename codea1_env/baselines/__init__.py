@@ -1,0 +1,1 @@
+"""What the co-evolution is compared with: settings of the training loop, not copies of it."""
