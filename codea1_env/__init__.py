@@ -4,13 +4,15 @@
     >>> env = codea1_env.parallel_env()
 
 The names below are imported when they are first used, so that `import codea1_env` stays cheap and
-never loads a deep-learning library.
+never loads a deep-learning library. The import also registers the game with PettingZoo.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from codea1_env.registration import register_environments
 
 __version__ = "0.1.0"
 
@@ -99,3 +101,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """All public names, also those that are not loaded yet."""
     return sorted({*globals(), *__all__})
+
+
+register_environments()

@@ -1,0 +1,75 @@
+"""Finds the command and runs it; turns exceptions into messages and exit codes.
+
+Exit codes: 0 done, 1 done and something is wrong (findings, or our own failure), 2 bad input,
+130 interrupted. Each command is imported only when it is called for, so that `codea1 --help` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import codea1_env
+from codea1_env.cli.errors import InputError, unknown_name
+
+COMMANDS = {
+    "play": "Show one round between two scripted players.",
+    "train": "Train both players against each other.",
+    "problems": "List, show or check problems.",
+}
+"""Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
+
+
+def usage() -> str:
+    """The text of `codea1 --help`."""
+    commands = "\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())
+    return f"""\
+usage: codea1 COMMAND [OPTIONS]
+
+A game in which one player writes programs and the other writes tests to break them.
+
+commands:
+{commands}
+
+options:
+  -h, --help   Show this text. `codea1 COMMAND --help` explains every option of a command.
+  --version    Show the version.
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; returns the exit code.
+
+    Example:
+        >>> run(["--version"])
+        codea1 0.1.0
+        0
+    """
+    if not arguments:
+        print(usage(), file=sys.stderr)
+        return 2
+    name, *rest = arguments
+    if name in ("-h", "--help"):
+        print(usage(), end="")
+        return 0
+    if name == "--version":
+        print(f"codea1 {codea1_env.__version__}")
+        return 0
+    try:
+        if name not in COMMANDS:
+            raise unknown_name("command", name, COMMANDS)
+        code: int = importlib.import_module(f"codea1_env.cli.{name}").run(rest)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        print(f"codea1: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("codea1: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`codea1 problems list | head`). Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141

@@ -1,0 +1,44 @@
+"""What a user can get wrong, told apart from what we got wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+
+class InputError(Exception):
+    """Bad input from the user: ends the command with this message, no traceback, and exit code 2."""
+
+
+@contextmanager
+def user_input() -> Iterator[None]:
+    """Turn what the libraries below raise about their arguments into an `InputError`.
+
+    Only for blocks that do nothing but look at the user's input: around more than that it would hide
+    our own mistakes.
+    """
+    try:
+        yield
+    except KeyError as error:
+        raise InputError(str(error.args[0]) if error.args else "unknown name") from error
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        raise InputError(str(error)) from error
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that does not exist, with the nearest ones that do.
+
+    Example:
+        >>> str(unknown_name("command", "trian", ["play", "train"]))
+        "unknown command 'trian'. Did you mean 'train'?"
+        >>> str(unknown_name("command", "x", ["play", "train"]))
+        "unknown command 'x'. Expect one of: play, train"
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if near:
+        hint = f"Did you mean {' or '.join(repr(other) for other in near)}?"
+    else:
+        hint = f"Expect one of: {', '.join(names)}"
+    return InputError(f"unknown {kind} {name!r}. {hint}")

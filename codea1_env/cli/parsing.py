@@ -1,0 +1,54 @@
+"""Command lines from dataclasses: a field is an option, the text below it is its help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import tyro
+
+from codea1_env.cli.errors import user_input
+
+Command = TypeVar("Command")
+
+
+def parse(
+    command: type[Command],
+    arguments: Sequence[str],
+    *,
+    name: str,
+    default: Command | None = None,
+    switches_only: bool = True,
+) -> Command:
+    """Read arguments into a command; wrong ones and `--help` end the process (exit codes 2 and 0).
+
+    Args:
+        command: A dataclass.
+        arguments: The words after the command's name.
+        name: The command as the user types it, for messages.
+        default: Values for what is not given, instead of the dataclass' own defaults.
+        switches_only: Offer `--flag` only. Otherwise every flag has its `--no-flag`, too, which undoes a
+            configuration file.
+    """
+    markers: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff,) if switches_only else ()
+    with user_input():  # the dataclass checks its own values
+        return tyro.cli(
+            command,
+            prog=f"codea1 {name}",
+            args=list(arguments),
+            default=tyro.MISSING_NONPROP if default is None else default,
+            config=markers,
+        )
+
+
+def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -> Command:
+    """Read only the options that the command knows, and leave all others to a later `parse`."""
+    with user_input():
+        known, _ = tyro.cli(
+            command,
+            prog=f"codea1 {name}",
+            args=list(arguments),
+            return_unknown_args=True,
+            add_help=False,
+        )
+    return known

@@ -1,0 +1,128 @@
+"""`codea1 train`: settings from a preset, a baseline, a file and the command line; then the loop."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from codea1_env.baselines import BASELINES
+from codea1_env.cli.errors import InputError, unknown_name
+from codea1_env.cli.parsing import parse, parse_some
+from codea1_env.cli.settings import apply_table, read_toml, to_toml
+from codea1_env.training.config import TrainConfig
+
+_PRESETS = files("codea1_env") / "data" / "presets"
+PRESETS = sorted(Path(entry.name).stem for entry in _PRESETS.iterdir())
+"""Names for --preset: TOML files that come with the package."""
+
+_Preset = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="NAME",
+        help=f"Begin with these settings instead of the defaults: {', '.join(PRESETS)}.",
+    ),
+]
+_Baseline = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="NAME",
+        help="Train what the co-evolution is compared with. "
+        + " ".join(f"{name}: {baseline.summary}" for name, baseline in BASELINES.items()),
+    ),
+]
+
+_Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where settings come from, the weakest first: preset, baseline, file, command line."""
+
+    preset: _Preset = None
+    baseline: _Baseline = None
+    quick: _Switch = False
+    """A run of a few seconds that goes through everything: --preset quick, over any other preset."""
+    config: Annotated[Path | None, tyro.conf.arg(metavar="FILE.toml")] = None
+    """Settings from a TOML file; `--dry-run` prints one with every setting in it."""
+    resume: _Switch = False
+    """Continue the run in --output-dir, with its own settings, at its latest checkpoint."""
+
+
+@dataclass(frozen=True)
+class SourcesAndFolder(Sources):
+    """What decides the defaults of all other options."""
+
+    output_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class TrainCommand(Sources):
+    """Train both players against each other.
+
+    What the options below do not say comes from --config, --baseline and --preset, in this order.
+    """
+
+    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    dry_run: _Switch = False
+    """Print the settings of the run as TOML and end. The output can be given to --config."""
+    json: _Switch = False
+    """Print the results as one JSON object instead of a progress display and a table."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 train`; returns the exit code."""
+    sources = parse_some(SourcesAndFolder, arguments, name="train")
+    default = TrainCommand(settings=base_settings(sources))
+    command = parse(TrainCommand, arguments, name="train", default=default, switches_only=False)
+    if command.dry_run:
+        print(to_toml(command.settings), end="")
+        return 0
+    return 0
+
+
+def base_settings(sources: SourcesAndFolder) -> TrainConfig:
+    """The settings before the command line's own.
+
+    Raises:
+        InputError: A name does not exist, a file cannot be read, or there is no run to resume.
+    """
+    config = TrainConfig()
+    if sources.resume:
+        return _settings_of_run(sources)
+    for preset in filter(None, (sources.preset, "quick" if sources.quick else None)):
+        if preset not in PRESETS:
+            raise unknown_name("preset", preset, PRESETS)
+        path = Path(str(_PRESETS / f"{preset}.toml"))
+        config = apply_table(config, read_toml(path), f"preset {preset}")
+    if sources.baseline is not None:
+        if sources.baseline not in BASELINES:
+            raise unknown_name("baseline", sources.baseline, BASELINES)
+        config = BASELINES[sources.baseline].apply(config)
+    if sources.config is not None:
+        config = apply_table(config, read_toml(sources.config), str(sources.config))
+    return config
+
+
+def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
+    for name in ("preset", "baseline", "config"):
+        if getattr(sources, name) is not None:
+            raise InputError(
+                f"expect --resume without --{name}: a run goes on with its own settings. "
+                f"Remove --{name}, or start a new run without --resume"
+            )
+    if sources.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the folder of the run to continue")
+    path = sources.output_dir / "config.toml"
+    if not path.is_file():
+        raise InputError(
+            f"expect {sources.output_dir} to be the folder of a run, actually: it has no config.toml. "
+            "Name another folder, or start a new run without --resume"
+        )
+    config = apply_table(TrainConfig(), read_toml(path), str(path))
+    return dataclasses.replace(config, output_dir=sources.output_dir)

@@ -1,0 +1,148 @@
+"""The public names of the package, and what importing it costs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import codea1_env
+
+ROOT = Path(codea1_env.__file__).parent
+HEAVY = ["torch", "transformers", "datasets", "trl", "vllm", "ray", "matplotlib"]
+# A layer may import those before it, never those after it.
+LAYERS = {"sandbox": 0, "evaluation": 2, "agents": 3, "training": 4, "baselines": 5, "cli": 6}
+GAME = 1
+
+
+def run_python(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
+def test_every_public_name_exists() -> None:
+    missing = [name for name in codea1_env.__all__ if not hasattr(codea1_env, name)]
+    assert missing == []
+
+
+def test_type_checkers_and_the_interpreter_see_the_same_names() -> None:
+    tree = ast.parse((ROOT / "__init__.py").read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    declared = {
+        alias.name: statement.module
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    loaded = {name: f"codea1_env.{home}" for name, home in codea1_env._HOME.items()}
+    assert declared == loaded
+    assert set(codea1_env.__all__) == {*loaded, "__version__"}
+    assert set(codea1_env.__all__) <= set(dir(codea1_env))
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        codea1_env.nothing  # noqa: B018
+
+
+def test_import_is_quick_and_light() -> None:
+    program = (
+        "import json, sys, time; start = time.perf_counter(); import codea1_env;"
+        "seconds = time.perf_counter() - start;"
+        f"print(json.dumps([seconds, [name for name in {HEAVY} if name in sys.modules]]))"
+    )
+    # The better of two: the first import after an installation also compiles.
+    seconds, heavy = min(json.loads(run_python(program)) for _ in range(2))
+    assert heavy == []
+    assert seconds < 1.0
+
+
+def test_no_module_loads_a_deep_learning_library() -> None:
+    modules = [module_name(path) for path in sorted(ROOT.rglob("*.py")) if is_module(path)]
+    program = (
+        "import importlib, sys\n"
+        f"for name in {modules}: importlib.import_module(name)\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    assert run_python(program).strip() == "[]"
+
+
+def test_import_registers_the_game() -> None:
+    program = (
+        "import codea1_env, pettingzoo;"
+        "print(pettingzoo.spec('parallel', 'codea1_env/code_a1_v0').entry_point)"
+    )
+    assert run_python(program).strip() == "codea1_env.code_a1_v0:parallel_env"
+
+
+def test_layers_import_only_downwards() -> None:
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        if path == ROOT / "__init__.py":
+            continue
+        own = LAYERS.get(path.relative_to(ROOT).parts[0], GAME)
+        for module in imported_modules(path):
+            parts = module.split(".")
+            if parts[0] == "codea1_env" and len(parts) > 1:
+                other = LAYERS.get(parts[1], GAME)
+                if other > own:
+                    wrong.append(f"{path.relative_to(ROOT)} imports {module}")
+    assert wrong == []
+
+
+def test_sandbox_needs_only_the_standard_library() -> None:
+    foreign = {
+        (str(path.relative_to(ROOT)), module)
+        for path in sorted((ROOT / "sandbox").rglob("*.py"))
+        for module in imported_modules(path)
+        if module.split(".")[0] not in sys.stdlib_module_names
+        and not module.startswith("codea1_env.sandbox")
+    }
+    # numpy arrays may cross the codec where numpy is there.
+    assert {module for _, module in foreign} <= {"numpy"}
+
+
+def is_module(path: Path) -> bool:
+    """Whether the file can be imported: not a program, and not a file that runs only in a helper."""
+    return path.name != "__main__.py" and "inside" not in path.parts
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_modules(path: Path) -> list[str]:
+    """What a file imports at run time, also inside functions; imports for type checkers do not count."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
+        for statement in block.body
+        for node in ast.walk(statement)
+    }
+    modules = []
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = module_name(path).split(".")
+            if path.name != "__init__.py":
+                package = package[:-1]
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, node.module or ""]).strip(".")
+            if module == "codea1_env":
+                homes = [codea1_env._HOME.get(alias.name, alias.name) for alias in node.names]
+                modules += [f"codea1_env.{home}" for home in homes]
+            else:
+                modules.append(module)
+    return modules

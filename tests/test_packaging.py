@@ -1,0 +1,170 @@
+"""What is built, what it installs, and that the links at the top of the repository do no harm."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import codea1_env
+
+ROOT = Path(codea1_env.__file__).resolve().parent.parent
+LINKS = ["agents", "baselines", "sandbox"]
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "setup.cfg").is_file(), reason="needs the repository, not an installed package"
+)
+
+
+@pytest.fixture(scope="module")
+def metadata() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel and an sdist, built from a copy of what is in the repository."""
+    folder = tmp_path_factory.mktemp("build")
+    source = folder / "source"
+    unwanted = shutil.ignore_patterns(
+        ".*", "*.egg-info", "__pycache__", "build", "dist", "runs", "shared"
+    )
+    shutil.copytree(ROOT, source, symlinks=True, ignore=unwanted)
+    out = folder / "dist"
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+def only(folder: Path, pattern: str) -> Path:
+    (path,) = folder.glob(pattern)
+    return path
+
+
+@pytest.mark.slow
+def test_wheel_installs_codea1_env_and_nothing_else(distributions: Path) -> None:
+    with zipfile.ZipFile(only(distributions, "*.whl")) as wheel:
+        names = wheel.namelist()
+    info = f"codea1_env-{codea1_env.__version__}.dist-info"
+    assert {name.split("/")[0] for name in names} == {"codea1_env", info}
+    assert "codea1_env/py.typed" in names
+    modules = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "codea1_env").rglob("*.py")
+        if path.is_file()
+    }
+    assert modules <= set(names)
+
+
+@pytest.mark.slow
+def test_wheel_has_the_starter_problems(distributions: Path) -> None:
+    with zipfile.ZipFile(only(distributions, "*.whl")) as wheel:
+        packed = {name for name in wheel.namelist() if name.endswith(".jsonl")}
+    assert packed == {
+        f"codea1_env/data/starter/{tier}.jsonl" for tier in ("easy", "medium", "hard")
+    }
+
+
+@pytest.mark.slow
+def test_sdist_can_be_built_and_tested_from(distributions: Path) -> None:
+    with tarfile.open(only(distributions, "*.tar.gz")) as sdist:
+        members = {member.name.split("/", 1)[-1]: member for member in sdist.getmembers()}
+    for name in ("setup.cfg", "pyproject.toml", "LICENSE", "README.md", "Makefile", "conftest.py"):
+        assert name in members
+    assert {"codea1_env/py.typed", "tests/conftest.py", "tests/test_packaging.py"} <= set(members)
+    assert not any(name.split("/")[0] in LINKS for name in members)
+    assert not any(member.issym() for member in members.values())
+
+
+@pytest.mark.slow
+def test_wheel_works_where_there_is_no_repository(distributions: Path, tmp_path: Path) -> None:
+    target = tmp_path / "site"
+    with zipfile.ZipFile(only(distributions, "*.whl")) as wheel:
+        wheel.extractall(target)
+    program = (
+        "import codea1_env; print(codea1_env.__file__);"
+        "print(len(codea1_env.load_problems('starter')));"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(target)},
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    path, problems = done.stdout.split()
+    assert Path(path).is_relative_to(target)
+    assert int(problems) >= 96
+
+
+def test_links_lead_into_the_package() -> None:
+    for name in LINKS:
+        if not (ROOT / name).exists():
+            pytest.skip("the links are not part of an sdist")
+        assert os.readlink(ROOT / name) == f"codea1_env/{name}"
+        assert (ROOT / name / "__init__.py").is_file()
+
+
+def test_no_tool_looks_into_the_links() -> None:
+    if not (ROOT / "agents").exists():
+        pytest.skip("the links are not part of an sdist")
+    for command in (
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "."],
+        [sys.executable, "-m", "ruff", "check", "--show-files"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        paths = [line.replace(f"{ROOT}/", "") for line in done.stdout.splitlines()]
+        assert any(path.startswith("codea1_env/sandbox/") for path in paths)
+        assert [path for path in paths if path.split("/")[0] in LINKS] == []
+
+
+def test_core_dependencies_are_the_agreed_ones(metadata: configparser.ConfigParser) -> None:
+    assert requirement_names(metadata["options"]["install_requires"]) == {
+        "gymnasium",
+        "numpy",
+        "pettingzoo",
+        "rich",
+        "tyro",
+    }
+    assert metadata["options"]["python_requires"] == ">=3.11"
+
+
+def test_pyproject_has_no_metadata() -> None:
+    assert set(tomllib.loads((ROOT / "pyproject.toml").read_text())) == {"build-system", "tool"}
+
+
+def test_makefile_installs_exact_versions_inside_the_ranges(
+    metadata: configparser.ConfigParser,
+) -> None:
+    from packaging.requirements import Requirement
+
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    pins = {canonical(name): version for name, version in pins.items()}
+    asked = metadata["options"]["install_requires"] + metadata["options.extras_require"]["dev"]
+    for line in filter(None, asked.splitlines()):
+        requirement = Requirement(line)
+        assert requirement.specifier.contains(pins[canonical(requirement.name)]), line
+
+
+def requirement_names(lines: str) -> set[str]:
+    return {re.split(r"[\s<>=!]", line)[0] for line in lines.splitlines() if line}
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
