@@ -1,0 +1,75 @@
+"""What every rendering of an episode shows: text made safe to show, and verdicts as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from codea1_env.feedback import broke
+from codea1_env.referee import TestVerdict
+
+Tone = Literal["good", "bad", "warn"]
+
+
+class Row(NamedTuple):
+    """One test and what came of it."""
+
+    tone: Tone
+    """From the program's side: "good" if it passed, "bad" if it broke, "warn" if the test does not count."""
+    verdict: str
+    """"pass", "fail", "timeout", ..., or "not counted"."""
+    text: str
+    detail: str
+    """Expected and actual value, the reason why it does not count, or that its value was corrected."""
+
+
+def verdict_rows(tests: Sequence[TestVerdict]) -> list[Row]:
+    """The rows of tests that were judged."""
+    return [_row(test) for test in tests]
+
+
+def dropped_rows(dropped: Sequence[tuple[str, str]]) -> list[Row]:
+    """The rows of what no test could be made of, given as (reason, text)."""
+    return [Row("warn", "dropped", clean(text), clean(reason)) for reason, text in dropped]
+
+
+def clean(text: str) -> str:
+    r"""The text with everything but printable characters and line ends shown as escapes.
+
+    Terminals and browsers act on some characters, and some reorder what a reader sees.
+
+    Example:
+        >>> clean("a\x1b[2J\u202eb\ud800")
+        'a\\x1b[2J\\u202eb\\ud800'
+        >>> clean("if x:\n\treturn")
+        'if x:\n    return'
+    """
+    if text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n").expandtabs(4)
+    return "".join(c if c == "\n" or c.isprintable() else _escape(c) for c in text)
+
+
+def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], int]:
+    """The first lines of a program, none too long, and how many lines are left out."""
+    lines = clean(code).split("\n")
+    shown = [
+        line if len(line) <= max_chars else f"{line[:max_chars]} ... ({len(line) - max_chars} more)"
+        for line in lines[:max_lines]
+    ]
+    return shown, len(lines) - len(shown)
+
+
+def _row(test: TestVerdict) -> Row:
+    text = clean(test.text)
+    if test.status == "invalid":
+        return Row("warn", "not counted", text, clean(test.reason))
+    verdict = "not run" if test.outcome is None else test.outcome.value.replace("_", " ")
+    details = [clean(test.message)] if test.message else []
+    if test.status == "corrected":
+        details.append("expected value corrected by the reference")
+    return Row("bad" if broke(test) else "good", verdict, text, "; ".join(details))
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -1,0 +1,228 @@
+"""The game itself: whose turn it is, what a turn does, what the players see and get.
+
+`Game` knows nothing of PettingZoo; `codea1_env.code_a1_v0` shows it through both of PettingZoo's
+interfaces. It scores nothing either: `codea1_env.referee` does.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from codea1_env.arguments import check_options, collect_problems, new_generator
+from codea1_env.episode import Episode, PlayedRound
+from codea1_env.feedback import explain, failing_tests, feedback
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import Problem
+from codea1_env.referee import Referee, RefereeConfig, Round
+from codea1_env.responses import Program, parse_program, parse_suite
+from codea1_env.sandbox import Sandbox, default_sandbox
+from codea1_env.spaces import AGENTS, CODER, TESTER, Observation, observe
+
+
+class Game:
+    """A coder writes a program, a tester writes tests to break it, a referee pays both.
+
+    Args:
+        problems: A source for `load_problems`, or the problems themselves.
+        split: "train" or "eval" to play only these problems; None for all.
+        max_rounds: Rounds of an episode. From the second on the coder sees what broke its program.
+        referee: How programs and tests are judged and paid.
+        mistake_book: The book to use. It is updated, and cleared by a reset with a seed, in place.
+            None starts an empty one.
+        sandbox: Where programs and tests run; None for the one that the whole process shares.
+
+    Raises:
+        TypeError: An argument has a wrong type.
+        ValueError: There is no problem to play, or an argument is outside its range.
+    """
+
+    def __init__(
+        self,
+        *,
+        problems: str | Sequence[Problem] = "starter",
+        split: str | None = None,
+        max_rounds: int = 1,
+        referee: RefereeConfig | None = None,
+        mistake_book: MistakeBook | None = None,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
+            raise ValueError(
+                f"Expect max_rounds to be a positive integer, actually: {max_rounds!r}"
+            )
+        for name, value, kind in (
+            ("referee", referee, RefereeConfig),
+            ("mistake_book", mistake_book, MistakeBook),
+            ("sandbox", sandbox, Sandbox),
+        ):
+            if value is not None and not isinstance(value, kind):
+                raise TypeError(
+                    f"Expect {name} to be a {kind.__name__} or None, actually: {type(value)}"
+                )
+        self.problems = collect_problems(problems, split)
+        self.max_rounds = max_rounds
+        self.config = RefereeConfig() if referee is None else referee
+        self.book = MistakeBook() if mistake_book is None else mistake_book
+        self.rng = np.random.default_rng()
+        self.episode: Episode | None = None
+        self._sandbox = sandbox
+        self._referee: Referee | None = None
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Starts an episode.
+
+        Args:
+            seed: Starts the choice of problems anew and clears the Mistake Book, so that the same seed
+                and the same actions give the same episodes. None goes on with both.
+            options: ``"problem_id"``: the task to play instead of a random one. ``"mistake_book"``: a
+                `MistakeBook` to use from now on, ``"keep"`` or ``"clear"``; it goes before what the
+                seed does to the book.
+
+        Raises:
+            ValueError: The problem is not known, the seed is negative, or an option does not exist.
+            TypeError: The seed or an option has a wrong type.
+        """
+        chosen = check_options(options, self.problems)
+        rng = self.rng if seed is None else new_generator(seed)
+        if "problem_id" in chosen:
+            problem = self.problems[chosen["problem_id"]]
+        else:
+            problem = list(self.problems.values())[int(rng.integers(len(self.problems)))]
+        book = chosen.get("mistake_book", "keep" if seed is None else "clear")
+        # Nothing has changed up to here, so that a wrong argument leaves the running episode alone.
+        if isinstance(book, MistakeBook):
+            self.book = book
+        elif book == "clear":
+            self.book.clear()
+        self.rng = rng
+        self.episode = Episode(problem, self.max_rounds)
+
+    def act(self, action: str) -> None:
+        """Plays the turn of the agent whose turn it is.
+
+        Any text is a legal action. What cannot be read as a program or as tests is scored as that, and
+        `info` says why.
+
+        Raises:
+            TypeError: The action is not a string.
+            ResetNeeded: There is no episode, or it is over.
+        """
+        episode = self.running()
+        if episode.actor is None:
+            raise ResetNeeded(
+                f"Expect step() only while an episode is running, actually: all of its "
+                f"{self.max_rounds} round(s) are played. Call reset() to start the next one."
+            )
+        if not isinstance(action, str):
+            raise TypeError(
+                f"Expect the action of {episode.actor} to be a str (the text of its answer), "
+                f"actually: {type(action)}"
+            )
+        if episode.program is None:
+            program = parse_program(action)
+            self.episode = Episode(episode.problem, self.max_rounds, episode.rounds, program)
+        else:
+            played = self._judge(episode.problem, episode.program, action)
+            self.episode = Episode(episode.problem, self.max_rounds, (*episode.rounds, played))
+
+    def _judge(self, problem: Problem, program: Program, answer: str) -> PlayedRound:
+        """Judges a whole round, pays both players and updates the book."""
+        suite = parse_suite(answer, problem.entry_point, self.sandbox)
+        history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
+        verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]
+        self.book.update(problem.task_id, failed=verdict.failed, passed=verdict.history_passed)
+        code_reward = verdict.code_reward
+        rewards = {
+            CODER: 0.0 if code_reward is None else float(code_reward),
+            TESTER: float(verdict.suites[0].rewards.test),
+        }
+        dropped = tuple((item.reason, item.text) for item in suite.dropped)
+        return PlayedRound(program, verdict, dropped, rewards)
+
+    def running(self) -> Episode:
+        """The episode, finished or not.
+
+        Raises:
+            ResetNeeded: There was no `reset` yet.
+        """
+        if self.episode is None:
+            raise ResetNeeded(
+                "Expect reset() before anything else, actually: no episode was started. Call "
+                "reset(seed=...) first."
+            )
+        return self.episode
+
+    @property
+    def actor(self) -> str | None:
+        """The agent whose turn it is; None when the episode is over."""
+        return self.running().actor
+
+    @property
+    def rewards(self) -> dict[str, float]:
+        """What each agent got for the latest turn: nothing for a program that awaits its tests."""
+        episode = self.running()
+        if episode.program is None and episode.rounds:
+            return dict(episode.rounds[-1].rewards)
+        return dict.fromkeys(AGENTS, 0.0)
+
+    def observation(self) -> Observation:
+        """What both agents see now."""
+        episode = self.running()
+        last = episode.rounds[-1] if episode.rounds else None
+        program = episode.program or (last.program if last else None)
+        return observe(
+            episode.problem,
+            code=program.code if program else "",
+            tests=failing_tests(last.verdict) if last else "",
+            feedback=feedback(last.program, last.verdict, last.dropped) if last else "",
+            round=len(episode.rounds),
+            turn=0 if episode.program is None else 1,
+        )
+
+    def info(self) -> dict[str, Any]:
+        """What came of the latest action, in plain data without times: see docs/environment.md."""
+        episode = self.running()
+        task_id = episode.problem.task_id
+        info: dict[str, Any] = {"active_agent": episode.actor, "task_id": task_id}
+        if episode.program is not None:
+            info["program"] = {"problem": episode.program.problem}
+        elif episode.rounds:
+            played = episode.rounds[-1]
+            info |= explain(played.program, played.verdict, played.dropped)
+        info["book"] = {
+            "size": len(self.book),
+            "problem_size": len(self.book.tests(task_id)),
+        }
+        return info
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where programs and tests run. The shared sandbox is looked up at its first use."""
+        if self._sandbox is None:
+            self._sandbox = default_sandbox()
+        return self._sandbox
+
+    @property
+    def referee(self) -> Referee:
+        """The judge. It keeps the reference's values, so one is used for all episodes."""
+        if self._referee is None:
+            self._referee = Referee(self.sandbox, self.config)
+        return self._referee
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Processes and caches stay behind: whoever unpickles uses the sandbox of its own process.
+        return self.__dict__ | {"_sandbox": None, "_referee": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Game:
+        # Problems are frozen, and sandbox and referee are shared services, so a copy shares them.
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        shared = {"problems", "config", "_sandbox", "_referee"}
+        for name, value in self.__dict__.items():
+            setattr(twin, name, value if name in shared else copy.deepcopy(value, memo))
+        return twin
