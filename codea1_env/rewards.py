@@ -1,0 +1,219 @@
+"""What the two players are paid: the rewards of Code-A1 (arXiv 2603.15611, section 3), as released.
+
+Everything here is arithmetic on the outcome of one suite of tests against one program. Who counts as
+failed, invalid or executed is the referee's business.
+
+With ``K`` tests asked for, ``v`` tests kept, ``i`` invalid ones, ``f`` failures among the first ``K``
+kept and ``h`` tests replayed from the Mistake Book, of which the program passes ``p``:
+
+* program: mean of ``passed / v`` and ``p / h``, as far as they exist;
+* validity: ``clip(min(v / K, 1 - i / K), 0, 1)``;
+* adversarial: ``(f / K - (h - p) / h + 1) / 2``, or ``f / K`` where nothing was replayed;
+* tests: ``alpha * validity + (1 - alpha) * adversarial`` against a program that runs, else 0; less the
+  share of characters that cannot be printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RewardConfig:
+    """How outcomes turn into rewards.
+
+    Raises:
+        ValueError: A field is outside its range.
+
+    Example:
+        >>> RewardConfig().alpha
+        0.5
+    """
+
+    alpha: float = 0.5
+    """Weight of validity against adversarial success in the tester's reward, from 0 to 1. The paper's best is 0.5."""
+    num_tests: int = 8
+    """K: tests asked for in one suite. More earn nothing, and every invalid one costs 1/K of validity."""
+    strict_paper: bool = False
+    """Pay a program 0 where it could not be scored at all, as released, instead of None (left out of its group)."""
+
+    def __post_init__(self) -> None:
+        alpha, num_tests = self.alpha, self.num_tests
+        if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha <= 1:
+            raise ValueError(
+                f"Expect RewardConfig.alpha to be a number from 0 (only adversarial success counts) "
+                f"to 1 (only validity counts), actually: {alpha!r}. The paper uses 0.5."
+            )
+        if isinstance(num_tests, bool) or not isinstance(num_tests, int) or num_tests < 1:
+            raise ValueError(
+                f"Expect RewardConfig.num_tests to be a positive integer, actually: {num_tests!r}. "
+                f"The paper asks for 8 tests in a suite."
+            )
+        if not isinstance(self.strict_paper, bool):
+            raise ValueError(
+                f"Expect RewardConfig.strict_paper to be True or False, actually: {self.strict_paper!r}"
+            )
+
+
+@dataclass(frozen=True)
+class SuiteOutcome:
+    """What happened when one suite met one program.
+
+    Raises:
+        ValueError: The numbers contradict each other.
+    """
+
+    code_executes: bool
+    """Whether the program runs to its end and defines the entry point."""
+    failed: Sequence[bool]
+    """For each kept test, in the order of the suite: did it break the program?"""
+    invalid: int
+    """Tests that do not count: they cannot be read, are duplicates, never call the entry point, or contradict the reference."""
+    history_passed: int
+    """Replayed tests of the Mistake Book that the program passes."""
+    history_total: int
+    """Tests of the Mistake Book that were replayed on the program."""
+    nonprintable_ratio: float = 0.0
+    """Share of characters outside `string.printable` in the tester's whole answer."""
+
+    def __post_init__(self) -> None:
+        if self.invalid < 0:
+            raise ValueError(
+                f"Expect SuiteOutcome.invalid to be 0 or more, actually: {self.invalid!r}"
+            )
+        if not 0 <= self.history_passed <= self.history_total:
+            raise ValueError(
+                f"Expect 0 <= history_passed <= history_total, actually: history_passed="
+                f"{self.history_passed!r}, history_total={self.history_total!r}"
+            )
+        if not 0 <= self.nonprintable_ratio <= 1:
+            raise ValueError(
+                f"Expect SuiteOutcome.nonprintable_ratio to be a share from 0 to 1, "
+                f"actually: {self.nonprintable_ratio!r}"
+            )
+
+
+@dataclass(frozen=True)
+class SuiteRewards:
+    """What one suite earns for the two players."""
+
+    code: float | None
+    """The program's reward from this suite; None where nothing could score it."""
+    test: float
+    """The suite's reward."""
+    validity: float
+    """Its part for writing as many tests as asked for, all valid; from 0 to 1."""
+    adversarial: float
+    """Its part for breaking the program where old tests no longer do; from 0 to 1."""
+
+
+def suite_rewards(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) -> SuiteRewards:
+    """Pays one suite and the program that it attacked.
+
+    Args:
+        outcome: What happened.
+        config: Weight, size of a suite and what an unscorable program gets.
+
+    Returns:
+        The rewards of both players and the two parts of the tester's. These parts are given also where
+        the program does not execute and the suite is paid nothing.
+
+    Example:
+        >>> suite_rewards(SuiteOutcome(True, [False, True], 1, history_passed=3, history_total=8))
+        SuiteRewards(code=0.4375, test=0.25, validity=0.25, adversarial=0.25)
+        >>> print(suite_rewards(SuiteOutcome(True, [], 8, 0, 0)).code)
+        None
+    """
+    size = config.num_tests
+    validity = validity_reward(len(outcome.failed), outcome.invalid, size)
+    adversarial = adversarial_reward(outcome, size)
+    test = 0.0
+    if outcome.code_executes:
+        test = config.alpha * validity + (1 - config.alpha) * adversarial
+    return SuiteRewards(
+        code=code_reward(outcome, strict_paper=config.strict_paper),
+        test=test - outcome.nonprintable_ratio,
+        validity=validity,
+        adversarial=adversarial,
+    )
+
+
+def code_reward(outcome: SuiteOutcome, *, strict_paper: bool = False) -> float | None:
+    """The program's reward: mean of the share of new and of replayed tests that it passes.
+
+    Without new tests the replayed ones decide alone, and the other way round. Without either there is no
+    evidence: None masks the program from its group, because a 0 would punish it for the tester's failure.
+    The release pays 0 (``strict_paper``).
+
+    Example:
+        >>> code_reward(SuiteOutcome(True, [False, False, True, True], 0, 0, 0))
+        0.5
+        >>> code_reward(SuiteOutcome(True, [], 8, history_passed=3, history_total=4))
+        0.75
+    """
+    shares = []
+    if outcome.failed:
+        kept = len(outcome.failed)
+        shares.append((kept - sum(map(bool, outcome.failed))) / kept)
+    if outcome.history_total:
+        shares.append(outcome.history_passed / outcome.history_total)
+    if shares:
+        return sum(shares) / len(shares)
+    return 0.0 if strict_paper else None
+
+
+def validity_reward(kept: int, invalid: int, num_tests: int) -> float:
+    """``clip(min(v / K, 1 - i / K), 0, 1)``: enough valid tests, and no invalid ones beside them.
+
+    Example:
+        >>> validity_reward(kept=8, invalid=2, num_tests=8)
+        0.75
+        >>> validity_reward(kept=20, invalid=0, num_tests=8)
+        1.0
+    """
+    return min(max(min(kept / num_tests, 1 - invalid / num_tests), 0.0), 1.0)
+
+
+def adversarial_reward(outcome: SuiteOutcome, num_tests: int) -> float:
+    """``(f / K - (h - p) / h + 1) / 2``: new failures, beyond those that the Mistake Book finds anyway.
+
+    A program that the old tests already break pays little; one that has learned to pass them pays for
+    every new way to break it. Only the first K kept tests count, so that writing more does not help.
+    Without replayed tests it is ``f / K``; without a kept test it is 0.
+
+    Example:
+        >>> adversarial_reward(SuiteOutcome(True, [True] * 4, 0, history_passed=8, history_total=8), 8)
+        0.75
+        >>> adversarial_reward(SuiteOutcome(True, [True] * 4, 0, 0, 0), 8)
+        0.5
+    """
+    if not outcome.failed:
+        return 0.0
+    failures = sum(map(bool, outcome.failed[:num_tests])) / num_tests
+    if not outcome.history_total:
+        return failures
+    # Written as the release computes it: rearranged, it would differ in the last bit.
+    known = (outcome.history_total - outcome.history_passed) / outcome.history_total
+    return (failures - known + 1) / 2
+
+
+def program_reward(suites: Iterable[SuiteRewards | float | None]) -> float | None:
+    """The reward of one program over all suites that attacked it: the mean of those that scored it.
+
+    Args:
+        suites: What each suite says of the program, as `SuiteRewards` or as the bare code reward.
+
+    Returns:
+        The mean, or None if no suite could score the program.
+
+    Example:
+        >>> program_reward([1.0, None, 0.5])
+        0.75
+        >>> print(program_reward([None]))
+        None
+    """
+    rewards = [suite.code if isinstance(suite, SuiteRewards) else suite for suite in suites]
+    scored = [reward for reward in rewards if reward is not None]
+    return math.fsum(scored) / len(scored) if scored else None

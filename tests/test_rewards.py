@@ -1,0 +1,140 @@
+"""The rewards against the figures of the released implementation, and their properties."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_env.rewards import (
+    RewardConfig,
+    SuiteOutcome,
+    SuiteRewards,
+    program_reward,
+    suite_rewards,
+)
+
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "data" / "paper_cases.json").read_text()
+)["rewards"]
+
+
+def judge(case: dict[str, Any], *, strict_paper: bool) -> SuiteRewards:
+    outcome = SuiteOutcome(
+        code_executes=case["code_executes"],
+        failed=case["kept_test_failed"],
+        invalid=case["invalid"],
+        history_passed=case["history_passed"],
+        history_total=case["history_total"],
+        nonprintable_ratio=case["nonprintable_ratio"],
+    )
+    config = RewardConfig(case["alpha"], case["num_tests"], strict_paper=strict_paper)
+    return suite_rewards(outcome, config)
+
+
+def test_there_are_two_hundred_cases():
+    assert len(CASES) == 200
+
+
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+def test_released_figures_to_the_last_bit(case):
+    assert judge(case, strict_paper=True) == SuiteRewards(
+        case["code_reward"], case["test_reward"], case["validity"], case["adversarial"]
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+def test_by_default_only_unscorable_programs_differ_from_the_release(case):
+    unscorable = not case["kept_test_failed"] and not case["history_total"]
+    assert judge(case, strict_paper=False) == SuiteRewards(
+        None if unscorable else case["code_reward"],
+        case["test_reward"],
+        case["validity"],
+        case["adversarial"],
+    )
+
+
+def test_the_cases_hold_unscorable_programs_and_programs_that_do_not_execute():
+    assert any(not case["kept_test_failed"] and not case["history_total"] for case in CASES)
+    assert any(not case["code_executes"] for case in CASES)
+
+
+def test_failures_after_the_first_k_tests_count_for_the_program_only():
+    few = suite_rewards(SuiteOutcome(True, [False] * 2, 0, 0, 0), RewardConfig(num_tests=2))
+    many = suite_rewards(
+        SuiteOutcome(True, [False] * 2 + [True] * 2, 0, 0, 0), RewardConfig(num_tests=2)
+    )
+    assert (few.code, many.code) == (1.0, 0.5)
+    assert few.adversarial == many.adversarial == 0.0
+    assert few.validity == many.validity == 1.0
+
+
+def test_program_reward_is_the_mean_of_those_that_exist():
+    rewards = [SuiteRewards(code, 0.0, 0.0, 0.0) for code in (0.25, None, 0.75)]
+    assert program_reward(rewards) == 0.5
+    assert program_reward([0.25, None, 0.75]) == 0.5
+    assert program_reward([0.0, None]) == 0.0
+    assert program_reward([]) is None
+
+
+@given(
+    executes=st.booleans(),
+    failed=st.lists(st.booleans(), max_size=20),
+    invalid=st.integers(0, 30),
+    history=st.tuples(st.integers(0, 10), st.integers(0, 10)).map(sorted),
+    ratio=st.floats(0, 1),
+    alpha=st.floats(0, 1),
+    size=st.integers(1, 12),
+)
+def test_rewards_stay_in_their_ranges(executes, failed, invalid, history, ratio, alpha, size):
+    outcome = SuiteOutcome(executes, failed, invalid, history[0], history[1], ratio)
+    rewards = suite_rewards(outcome, RewardConfig(alpha, size))
+    assert 0 <= rewards.validity <= 1
+    assert 0 <= rewards.adversarial <= 1
+    assert -1 <= rewards.test <= 1 + 1e-12
+    assert (rewards.code is None) == (not failed and not history[1])
+    if rewards.code is not None:
+        assert 0 <= rewards.code <= 1
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.1, float("nan"), float("inf"), "0.5", True, None])
+def test_alpha_outside_its_range_is_refused(alpha):
+    with pytest.raises(ValueError, match=r"RewardConfig\.alpha .* actually: .*0\.5"):
+        RewardConfig(alpha=alpha)
+
+
+@pytest.mark.parametrize("num_tests", [0, -1, 2.0, True, "8"])
+def test_num_tests_must_be_a_positive_integer(num_tests):
+    with pytest.raises(ValueError, match=r"RewardConfig\.num_tests .* positive .* actually"):
+        RewardConfig(num_tests=num_tests)
+
+
+def test_strict_paper_must_be_a_truth_value():
+    with pytest.raises(ValueError, match=r"strict_paper .* actually: 'no'"):
+        RewardConfig(strict_paper="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"invalid": -1},
+        {"history_passed": 3, "history_total": 2},
+        {"history_passed": -1},
+        {"nonprintable_ratio": 1.5},
+        {"nonprintable_ratio": float("nan")},
+    ],
+)
+def test_outcomes_that_contradict_themselves_are_refused(changes):
+    fields: dict[str, Any] = {
+        "code_executes": True,
+        "failed": [],
+        "invalid": 0,
+        "history_passed": 0,
+        "history_total": 0,
+    }
+    with pytest.raises(ValueError, match="actually"):
+        SuiteOutcome(**(fields | changes))
