@@ -1,0 +1,336 @@
+"""Rows of public data sets, made into problems.
+
+Every layout is recognised by its fields, so that a file needs no label. Texts from data sets are only
+cut and joined here, never parsed or run: that happens in the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from codea1_env.data.problem import Problem, ProblemsError
+
+Fields = Mapping[str, Any]
+
+
+class Row(NamedTuple):
+    """One row of a file or data set, and where it stands."""
+
+    fields: Fields
+    where: str
+    split: str | None = None
+    """The split that the data set files it under; None where the row itself must say."""
+
+
+class Schema(NamedTuple):
+    """One layout of rows."""
+
+    name: str
+    fields: frozenset[str]
+    """A row has this layout if it has at least these fields."""
+    convert: Callable[[Row], Problem]
+
+
+def to_problem(row: Row) -> Problem:
+    r"""Return the problem that a row describes, whatever known layout it has.
+
+    Raises:
+        ProblemsError: The layout is unknown, or a field has a value that cannot be used.
+
+    Example:
+        >>> row = {"task_id": 7, "text": "Double it.", "code": "def f(x):\r\n  return 2 * x",
+        ...        "test_list": ["assert f(1) == 2"], "test_setup_code": "", "challenge_test_list": []}
+        >>> problem = to_problem(Row(row, "demo.jsonl, line 1"))
+        >>> problem.task_id, problem.entry_point, problem.metadata["split"]
+        ('MBPP/7', 'f', 'prompt')
+    """
+    if not isinstance(row.fields, Mapping):
+        raise ProblemsError(
+            row.where,
+            f"Expect a JSON object, actually: {_show(row.fields)}. Write one object a line.",
+        )
+    schema = next((schema for schema in SCHEMAS if schema.fields <= row.fields.keys()), None)
+    if schema is None:
+        near = min(SCHEMAS, key=lambda schema: len(schema.fields - row.fields.keys()))
+        missing = ", ".join(sorted(near.fields - row.fields.keys()))
+        raise ProblemsError(
+            row.where,
+            f"Expect the fields of a known layout, actually: {', '.join(sorted(map(str, row.fields)))}. "
+            f"The nearest layout, {near.name}, also has: {missing}. "
+            "Add them, or write the fields of Problem: task_id, prompt, entry_point, reference, tests.",
+        )
+    try:
+        return schema.convert(row)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ProblemsError):
+            raise
+        raise ProblemsError(row.where, f"{error}. Correct this row.") from error
+
+
+def _own(row: Row) -> Problem:
+    known = {"task_id", "prompt", "entry_point", "reference", "tests", "test_program", "metadata"}
+    unknown = sorted(map(str, row.fields.keys() - known))
+    if unknown:
+        raise ValueError(
+            f"Expect only the fields {', '.join(sorted(known))}, actually also: {', '.join(unknown)}"
+        )
+    values = {name: value for name, value in row.fields.items() if value is not None}
+    metadata = values.get("metadata", {})
+    if isinstance(metadata, Mapping) and row.split is not None:
+        values["metadata"] = {"split": row.split, **metadata}
+    return Problem(**values)
+
+
+def _evalplus(row: Row) -> Problem:
+    """HumanEval+, and MBPP+ in the layout of the EvalPlus releases."""
+    entry, solution = _text(row, "entry_point"), _text(row, "canonical_solution")
+    task_id, test = _text(row, "task_id"), _text(row, "test")
+    whole = rf"^(?:(?:async )?(?:def|class) {re.escape(entry)}\b|{re.escape(entry)} *=)"
+    if re.search(whole, solution, re.MULTILINE):
+        imports = str(row.fields.get("imports") or "")
+        declaration = str(row.fields.get("declaration") or "") or _signature(solution, entry)
+        description = str(row.fields.get("description") or "") or _text(row, "prompt")
+        prompt = _prompt(declaration, description, imports=imports)
+        return Problem(
+            task_id=task_id,
+            prompt=prompt,
+            entry_point=entry,
+            reference=f"{imports}\n{solution}".lstrip("\n"),
+            test_program=_check_program(test, entry),
+            metadata=_metadata(row, "mbpp+", "test"),
+        )
+    prompt = _text(row, "prompt")
+    return Problem(
+        task_id=task_id,
+        prompt=prompt,
+        entry_point=entry,
+        reference=prompt + solution,
+        test_program=_check_program(test, entry),
+        metadata=_metadata(row, "humaneval+", "test"),
+    )
+
+
+def _mbpp_plus_hub(row: Row) -> Problem:
+    """MBPP+ in the layout of the hub: a test script that calls the function by its name."""
+    code, tests = _unix(_text(row, "code")), _texts(row, "test_list")
+    entry = _entry_point(code, tests)
+    script, loop = _unix(_text(row, "test")).rstrip(), ""
+    start = script.rfind("\nfor ") + 1
+    if start and all(line[:1] in ("", " ") for line in script[start:].split("\n")[1:]):
+        loop = "".join(f"    {line}\n" for line in script[start:].split("\n"))
+        script = f"{script[:start]}def check({entry}):\n{loop}"
+    imports = _texts(row, "test_imports")
+    return Problem(
+        task_id=f"MBPP/{row.fields['task_id']}",
+        prompt=_prompt(_signature(code, entry), _text(row, "prompt"), tests[0]),
+        entry_point=entry,
+        reference=code,
+        tests=tuple(_with_setup("\n".join(imports), test) for test in tests),
+        test_program=_check_program(script, entry) if loop else script,
+        metadata=_metadata(row, "mbpp+", "test"),
+    )
+
+
+def _mbpp(row: Row) -> Problem:
+    code, number = _unix(_text(row, "code")), row.fields.get("task_id")
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"Expect 'task_id' to be an int, actually: {_show(number)}")
+    tests = [*_texts(row, "test_list"), *_texts(row, "challenge_test_list")]
+    setup = "\n".join([*_texts(row, "test_imports"), str(row.fields.get("test_setup_code") or "")])
+    entry = _entry_point(code, tests)
+    text = _text(row, "text" if "text" in row.fields else "prompt")
+    split = "test" if 10 < number <= 510 else "validation" if 510 < number <= 600 else "train"
+    return Problem(
+        task_id=f"MBPP/{number}",
+        prompt=_prompt(_signature(code, entry), text, tests[0]),
+        entry_point=entry,
+        reference=code,
+        tests=tuple(_with_setup(_unix(setup), _unix(test)) for test in tests),
+        metadata=_metadata(row, "mbpp", "prompt" if number <= 10 else split),
+    )
+
+
+def _ult(row: Row) -> Problem:
+    """UnLeakedTestBench."""
+    code, entry = _unix(_text(row, "code")), _text(row, "func_name")
+    return Problem(
+        task_id=f"ULT/{row.fields.get('task_id')}",
+        prompt=_prompt(_signature(code, entry), _text(row, "prompt")),
+        entry_point=entry,
+        reference=code,
+        tests=tuple(map(_unix, _texts(row, "test_list"))),
+        metadata=_metadata(row, "ult", "test"),
+    )
+
+
+def _bigcodebench(row: Row) -> Problem:
+    """BigCodeBench: the tests are a unittest class that calls the function by its name."""
+    entry, prompt = _text(row, "entry_point"), _text(row, "complete_prompt")
+    return Problem(
+        task_id=_text(row, "task_id"),
+        prompt=prompt,
+        entry_point=entry,
+        reference=prompt + _text(row, "canonical_solution"),
+        test_program=_check_program(_text(row, "test") + _UNITTEST_CHECK, entry),
+        metadata=_metadata(row, "bigcodebench", "test"),
+    )
+
+
+def _kodcode(row: Row) -> Problem:
+    """KodCode: the tests are a pytest module that imports the function from a module `solution`."""
+    info: Any = row.fields["test_info"]
+    info = json.loads(info) if isinstance(info, str) else info
+    info = info[0] if isinstance(info, (list, tuple)) and info else info
+    if not isinstance(info, Mapping) or not isinstance(info.get("function_name"), str):
+        raise TypeError(f"Expect 'test_info' to hold a function_name, actually: {_show(info)}")
+    entry, code = info["function_name"], _text(row, "solution")
+    declaration = str(info.get("function_declaration") or "") or _signature(code, entry)
+    test = _text(row, "test_code" if "test_code" in row.fields else "test")
+    name = next(
+        (n for n in ("question_id", "task_id", "id") if row.fields.get(n) is not None), None
+    )
+    if name is None:
+        raise ValueError("Expect a field question_id, task_id or id")
+    extra = {"difficulty": row.fields.get("gpt_difficulty"), "subset": row.fields.get("subset")}
+    return Problem(
+        task_id=f"KodCode/{row.fields[name]}",
+        prompt=_prompt(declaration, _text(row, "question")),
+        entry_point=entry,
+        reference=code,
+        test_program=_check_program(
+            _SOLUTION_MODULE.format(entry=entry) + test + _PYTEST_CHECK, entry
+        ),
+        metadata=_metadata(row, "kodcode", "train")
+        | {key: value for key, value in extra.items() if isinstance(value, str)},
+    )
+
+
+_UNITTEST_CHECK = """
+
+
+def check(candidate):
+    import unittest
+
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(TestCases)
+    result = unittest.TestResult()
+    suite.run(result)
+    assert result.testsRun > 0, "no tests were found"
+    for kind in (result.errors, result.failures):
+        assert not kind, kind[0][1]
+"""
+_SOLUTION_MODULE = """import sys
+import types
+
+sys.modules["solution"] = types.ModuleType("solution")
+sys.modules["solution"].{entry} = {entry}
+
+"""
+_PYTEST_CHECK = """
+
+
+def check(candidate):
+    tests = [test for name, test in globals().items() if name.startswith("test") and callable(test)]
+    assert tests, "no tests were found"
+    for test in tests:
+        test()
+"""
+
+
+def _check_program(test: str, entry: str) -> str:
+    """Return a test that defines `check`, with the call that runs it."""
+    if entry != "check":
+        return f"{test.rstrip()}\n\ncheck({entry})\n"
+    # The program's own function has the name of the test's: the latter must give way.
+    renamed = re.sub(r"^def check\(", "def check_candidate(", test.rstrip(), flags=re.MULTILINE)
+    return f"{renamed}\n\ncheck_candidate({entry})\n"
+
+
+def _prompt(signature: str, *paragraphs: str, imports: str = "") -> str:
+    """Return a signature with a docstring."""
+    text = "\n\n".join(_unix(paragraph).strip() for paragraph in paragraphs)
+    lines = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').split("\n")
+    body = "\n".join(f"    {line}".rstrip() for line in lines).lstrip()
+    head = f"{imports.strip()}\n\n\n" if imports.strip() else ""
+    return f'{head}{signature.strip().rstrip(":")}:\n    """{body}\n    """\n'
+
+
+def _signature(code: str, entry: str) -> str:
+    """Return the text of a function's signature, found without parsing the program."""
+    name = re.escape(entry)
+    pattern = rf"^(?:async )?def {name} *\((?:[^()]|\([^()]*\))*\)(?: *->[^:\n]+)?(?= *:)"
+    found = re.search(pattern, code, re.MULTILINE)
+    if found is None:
+        return (
+            f"class {entry}"
+            if re.search(rf"^class {name}\b", code, re.M)
+            else f"def {entry}(*args)"
+        )
+    return found.group()
+
+
+def _entry_point(code: str, tests: list[str]) -> str:
+    """Return the function of the program that the first test calls first."""
+    if not tests:
+        raise ValueError("Expect at least one test in 'test_list', actually: none")
+    names = re.findall(r"^(?:async )?(?:def|class) +(\w+)", code, re.MULTILINE)
+    calls = re.findall(r"\b([^\W\d]\w*) *\(", tests[0])
+    for call in calls:
+        if call in names:
+            return str(call)
+    raise ValueError(
+        f"Expect the first test to call a function of the program ({', '.join(names) or 'it has none'}), "
+        f"actually: {_show(tests[0])}"
+    )
+
+
+def _with_setup(setup: str, test: str) -> str:
+    return f"{setup.strip()}\n{test}" if setup.strip() else test
+
+
+def _metadata(row: Row, source: str, split: str) -> dict[str, str]:
+    return {"source": source, "split": row.split or split}
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.fields.get(name)
+    if not isinstance(value, str):
+        raise TypeError(f"Expect {name!r} to be text, actually: {_show(value)}")
+    return value
+
+
+def _texts(row: Row, name: str) -> list[str]:
+    value = row.fields.get(name)
+    value = [] if value is None else value
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise TypeError(f"Expect {name!r} to be a list of texts, actually: {_show(value)}")
+    return list(value)
+
+
+def _show(value: object) -> str:
+    return f"{type(value).__name__} {value!r:.80}"
+
+
+SCHEMAS = (
+    Schema("codea1", frozenset({"task_id", "prompt", "entry_point", "reference"}), _own),
+    Schema(
+        "bigcodebench",
+        frozenset({"complete_prompt", "canonical_solution", "test", "entry_point"}),
+        _bigcodebench,
+    ),
+    Schema(
+        "evalplus", frozenset({"prompt", "canonical_solution", "test", "entry_point"}), _evalplus
+    ),
+    Schema("ult", frozenset({"func_name", "code", "prompt", "test_list"}), _ult),
+    Schema("mbpp+", frozenset({"task_id", "code", "prompt", "test_list", "test"}), _mbpp_plus_hub),
+    Schema("mbpp", frozenset({"task_id", "text", "code", "test_list"}), _mbpp),
+    Schema("mbpp sanitized", frozenset({"task_id", "prompt", "code", "test_list"}), _mbpp),
+    Schema("kodcode", frozenset({"question", "solution", "test_info"}), _kodcode),
+)
+"""The known layouts; the first that fits is taken."""

@@ -1,0 +1,207 @@
+"""Where rows come from: files, the bundled set, the Hugging Face hub.
+
+A broken row is yielded as the error that describes it, so that a check of a whole set can go on.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import importlib
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from codea1_env.data.problem import ProblemsError
+from codea1_env.data.schemas import Row
+
+MAX_LINE = 64 << 20
+"""Bytes of one row; a file of a few kB can unpack to a line that fills the memory."""
+
+
+class HubSource(NamedTuple):
+    """Where the hub, or the authors, keep a data set."""
+
+    path: str
+    """First argument of `datasets.load_dataset`."""
+    name: str | None = None
+    split: str | None = None
+    """What to load when no split is asked for; None for all."""
+    data_files: str | None = None
+
+
+HUB_SOURCES = {
+    "humaneval+": HubSource("evalplus/humanevalplus"),
+    "mbpp+": HubSource("evalplus/mbppplus"),
+    "mbpp": HubSource("google-research-datasets/mbpp", "full"),
+    "kodcode": HubSource("KodCode/KodCode-V1", split="train"),
+    "bigcodebench": HubSource("bigcode/bigcodebench", split="v0.1.4"),
+    # The authors publish UnLeakedTestBench in their repository, not on the hub.
+    "ult": HubSource(
+        "json",
+        data_files="https://raw.githubusercontent.com/huangd1999/UnLeakedTestBench/main/datasets/ULT.jsonl",
+    ),
+}
+SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
+TIERS = ("easy", "medium", "hard")
+
+
+def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]:
+    """Yield the rows of a source in order, and an error in the place of each row that is broken.
+
+    Args:
+        source: "starter", a name in `HUB_SOURCES`, a file, or a data set id of the hub.
+        split: What to load from the hub; the rows of files are not filtered here.
+
+    Raises:
+        ProblemsError: The source is unknown, or the file as a whole cannot be used.
+        OSError: The file cannot be opened.
+        ImportError: A library that the source needs is not installed.
+    """
+    if not isinstance(source, str):
+        raise TypeError(f"Expect source to be a str, actually: {type(source)}")
+    if source == "starter":
+        return _starter_rows()
+    if source in HUB_SOURCES:
+        return _hub_rows(source, HUB_SOURCES[source], split)
+    path = Path(source)
+    if source.endswith(SUFFIXES) or path.exists():
+        return _file_rows(path)
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", source) and Path(source).suffix not in (".json", ".csv"):
+        return _hub_rows(source, HubSource(source), split)
+    names = ["starter", *HUB_SOURCES]
+    near = difflib.get_close_matches(source.lower(), names, n=3, cutoff=0.4)
+    raise ProblemsError(
+        "",
+        f"Expect the problems to be one of {', '.join(names)}, a hub id such as org/name, or a file that "
+        f"ends in {', '.join(SUFFIXES)}, actually: {source!r:.200}. "
+        + (f"Did you mean {' or '.join(near)}?" if near else "Check the name or the path."),
+    )
+
+
+def _starter_rows() -> Iterator[Row | ProblemsError]:
+    folder = resources.files("codea1_env.data").joinpath("starter")
+    for tier in TIERS:
+        file = folder.joinpath(f"{tier}.jsonl")
+        if not file.is_file():
+            continue
+        yield from _json_rows(file, str(file))
+
+
+def _file_rows(path: Path) -> Iterator[Row | ProblemsError]:
+    if path.is_dir():
+        files = ", ".join(sorted(child.name for child in path.iterdir())[:5]) or "nothing"
+        raise IsADirectoryError(
+            f"Expect a file of problems, actually {path} is a folder that holds {files}. Name a file in it."
+        )
+    if not path.exists():
+        near = path.parent if path.parent.is_dir() else None
+        names = [child.name for child in near.iterdir()] if near else []
+        hint = difflib.get_close_matches(path.name, names, n=1)
+        remedy = f"Did you mean {path.parent / hint[0]}?" if hint else "Check the path."
+        raise FileNotFoundError(f"Expect a file of problems, actually there is no {path}. {remedy}")
+    if path.suffix == ".parquet":
+        return _parquet_rows(path)
+    if path.name.endswith((".jsonl", ".jsonl.gz", ".json.gz", ".ndjson")):
+        return _json_rows(path, str(path))
+    raise ProblemsError(
+        str(path),
+        f"Expect a file name that ends in {', '.join(SUFFIXES)}. Convert the file, or rename it.",
+    )
+
+
+def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
+    try:
+        number = 0
+        with _open(file) as stream:
+            while line := stream.readline(MAX_LINE + 1):
+                number += 1
+                if len(line) > MAX_LINE:
+                    raise ProblemsError(
+                        f"{name}, line {number}",
+                        f"Expect at most {MAX_LINE:,} bytes in a line. Write one JSON object a line.",
+                    )
+                if line.strip():
+                    yield _json_row(line, f"{name}, line {number}")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ProblemsError(
+            f"{name}, line {number + 1}",
+            f"Expect a file that gzip can unpack, actually: {error}. Download it again.",
+        ) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise type(error)(
+            f"Expect to read {name}, actually: {reason}. Check the file and its permissions."
+        ) from error
+
+
+def _open(file: Traversable) -> IO[bytes]:
+    if isinstance(file, Path) and file.suffix == ".gz":
+        return gzip.open(file)  # type: ignore[return-value]
+    return file.open("rb")
+
+
+def _json_row(line: bytes, where: str) -> Row | ProblemsError:
+    try:
+        return Row(json.loads(line.decode("utf-8-sig")), where)
+    except UnicodeDecodeError as error:
+        return ProblemsError(
+            where, f"Expect UTF-8, actually byte {error.start} is not. Save the file as UTF-8."
+        )
+    except (ValueError, RecursionError) as error:
+        return ProblemsError(
+            where,
+            f"Expect one JSON object a line, actually: {error} in {line[:60]!r}. Correct or remove the line.",
+        )
+
+
+def _parquet_rows(path: Path) -> Iterator[Row | ProblemsError]:
+    pyarrow = _library("pyarrow", f"to read {path}")
+    parquet = _library("pyarrow.parquet", f"to read {path}")
+    try:
+        number = 0
+        for batch in parquet.ParquetFile(path).iter_batches(batch_size=256):
+            for fields in batch.to_pylist():
+                number += 1
+                yield Row(fields, f"{path}, row {number}")
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ProblemsError(
+            str(path), f"Expect a parquet file, actually: {error}. Download it again."
+        ) from error
+
+
+def _hub_rows(name: str, hub: HubSource, split: str | None) -> Iterator[Row | ProblemsError]:
+    datasets = _library("datasets", f"to load {name!r}")
+    try:
+        loaded = datasets.load_dataset(hub.path, hub.name, data_files=hub.data_files)
+    except Exception as error:  # the library passes on the errors of a dozen others
+        raise ProblemsError(
+            name,
+            f"Expect the library datasets to load {hub.data_files or hub.path}, "
+            f"actually: {type(error).__name__}: {error!s:.300}. Check the name and the network, or "
+            "download the file and give its path.",
+        ) from error
+    wanted = split or hub.split
+    if wanted is not None and wanted not in loaded:
+        raise ProblemsError(
+            name, f"Expect the split to be one of {', '.join(loaded)}, actually: {wanted!r}."
+        )
+    for key in loaded if wanted is None else [wanted]:
+        for number, fields in enumerate(loaded[key]):
+            yield Row(fields, f"{name} [{key}], row {number + 1}", key)
+
+
+def _library(module: str, purpose: str) -> Any:
+    """Import an optional library, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"Expect the library {module} {purpose}, actually: {error}. "
+            "Install it with: pip install 'codea1-env[llm]'"
+        ) from error

@@ -1,0 +1,108 @@
+"""Problems to play: `Problem`, and `load_problems` for every place they come from.
+
+| source | what |
+|---|---|
+| `starter` | bundled: three tiers, written for this project |
+| `humaneval+`, `mbpp+`, `mbpp`, `kodcode`, `bigcodebench`, `ult` | public sets, through the library `datasets` |
+| `org/name` | any data set of the Hugging Face hub in one of the known layouts |
+| a file | .jsonl, .jsonl.gz or .parquet in one of the known layouts |
+
+The layouts are described in docs/problems.md. Nothing that is read here is parsed or run as Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from codea1_env.data.problem import Metadata, Problem, ProblemsError
+from codea1_env.data.schemas import to_problem
+from codea1_env.data.sources import HUB_SOURCES, rows
+
+__all__ = [
+    "SOURCES",
+    "Located",
+    "Metadata",
+    "Problem",
+    "ProblemsError",
+    "load_problems",
+    "read_problems",
+]
+
+SOURCES = ("starter", *HUB_SOURCES)
+"""The names that `load_problems` knows, besides files and hub ids."""
+
+
+class Located(NamedTuple):
+    """A problem and the file and line it comes from."""
+
+    problem: Problem
+    where: str
+
+
+def load_problems(source: str, split: str | None = None) -> list[Problem]:
+    """Load a set of problems.
+
+    Args:
+        source: One of `SOURCES`, a data set id of the hub, or the path of a file.
+        split: Only the problems of this split ("train", "eval", ...); None for all.
+
+    Returns:
+        The problems, in the order of the source. Their task ids differ.
+
+    Raises:
+        ProblemsError: The source or the split is unknown, or a row is broken; it names file and line.
+        OSError: The file cannot be read.
+        ImportError: The source needs a library that is not installed.
+
+    Example:
+        >>> problems = load_problems("starter", split="train")
+        >>> problems[0].task_id.startswith("starter/")
+        True
+    """
+    problems: dict[str, Problem] = {}
+    places: dict[str, str] = {}
+    for item in read_problems(source, split):
+        if isinstance(item, ProblemsError):
+            raise item
+        task_id = item.problem.task_id
+        if task_id in problems:
+            raise ProblemsError(
+                item.where,
+                f"Expect every task_id once, actually {task_id!r} is also at {places[task_id]}. "
+                "Rename or remove one of them.",
+            )
+        problems[task_id], places[task_id] = item.problem, item.where
+    if not problems:
+        raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
+    if split is None:
+        return list(problems.values())
+    chosen = [problem for problem in problems.values() if problem.metadata.get("split") == split]
+    if not chosen:
+        known = sorted({problem.metadata.get("split", "") for problem in problems.values()} - {""})
+        raise ProblemsError(
+            str(source),
+            f"Expect the split to be one of {', '.join(known) or 'none (this set has no splits)'}, "
+            f"actually: {split!r}. Leave it out to load all problems.",
+        )
+    return chosen
+
+
+def read_problems(
+    source: str | Path, split: str | None = None
+) -> Iterator[Located | ProblemsError]:
+    """Yield the problems of a source, and an error in the place of each row that is broken.
+
+    Unlike `load_problems` it goes on after an error, and it does not look for duplicates.
+    """
+    if split is not None and not isinstance(split, str):
+        raise TypeError(f"Expect split to be a str or None, actually: {type(split)}")
+    for row in rows(str(source) if isinstance(source, Path) else source, split):
+        if isinstance(row, ProblemsError):
+            yield row
+            continue
+        try:
+            yield Located(to_problem(row), row.where)
+        except ProblemsError as error:
+            yield error
