@@ -9,11 +9,17 @@ import types
 import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
 
 from codea1_env.cli.errors import InputError, unknown_name
 
-Settings = TypeVar("Settings")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Settings = TypeVar("Settings", bound="DataclassInstance")
+
+NONE = "None"
+"""How TOML, which has no word for it, says None; the command line says `--split None`."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -43,7 +49,6 @@ def apply_table(settings: Settings, table: Mapping[str, Any], source: str) -> Se
     Raises:
         InputError: A key does not exist, or a value is of another type than its field.
     """
-    assert dataclasses.is_dataclass(settings)
     hints = typing.get_type_hints(type(settings))
     known = [field.name for field in dataclasses.fields(settings)]
     changes: dict[str, Any] = {}
@@ -51,12 +56,13 @@ def apply_table(settings: Settings, table: Mapping[str, Any], source: str) -> Se
         if key not in known:
             raise InputError(f"{source}: {unknown_name('key', key, known)}")
         current = getattr(settings, key)
-        if dataclasses.is_dataclass(current) and isinstance(value, Mapping):
+        nested = dataclasses.is_dataclass(current) and not isinstance(current, type)
+        if nested and isinstance(value, Mapping):
             changes[key] = apply_table(current, value, f"{source}: [{key}]")
         else:
             changes[key] = _convert(value, hints[key], f"{source}: {key}")
     try:
-        return typing.cast(Settings, dataclasses.replace(settings, **changes))
+        return dataclasses.replace(settings, **changes)
     except (TypeError, ValueError) as error:  # the class checks its own values
         raise InputError(f"{source}: {error}") from error
 
@@ -65,6 +71,8 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     """The value as its field's type, or an error. An int is fine for a float; nothing else is bent."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
+        if value == NONE and type(None) in arguments:
+            return None
         for option in arguments:
             try:
                 return _convert(value, option, where)
@@ -105,8 +113,6 @@ def _describe(hint: Any) -> str:
 def to_toml(settings: Any) -> str:
     """Write settings as TOML, which `apply_table` reads back to the same values.
 
-    Fields that are None are left out: TOML has no word for nothing.
-
     Example:
         >>> @dataclasses.dataclass(frozen=True)
         ... class Example:
@@ -115,6 +121,7 @@ def to_toml(settings: Any) -> str:
         ...     sizes: tuple[int, ...] = (1, 2)
         >>> print(to_toml(Example()), end="")
         seed = 0
+        name = "None"
         sizes = [1, 2]
     """
     return "".join(_toml_lines(settings, ()))
@@ -128,7 +135,7 @@ def _toml_lines(settings: Any, path: tuple[str, ...]) -> list[str]:
         if dataclasses.is_dataclass(value):
             inner = (*path, field.name)
             tables += [f"\n[{'.'.join(inner)}]\n", *_toml_lines(value, inner)]
-        elif value is not None:
+        else:
             plain.append(f"{field.name} = {_toml_value(value)}\n")
     return plain + tables
 
@@ -138,7 +145,7 @@ def _toml_value(value: Any) -> str:
         return f"[{', '.join(_toml_value(item) for item in value)}]"
     if isinstance(value, float):
         return repr(value)  # also inf and nan are written as TOML has them
-    if isinstance(value, Path):
+    if value is None or isinstance(value, Path):
         value = str(value)
     # JSON's booleans, integers and strings are TOML's, but for DEL, which TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

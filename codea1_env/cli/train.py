@@ -124,5 +124,7 @@ def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
             f"expect {sources.output_dir} to be the folder of a run, actually: it has no config.toml. "
             "Name another folder, or start a new run without --resume"
         )
-    config = apply_table(TrainConfig(), read_toml(path), str(path))
+    # A run's config.toml leaves out what is None.
+    nothing = TrainConfig(split=None, max_problems=None)
+    config = apply_table(nothing, read_toml(path), str(path))
     return dataclasses.replace(config, output_dir=sources.output_dir)

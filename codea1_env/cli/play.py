@@ -1,0 +1,80 @@
+"""`codea1 play`: one episode between two players, shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from codea1_env.cli.errors import unknown_name, user_input
+from codea1_env.cli.parsing import parse
+from codea1_env.cli.players import CODERS, TESTERS, make_player
+from codea1_env.code_a1_v0 import parallel_env
+from codea1_env.problems import load_problems
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import CODER, TESTER
+
+
+@dataclass(frozen=True)
+class PlayCommand:
+    """Play one episode between two players, and show it."""
+
+    problem: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """The problem, as in `codea1 problems list`; without it the seed decides."""
+    problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
+    """Where problems come from: "starter", a data set, or a .jsonl, .jsonl.gz or .parquet file."""
+    coder: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "mutant"
+    """Who writes the program: "mutant" (the reference with one fault), "reference", or a class of yours
+    that has the method `act`."""
+    tester: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "golden"
+    """Who writes the tests: "golden" (the problem's own), "boundary" (moves arguments to the boundaries of
+    their types), or a class of yours."""
+    rounds: int = 1
+    """Rounds of the episode. From the second on the coder sees which tests broke its program."""
+    render: Literal["human", "ansi", "html"] = "human"
+    """How to show it: for this terminal, as text with colour codes, or as an HTML page on stdout."""
+    seed: int = 0
+    """Decides the problem and the players' choices."""
+    json: bool = False
+    """Print what happened as one JSON object instead."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 play`; returns the exit code."""
+    command = parse(PlayCommand, arguments, name="play")
+    with user_input():
+        problems = load_problems(command.problems)
+    known = [problem.task_id for problem in problems]
+    if command.problem is not None and command.problem not in known:
+        raise unknown_name("problem", command.problem, known)
+    with Sandbox() as sandbox:
+        players = {
+            CODER: make_player(command.coder, CODERS, problems, sandbox, command.seed),
+            TESTER: make_player(command.tester, TESTERS, problems, sandbox, command.seed),
+        }
+        with user_input():
+            env = parallel_env(
+                problems=problems,
+                max_rounds=command.rounds,
+                render_mode=None if command.json else command.render,
+                sandbox=sandbox,
+            )
+        chosen = {} if command.problem is None else {"problem_id": command.problem}
+        observations, infos = env.reset(seed=command.seed, options=chosen)
+        turns: list[dict[str, Any]] = []
+        while env.agents:
+            actor = infos[CODER]["active_agent"]
+            (action,) = players[actor].act([observations[actor]])
+            observations, rewards, _, _, infos = env.step({actor: action})
+            turns.append(
+                {"agent": actor, "action": action, "rewards": rewards, "info": infos[actor]}
+            )
+        if command.json:
+            problem = infos[CODER]["task_id"]
+            print(json.dumps({"problem": problem, "seed": command.seed, "turns": turns}, indent=2))
+        elif command.render != "human":  # a human has seen every round when it was judged
+            print(env.render())
+    return 0

@@ -1,0 +1,71 @@
+"""Players by name, or from a file of one's own."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from codea1_env.agents import Agent, BoundaryTester, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.cli.errors import InputError, unknown_name
+from codea1_env.problems import Problem
+from codea1_env.sandbox import Sandbox
+
+CODERS = ("mutant", "reference")
+TESTERS = ("golden", "boundary")
+
+
+def make_player(
+    name: str, known: Sequence[str], problems: Sequence[Problem], sandbox: Sandbox, seed: int
+) -> Agent:
+    """The player of this name.
+
+    Args:
+        name: One of `known`, or FILE.py:NAME, where NAME is a class that needs no arguments, or an agent.
+        known: `CODERS` or `TESTERS`.
+        problems: The problems of the game.
+        sandbox: Where scripted players run what they must.
+        seed: Seed of the player's random choices.
+
+    Raises:
+        InputError: There is no such player.
+    """
+    if ".py" in name:
+        return _from_file(name)
+    if name not in known:
+        raise InputError(
+            f"{unknown_name('player', name, known)}. FILE.py:NAME takes one of your own"
+        )
+    if name == "mutant":
+        return MutantCoder(problems, sandbox, seed=seed)
+    if name == "reference":
+        return ReferenceCoder(problems, seed=seed)
+    if name == "golden":
+        return GoldenTester(problems, seed=seed)
+    return BoundaryTester(problems, sandbox, seed=seed)
+
+
+def _from_file(name: str) -> Agent:
+    """The agent that a file of the user's defines. It is their own code, and runs in this process."""
+    file, colon, attribute = name.rpartition(":")
+    if not colon:
+        raise InputError(
+            f"expect FILE.py:NAME, actually: {name!r}. Add a colon and the agent's name"
+        )
+    path = Path(file)
+    if not path.is_file():
+        raise InputError(f"expect {file} to be a Python file, actually: there is no such file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"expect the name of {file} to end with .py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = getattr(module, attribute, None)
+    if made is None:
+        raise InputError(f"expect {file} to define {attribute!r}, actually: it does not")
+    agent = made() if isinstance(made, type) else made
+    if not callable(getattr(agent, "act", None)):
+        raise InputError(
+            f"expect {attribute} in {file} to be an agent, actually: it has no method act"
+        )
+    return agent  # type: ignore[no-any-return]  # checked just now; the file is not known to mypy

@@ -1,0 +1,267 @@
+"""The command line: what it prints, its exit codes, and that a user's mistake gives one clear message."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import codea1_env
+from codea1_env.baselines import BASELINES
+from codea1_env.cli.app import COMMANDS, run
+from codea1_env.cli.train import PRESETS
+
+PLAYER = '''
+class Adder:
+    """Adds."""
+
+    def act(self, observations):
+        return ["def add(a, b):\\n    return a + b"] * len(observations)
+
+
+class Mute:
+    pass
+'''
+
+
+def codea1(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user's shell does."""
+    return subprocess.run(
+        [sys.executable, "-m", "codea1_env.cli", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(Path(codea1_env.__file__).parent.parent)},
+    )
+
+
+def options_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        run([*command.split(), "--help"])
+    assert ended.value.code == 0
+    return " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+# The command itself
+
+
+def test_version() -> None:
+    done = codea1("--version")
+    assert (done.returncode, done.stdout) == (0, f"codea1 {codea1_env.__version__}\n")
+
+
+def test_help_names_every_command_and_is_quick() -> None:
+    start = time.perf_counter()
+    done = codea1("--help")
+    seconds = time.perf_counter() - start
+    assert done.returncode == 0
+    assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
+    assert seconds < 3.0
+
+
+def test_help_imports_neither_game_nor_training() -> None:
+    program = (
+        "import sys; from codea1_env.cli.app import run; run(['--help']);"
+        "print([n for n in sys.modules if n.startswith('codea1_env.') and 'cli' not in n])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "['codea1_env.registration']"
+
+
+def test_no_command_shows_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    assert "usage: codea1 COMMAND" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["play", "train", "problems list", "problems show", "problems validate"]
+)
+def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = options_of(command, capsys)
+    assert f"usage: codea1 {command}" in text
+    # An option without a docstring would be followed by its default at once.
+    for word in text.split(" --")[1:]:
+        explanation = word.split(" (default")[0].split(" (required")[0].split()
+        assert len(explanation) > 2, word
+
+
+# Mistakes of the user: exit code 2, one message, no traceback
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "unknown command 'trian'. Did you mean 'train'?"),
+        (["train", "--baseline", "nobook"], "unknown baseline 'nobook'. Did you mean 'no-book'?"),
+        (["train", "--preset", "x"], "unknown preset 'x'. Expect one of: paper, quick"),
+        (["train", "--alpha", "7"], "Expect alpha to be between 0 and 1, actually: 7.0"),
+        (["train", "--config", "none.toml"], "cannot read the configuration none.toml"),
+        (["train", "--resume"], "expect --output-dir DIR with --resume"),
+        (["train", "--resume", "--output-dir", "none"], "expect none to be the folder of a run"),
+        (["train", "--resume", "--preset", "quick"], "expect --resume without --preset"),
+        (["train", "--problems", "none.jsonl"], "none.jsonl"),
+        (["play", "--problem", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
+        (["play", "--problems", "none.jsonl"], "none.jsonl"),
+        (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
+        (["play", "--tester", "none.py:Me"], "expect none.py to be a Python file"),
+        (["play", "--rounds", "0"], "Expect max_rounds to be a positive integer, actually: 0"),
+        (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
+        (["problems", "list", "--problems", "none.jsonl"], "none.jsonl"),
+        (["problems", "validate", "none.jsonl"], "none.jsonl"),
+    ],
+)
+def test_mistake_is_explained(
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("codea1: ")
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["play", "--sed", "1"], ["train", "--seed", "x"], ["problems", "lst"]]
+)
+def test_unknown_option_ends_with_code_2(arguments: list[str]) -> None:
+    done = codea1(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert "codea1" in done.stderr
+
+
+# codea1 play
+
+
+def test_play_is_quick_from_the_shell() -> None:
+    start = time.perf_counter()
+    done = codea1("play")
+    seconds = time.perf_counter() - start
+    assert done.returncode == 0, done.stderr
+    assert "starter/" in done.stdout
+    assert "\x1b" not in done.stdout  # this is not a terminal
+    assert done.stderr == ""
+    assert seconds < 5.0
+
+
+def test_play_as_json_is_reproducible(capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = []
+    for _ in range(2):
+        assert run(["play", "--json", "--seed", "3", "--rounds", "2"]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    turns = json.loads(outputs[0])["turns"]
+    assert [turn["agent"] for turn in turns] == ["coder_0", "tester_0"] * 2
+
+
+def test_play_reference_wins_against_golden_tests(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["play", "--coder", "reference", "--json"]) == 0
+    last = json.loads(capsys.readouterr().out)["turns"][-1]
+    assert last["rewards"]["coder_0"] == 1.0
+
+
+def test_play_as_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["play", "--render", "html", "--problem", "starter/add"]) == 0
+    page = capsys.readouterr().out
+    HTMLParser().feed(page)
+    assert "starter/add" in page
+    assert page.lower().startswith("<!doctype html>")
+
+
+def test_play_with_a_player_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(PLAYER)
+    assert run(["play", "--coder", f"{path}:Adder", "--problem", "starter/add", "--json"]) == 0
+    last = json.loads(capsys.readouterr().out)["turns"][-1]
+    assert last["rewards"]["coder_0"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("suffix", "message"),
+    [
+        ("", "expect FILE.py:NAME"),
+        (":Nobody", "to define 'Nobody'"),
+        (":Mute", "it has no method act"),
+    ],
+)
+def test_player_that_is_none_is_explained(
+    suffix: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(PLAYER)
+    assert run(["play", "--coder", f"{path}{suffix}"]) == 2
+    assert message in capsys.readouterr().err
+
+
+# codea1 train: settings
+
+
+def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert run(["train", "--dry-run", *arguments]) == 0
+    return tomllib.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_preset_is_valid(preset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = dry_run("--preset", preset, capsys=capsys)
+    assert settings != dry_run(capsys=capsys)
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_baseline_reaches_the_settings(baseline: str, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = dry_run("--baseline", baseline, capsys=capsys)
+    assert settings.items() >= dict(BASELINES[baseline].overrides).items()
+
+
+def test_command_line_wins_over_file_over_baseline_over_preset(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('seed = 5\nmax_steps = 50\nuse_book = true\nsplit = "None"\n')
+    settings = dry_run(
+        "--max-steps",
+        "60",
+        "--config",
+        str(path),
+        "--baseline",
+        "no-book",
+        "--quick",
+        capsys=capsys,
+    )
+    assert settings["max_steps"] == 60
+    assert settings["seed"] == 5
+    assert settings["use_book"] is True
+    assert settings["split"] == "None"
+    assert settings["num_generations"] == 4
+
+
+def test_dry_run_can_be_given_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    first = dry_run("--quick", "--split", "None", "--seed", "9", capsys=capsys)
+    path = tmp_path / "again.toml"
+    run(["train", "--quick", "--split", "None", "--seed", "9", "--dry-run"])
+    path.write_text(capsys.readouterr().out)
+    assert dry_run("--config", str(path), capsys=capsys) == first
+
+
+def test_unknown_key_in_a_file_is_explained(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("max_step = 3\n")
+    assert run(["train", "--config", str(path)]) == 2
+    assert f"{path}: unknown key 'max_step'. Did you mean 'max_steps'?" in capsys.readouterr().err
