@@ -1,0 +1,159 @@
+"""The file of a Mistake Book: SQLite, one row for each test.
+
+Texts are stored as BLOBs of UTF-8 with surrogates allowed, because SQLite's TEXT ends at a null
+character in many tools and cannot hold the lone surrogates that language models sometimes produce.
+``SELECT CAST(test AS TEXT), frequency FROM tests`` reads them in the sqlite3 shell.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+APPLICATION_ID = 0x43414231  # "CAB1": tells a Mistake Book from any other SQLite file
+_SCHEMA = """
+CREATE TABLE tests (
+    problem BLOB NOT NULL,
+    position INTEGER NOT NULL, -- order of entry within the problem
+    test BLOB NOT NULL,
+    frequency INTEGER NOT NULL,
+    PRIMARY KEY (problem, position)
+) WITHOUT ROWID
+"""
+
+
+class Stamp(NamedTuple):
+    """Tells whether a file is still the one that was written."""
+
+    path: str
+    inode: int
+    size: int
+    modified_ns: int
+
+
+def stamp(path: Path) -> Stamp | None:
+    """The file's stamp, or None where there is no such file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return Stamp(str(path.resolve()), status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def encode(text: str) -> bytes:
+    r"""Text as the bytes that are stored.
+
+    Example:
+        >>> decode(encode("\x00 \ud800")) == "\x00 \ud800"
+        True
+    """
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode(data: bytes) -> str:
+    """Bytes as they are stored, back to text."""
+    return data.decode("utf-8", "surrogatepass")
+
+
+def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
+    """Opens a book's file with explicit transactions.
+
+    Args:
+        path: The file.
+        new: Make an empty book in a new file.
+
+    Raises:
+        FileNotFoundError: There is no such file, and none is to be made.
+        ValueError: The file is not a Mistake Book.
+    """
+    if not new and not path.is_file():
+        raise FileNotFoundError(
+            f"Expect the file of a Mistake Book, actually there is none: {path}"
+        )
+    # isolation_level=None: transactions begin and end where we say so.
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        if new:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(_SCHEMA)
+        elif connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+            raise sqlite3.DatabaseError("another application's database")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise ValueError(
+            f"Expect the file of a Mistake Book as save() writes it, actually: {path} ({error})"
+        ) from error
+    return connection
+
+
+def read_page(connection: sqlite3.Connection, problem: str) -> dict[str, int]:
+    """The tests of one problem with their frequencies, in order of entry."""
+    rows = connection.execute(
+        "SELECT test, frequency FROM tests WHERE problem = ? ORDER BY position", (encode(problem),)
+    )
+    return {decode(test): frequency for test, frequency in rows}
+
+
+def write_page(connection: sqlite3.Connection, problem: str, page: Mapping[str, int]) -> None:
+    """Replaces the tests of one problem, within the transaction of the caller."""
+    key = encode(problem)
+    connection.execute("DELETE FROM tests WHERE problem = ?", (key,))
+    connection.executemany(
+        "INSERT INTO tests VALUES (?, ?, ?, ?)",
+        [(key, position, encode(test), page[test]) for position, test in enumerate(page)],
+    )
+
+
+def read_pages(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, int]]]:
+    """All problems, sorted, with their tests. Holds one page at a time."""
+    rows = connection.execute(
+        "SELECT problem, test, frequency FROM tests ORDER BY problem, position"
+    )
+    for problem, group in groupby(rows, key=lambda row: row[0]):
+        yield decode(problem), {decode(test): frequency for _, test, frequency in group}
+
+
+def create(path: Path, pages: Iterable[tuple[str, Mapping[str, int]]]) -> None:
+    """Writes a whole book to a new file and puts it in place in one move.
+
+    Equal books give equal files, byte for byte.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    draft.unlink(missing_ok=True)
+    try:
+        connection = connect(draft, new=True)
+        try:
+            connection.execute("BEGIN")
+            for problem, page in pages:
+                write_page(connection, problem, page)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def rewrite(path: Path, pages: Mapping[str, Mapping[str, int]]) -> None:
+    """Replaces the given problems in a file, in one transaction; an empty page removes a problem."""
+    connection = connect(path)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for problem, page in pages.items():
+            write_page(connection, problem, page)
+        connection.execute("COMMIT")
+    finally:
+        connection.close()  # rolls back what was not committed
+
+
+def read(path: Path) -> Iterator[tuple[str, dict[str, int]]]:
+    """All problems of a file, sorted, with their tests."""
+    connection = connect(path)
+    try:
+        yield from read_pages(connection)
+    finally:
+        connection.close()

@@ -1,0 +1,394 @@
+"""The Mistake Book: the released histories, byte-exact texts, bounds, and the file it is kept in."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codea1_env.mistake_book import BookChange, MistakeBook
+from codea1_env.sqlite_book import SqliteBook
+
+HISTORIES: list[list[dict[str, Any]]] = json.loads(
+    (Path(__file__).parent / "data" / "paper_cases.json").read_text()
+)["mistake_book"]
+
+AWKWARD = [
+    'assert f(\'it\\\'s\') == "a \\"b\\""',
+    "assert f('\\\\n') == '''\n\\'''",
+    "assert f(r'\\d+\\') == 1",
+    "line one\nline two\r\nline three\rline four",
+    "assert f('🎉 é ü 漢字') == '\u2028'",
+    "lone \ud800 and \udfff, side by side \ud83d\ude00",
+    "null \x00 byte",
+    "",
+    " \t ",
+    "'; DROP TABLE tests; --",
+]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def make(request, tmp_path):
+    """Makes books of both kinds, so that each test holds for both."""
+    if request.param == "memory":
+        return MistakeBook
+    paths = (tmp_path / f"{n}.sqlite" for n in range(100))
+    return lambda *args, **kwargs: SqliteBook(next(paths), *args, **kwargs)
+
+
+def frequencies(book: MistakeBook, task: str) -> dict[str, int]:
+    return {test: book.frequency(task, test) for test in book.tests(task)}
+
+
+@pytest.mark.parametrize("number", range(len(HISTORIES)))
+def test_released_histories(make, number):
+    book = make()
+    for step in HISTORIES[number]:
+        task = step["question_id"]
+        book.update(task, failed=step["failed"], passed=step["history_passed"])
+        assert frequencies(book, task) == step["frequencies_after"]
+        top = [book.frequency(task, test) for test in book.tests(task, limit=3)]
+        assert top == step["top3_frequencies_after"]
+
+
+def test_there_are_twenty_five_histories():
+    assert len(HISTORIES) == 25
+
+
+def test_per_step_decay_counts_all_programs_once(make):
+    for decay, left in (("per-program", 1), ("per-step", 3)):
+        book = make(decay=decay)
+        book.update("p", failed=["t"] * 4)
+        book.update("p", passed=["t"] * 3)
+        assert book.frequency("p", "t") == left
+
+
+def test_a_test_that_some_pass_and_some_fail_stays(make):
+    book = make()
+    book.update("p", failed=["t"])
+    assert book.update("p", failed=["t"], passed=["t"]) == BookChange(1, 1, 0)
+    assert book.frequency("p", "t") == 1
+
+
+def test_passing_an_unknown_test_changes_nothing(make):
+    book = make()
+    assert book.update("p", passed=["t"]) == BookChange(0, 0, 0)
+    assert (len(book), book.problems(), book.tests("p")) == (0, [], [])
+
+
+def test_order_is_by_frequency_then_by_entry(make):
+    book = make()
+    book.update("p", failed=["a", "b", "c", "c", "b", "d"])
+    assert book.tests("p") == ["b", "c", "a", "d"]
+    assert book.tests("p", limit=2) == ["b", "c"]
+    assert book.tests("p", limit=0) == []
+    book.update("p", failed=["a"], passed=["b"])
+    assert book.tests("p") == ["a", "c", "b", "d"]
+
+
+def test_a_full_page_evicts_the_least_frequent_then_the_oldest(make):
+    book = make(max_tests_per_problem=3)
+    book.update("p", failed=["a", "a", "b", "c"])
+    assert book.update("p", failed=["new"]) == BookChange(1, 0, 1)
+    assert set(book.tests("p")) == {"a", "c", "new"}
+    book.update("p", failed=["c", "newer"])  # c counts before anyone is evicted
+    assert book.tests("p") == ["a", "c", "newer"]
+    book.update("p", failed=["newest"])  # all others are proven: the newcomers take turns
+    assert book.tests("p") == ["a", "c", "newest"]
+    assert len(book) == 3
+
+
+def test_pages_are_bounded_and_other_problems_untouched(make):
+    book = make(max_tests_per_problem=5)
+    book.update("other", failed=["kept"])
+    for n in range(50):
+        book.update("p", failed=[f"{n}a", f"{n}b"])
+    assert len(book.tests("p")) == 5
+    assert book.tests("other") == ["kept"]
+    assert len(book) == 6
+
+
+def test_clear_forgets_everything(make):
+    book = make()
+    book.update("p", failed=["a"])
+    book.clear()
+    assert (len(book), book.problems(), book.tests("p")) == (0, [], [])
+    book.update("p", failed=["b"])
+    assert book.tests("p") == ["b"]
+
+
+def test_an_empty_book_is_still_true(make):
+    assert make()
+    assert len(make()) == 0
+
+
+@pytest.mark.parametrize("task", ["ordinary", "\ud800 \x00 ' 🎉"])
+def test_texts_come_out_as_they_went_in(make, tmp_path, task):
+    book = make()
+    book.update(task, failed=AWKWARD)
+    assert book.tests(task) == AWKWARD
+    book.save(tmp_path / "copy.sqlite")
+    assert MistakeBook.load(tmp_path / "copy.sqlite").tests(task) == AWKWARD
+    with SqliteBook.load(tmp_path / "copy.sqlite") as on_disk:
+        assert on_disk.tests(task) == AWKWARD
+        assert on_disk.problems() == [task]
+    other = make()
+    other.load_state_dict(book.state_dict())
+    assert other.tests(task) == AWKWARD
+    assert pickle.loads(pickle.dumps(book)).tests(task) == AWKWARD
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=[])), unique=True, max_size=20))
+def test_any_text_survives_the_file(texts):
+    book = MistakeBook()
+    book.update("p", failed=texts)
+    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"book-{os.getpid()}.sqlite"
+    try:
+        book.save(path)
+        assert MistakeBook.load(path).tests("p") == texts
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def test_state_is_json_and_restores_order_and_frequency(make):
+    book = make()
+    book.update("p", failed=["a", "b", "b", "c"])
+    book.update("q", failed=["d"])
+    state = json.loads(json.dumps(book.state_dict()))
+    other = make()
+    other.update("gone", failed=["x"])
+    other.load_state_dict(state)
+    assert other.state_dict() == book.state_dict()
+    assert other.tests("p") == ["b", "a", "c"]
+    assert (len(other), other.problems()) == (4, ["p", "q"])
+
+
+def test_loading_into_a_smaller_book_keeps_the_most_frequent(make, tmp_path):
+    book = make()
+    book.update("p", failed=["a", "b", "b", "c", "c", "c"])
+    small = make(max_tests_per_problem=2)
+    small.load_state_dict(book.state_dict())
+    assert small.tests("p") == ["c", "b"]
+    book.save(tmp_path / "book.sqlite")
+    assert MistakeBook.load(tmp_path / "book.sqlite", 2).tests("p") == ["c", "b"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        {},
+        {"problems": [1]},
+        {"problems": {"p": [["a"]]}},
+        {"problems": {"p": [["a", 0]]}},
+        {"problems": {"p": [["a", "1"]]}},
+        {"problems": {"p": [["a", 1], ["a", 2]]}},
+        {"problems": {"p": 5}},
+        {"problems": {1: [["a", 1]]}},
+    ],
+)
+def test_a_broken_state_is_refused_and_changes_nothing(make, state):
+    book = make()
+    book.update("p", failed=["kept"])
+    with pytest.raises(ValueError, match=r"Expect .* actually"):
+        book.load_state_dict(state)
+    assert book.tests("p") == ["kept"]
+
+
+def test_copies_are_independent_books_in_memory(make):
+    book = make(max_tests_per_problem=7, decay="per-step")
+    book.update("p", failed=["a"])
+    for other in (copy.deepcopy(book), pickle.loads(pickle.dumps(book))):
+        assert type(other) is MistakeBook
+        assert (other.max_tests_per_problem, other.decay) == (7, "per-step")
+        other.update("p", failed=["b"])
+        assert other.tests("p") == ["a", "b"]
+    assert book.tests("p") == ["a"]
+
+
+def test_saving_again_writes_only_what_changed(tmp_path):
+    path = tmp_path / "book.sqlite"
+    book = MistakeBook()
+    for n in range(2000):
+        book.update(f"problem {n}", failed=[f"assert f({n}) == {n} # " + "x" * 200])
+    book.save(path)
+    inode = path.stat().st_ino
+    reader = sqlite3.connect(path)
+    untouched = reader.execute("SELECT COUNT(*) FROM tests").fetchone()
+    assert untouched == (2000,)
+    writes: list[str] = []
+    book.update("problem 7", failed=["new"])
+    book.update("problem 8", passed=[book.tests("problem 8")[0]])
+    original = sqlite3.connect
+    try:
+
+        def traced(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+            connection = original(*args, **kwargs)
+            connection.set_trace_callback(writes.append)
+            return connection
+
+        sqlite3.connect = traced  # type: ignore[assignment]
+        book.save(path)
+    finally:
+        sqlite3.connect = original  # type: ignore[assignment]
+    reader.close()
+    assert path.stat().st_ino == inode
+    assert sum(line.startswith("INSERT") for line in writes) == 2  # both tests of problem 7
+    assert sum(line.startswith("BEGIN") for line in writes) == 1
+    assert MistakeBook.load(path).state_dict() == book.state_dict()
+    assert "problem 8" not in MistakeBook.load(path).problems()
+
+
+def test_a_file_that_others_changed_is_written_anew(tmp_path):
+    path = tmp_path / "book.sqlite"
+    book = MistakeBook()
+    book.update("p", failed=["a"])
+    book.save(path)
+    other = MistakeBook()
+    other.update("q", failed=["b"] * 3)
+    other.save(path)
+    book.update("p", failed=["c"])
+    book.save(path)
+    assert MistakeBook.load(path).state_dict() == book.state_dict()
+    path.unlink()
+    book.save(path)
+    assert MistakeBook.load(path).state_dict() == book.state_dict()
+
+
+def test_equal_books_give_equal_files(make, tmp_path):
+    first, second = make(), make()
+    first.update("p", failed=["a", "b"])
+    first.update("q", failed=["c"])
+    second.update("q", failed=["c", "gone"])
+    second.update("q", passed=["gone"])
+    second.update("p", failed=["a"])
+    second.update("p", failed=["b"])
+    first.save(tmp_path / "first.sqlite")
+    second.save(tmp_path / "second.sqlite")
+    assert (tmp_path / "first.sqlite").read_bytes() == (tmp_path / "second.sqlite").read_bytes()
+
+
+def test_nothing_but_the_book_is_left_in_the_folder(tmp_path):
+    book = MistakeBook()
+    book.update("p", failed=["a"])
+    for _ in range(2):
+        book.update("p", failed=["a"])
+        book.save(tmp_path / "book.sqlite")
+    assert os.listdir(tmp_path) == ["book.sqlite"]
+
+
+def test_sqlite_book_keeps_what_was_committed_and_only_that(tmp_path):
+    path = tmp_path / "book.sqlite"
+    book = SqliteBook(path)
+    book.update("p", failed=["a"])
+    book.commit()
+    book.commit()  # nothing to do
+    book.update("p", failed=["b"])
+    assert book.tests("p") == ["a", "b"]
+    assert MistakeBook.load(path).tests("p") == ["a"]
+    book.close()
+    with SqliteBook(path) as book:
+        assert (book.tests("p"), len(book)) == (["a"], 1)
+        book.update("p", failed=["c"])
+
+    def step_that_fails() -> None:
+        with SqliteBook(path) as book:
+            book.clear()
+            raise KeyError("the step failed")
+
+    with pytest.raises(KeyError):
+        step_that_fails()
+    assert MistakeBook.load(path).tests("p") == ["a", "c"]
+
+
+def test_a_book_on_disk_cannot_be_saved_over_itself(tmp_path):
+    with (
+        SqliteBook(tmp_path / "book.sqlite") as book,
+        pytest.raises(ValueError, match=r"commit\(\)"),
+    ):
+        book.save(tmp_path / "book.sqlite")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["MistakeBook", "SqliteBook"])
+def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
+    # Every step makes all ten frequencies equal to its own number: a torn step would show.
+    script = textwrap.dedent(
+        """
+        import sys
+        from codea1_env.mistake_book import MistakeBook
+        from codea1_env.sqlite_book import SqliteBook
+        kind, path = sys.argv[1:]
+        book = SqliteBook(path) if kind == "SqliteBook" else MistakeBook.load(path)
+        while True:
+            for task in range(10):
+                book.update(str(task), failed=["assert f() == 1"])
+            book.commit() if kind == "SqliteBook" else book.save(path)
+            print(book.frequency("0", "assert f() == 1"), flush=True)
+        """
+    )
+    path = tmp_path / "book.sqlite"
+    MistakeBook().save(path)
+    done = 0
+    for round_number in range(6):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, kind, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        for _ in range(5 + 7 * round_number):
+            done = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+        reported = process.stdout.read().split("\n")[:-1]
+        process.stdout.close()
+        process.wait()
+        done = int(reported[-1]) if reported else done
+        book = MistakeBook.load(path)
+        steps = {book.frequency(str(task), "assert f() == 1") for task in range(10)}
+        assert len(steps) == 1
+        assert done <= steps.pop() <= done + 1
+
+
+def test_files_that_are_no_books_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="actually there is none"):
+        MistakeBook.load(tmp_path / "missing.sqlite")
+    with pytest.raises(FileNotFoundError, match="actually there is none"):
+        SqliteBook.load(tmp_path / "missing.sqlite")
+    (tmp_path / "text").write_text("not a database, but long enough to be read as one" * 50)
+    other = sqlite3.connect(tmp_path / "other.sqlite")
+    other.execute("CREATE TABLE tests (a)")
+    other.close()
+    for name in ("text", "other.sqlite"):
+        with pytest.raises(ValueError, match="Expect the file of a Mistake Book"):
+            MistakeBook.load(tmp_path / name)
+        with pytest.raises(ValueError, match="Expect the file of a Mistake Book"):
+            SqliteBook(tmp_path / name)
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, True, None])
+def test_the_size_of_a_page_must_be_positive(size):
+    with pytest.raises(ValueError, match=r"max_tests_per_problem .* actually"):
+        MistakeBook(max_tests_per_problem=size)
+
+
+def test_wrong_use_is_explained():
+    with pytest.raises(ValueError, match=r"per-program, per-step, actually: 'never'"):
+        MistakeBook(decay="never")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"failed to be a sequence of tests.*failed=\[test\]"):
+        MistakeBook().update("p", failed="assert f(1) == 1")
+    with pytest.raises(TypeError, match="passed to hold tests as str"):
+        MistakeBook().update("p", passed=[b"assert"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="limit"):
+        MistakeBook().tests("p", limit=-1)
