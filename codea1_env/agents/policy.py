@@ -1,0 +1,124 @@
+"""The policy of the tabular agents: one softmax table per problem, drawn from without replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One answer of a policy and what it earned."""
+
+    key: str
+    """The table that the answer was drawn from."""
+    drawn: tuple[int, ...]
+    """Indices of the drawn items, in order."""
+    reward: float | None
+    """None: the answer could not be scored."""
+    group: str
+    """Answers of one group had the same question and are compared with each other."""
+
+
+class SoftmaxPolicy:
+    """Draws items from a table by the softmax of its logits, without replacement.
+
+    The probability of a sequence of draws is that of Plackett and Luce: each draw is a softmax over the
+    items that are left. An answer of K items is to this policy what a completion of K tokens is to a
+    language model, so the algorithms here read like those for language models.
+
+    Args:
+        sizes: Number of items of every table. All items start equally likely.
+        draws: Items of an answer, or fewer if a table is smaller.
+
+    Example:
+        >>> policy = SoftmaxPolicy({"a": 4}, draws=2)
+        >>> np.exp(policy.log_probs("a", (3, 1))).round(2).tolist()
+        [0.25, 0.33]
+    """
+
+    def __init__(self, sizes: Mapping[str, int], draws: int = 1) -> None:
+        if draws < 1:
+            raise ValueError(f"Expect draws to be at least 1, actually: {draws}")
+        empty = [key for key, size in sizes.items() if size < 1]
+        if empty:
+            raise ValueError(f"Expect every table to have an item, actually none in: {empty[0]!r}")
+        self.draws = draws
+        self.logits: dict[str, Floats] = {key: np.zeros(size) for key, size in sizes.items()}
+
+    def draw(self, key: str, rng: np.random.Generator) -> tuple[int, ...]:
+        """Draw one answer (the Gumbel-max trick: the largest perturbed logits are such a sample)."""
+        logits = self.logits[key]
+        noisy = logits + rng.gumbel(size=len(logits))
+        return tuple(int(index) for index in np.argsort(-noisy, kind="stable")[: self.draws])
+
+    def log_probs(self, key: str, drawn: Sequence[int], logits: Floats | None = None) -> Floats:
+        """Log-probability of each draw, given those before it. `logits` replaces the table."""
+        left = (self.logits[key] if logits is None else logits).copy()
+        log_probs = np.empty(len(drawn))
+        for position, index in enumerate(drawn):
+            log_probs[position] = left[index] - _log_sum_exp(left)
+            left[index] = -np.inf
+        return log_probs
+
+    def gradients(self, key: str, drawn: Sequence[int]) -> Floats:
+        """Derivatives of `log_probs` with respect to the logits: one row per draw."""
+        left = self.logits[key].copy()
+        rows = np.zeros((len(drawn), len(left)))
+        for row, index in zip(rows, drawn, strict=True):
+            row -= np.exp(left - _log_sum_exp(left))
+            row[index] += 1.0
+            left[index] = -np.inf
+        return rows
+
+    def probabilities(self, key: str) -> Floats:
+        """Probability of each item to be drawn first."""
+        logits = self.logits[key]
+        return np.exp(logits - _log_sum_exp(logits))
+
+    def entropy(self, key: str) -> float:
+        """Entropy of the first draw, in nats."""
+        chances = self.probabilities(key)
+        chances = chances[chances > 0]
+        return float(-(chances * np.log(chances)).sum())
+
+
+class Algorithm(Protocol):
+    """What turns samples into a better policy. An implementation is registered in `ALGORITHMS`."""
+
+    def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> Mapping[str, float]:
+        """Change the logits of the tables that the samples came from; return metrics."""
+        ...
+
+
+def by_table(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    """Sort the scorable samples by table. Each table is a model of its own, and its samples one batch."""
+    tables: dict[str, list[Sample]] = {}
+    for sample in samples:
+        if sample.reward is not None:
+            tables.setdefault(sample.key, []).append(sample)
+    return tables
+
+
+def by_group(samples: Sequence[Sample]) -> list[list[int]]:
+    """Indices of the samples of each group."""
+    groups: dict[str, list[int]] = {}
+    for index, sample in enumerate(samples):
+        groups.setdefault(sample.group, []).append(index)
+    return list(groups.values())
+
+
+def rewards_of(samples: Sequence[Sample]) -> Floats:
+    """Rewards as an array; NaN where a sample could not be scored."""
+    return np.array([np.nan if s.reward is None else s.reward for s in samples], dtype=np.float64)
+
+
+def _log_sum_exp(values: Floats) -> float:
+    top = values.max()
+    return float(top + np.log(np.exp(values - top).sum()))

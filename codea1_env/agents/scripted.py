@@ -1,0 +1,175 @@
+"""Players that follow a script: to try the game out, to measure others against, to train against."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from codea1_env.agents.protocols import Experience
+from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
+from codea1_env.agents.variants import variants
+from codea1_env.mutation import generate_mutants
+from codea1_env.problems import Problem
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import Observation
+
+TEST_SEPARATOR = "\n\n"
+"""Between the tests of a suite."""
+
+
+class FixedAgent:
+    """Base of players that do not learn: with an `act`, a subclass can take part in training."""
+
+    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
+        """Do nothing."""
+        return {}
+
+    def save(self, path: Path) -> None:
+        """Write nothing: there is no state."""
+
+    def load(self, path: Path) -> None:
+        """Read nothing: there is no state."""
+
+
+class ScriptedAgent(FixedAgent, ABC):
+    """Base of players that know the problems, and may draw from their own random generator.
+
+    Args:
+        problems: The problems of the game. A scripted player knows reference and golden tests.
+        seed: Seed of the player's random choices.
+    """
+
+    def __init__(self, problems: Sequence[Problem], seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self._problems = ByPrompt(problems)
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Return one answer for each observation, in order."""
+        return [self.answer(self._problems[observation]) for observation in observations]
+
+    @abstractmethod
+    def answer(self, problem: Problem) -> str:
+        """Return the answer to one problem."""
+
+    def save(self, path: Path) -> None:
+        """Write the state of the random generator."""
+        write_json(path / "rng.json", rng_state(self.rng))
+
+    def load(self, path: Path) -> None:
+        """Restore the state of the random generator."""
+        self.rng.bit_generator.state = read_json(path / "rng.json")
+
+
+class ReferenceCoder(ScriptedAgent):
+    r"""Submits the reference solution.
+
+    Example:
+        >>> from codea1_env.spaces import observe
+        >>> problem = Problem("one", "def one():", "one", "def one():\n    return 1\n")
+        >>> ReferenceCoder([problem]).act([observe(problem)])
+        ['def one():\n    return 1\n']
+    """
+
+    def answer(self, problem: Problem) -> str:
+        """Return the reference."""
+        return problem.reference
+
+
+class MutantCoder(ScriptedAgent):
+    """Submits the reference with one small fault, another one each time.
+
+    Args:
+        problems: The problems of the game.
+        sandbox: Where the references are parsed.
+        seed: Seed of the choice among the mutants.
+    """
+
+    def __init__(self, problems: Sequence[Problem], sandbox: Sandbox, seed: int = 0) -> None:
+        super().__init__(problems, seed)
+        self._sandbox = sandbox
+        self._mutants: dict[str, list[str]] = {}
+
+    def answer(self, problem: Problem) -> str:
+        """Return a mutant, or the reference where there is nothing to mutate."""
+        known = self._mutants.get(problem.task_id)
+        if known is None:
+            found = generate_mutants(problem.reference, self._sandbox)
+            known = [mutant.code for mutant in found] or [problem.reference]
+            self._mutants[problem.task_id] = known
+        return known[int(self.rng.integers(len(known)))]
+
+
+class GoldenTester(ScriptedAgent):
+    """Submits golden tests, drawn without replacement.
+
+    Args:
+        problems: The problems of the game.
+        num_tests: Tests of a suite; None for all.
+        seed: Seed of the draws.
+    """
+
+    def __init__(
+        self, problems: Sequence[Problem], num_tests: int | None = 8, seed: int = 0
+    ) -> None:
+        super().__init__(problems, seed)
+        self.num_tests = num_tests
+
+    def answer(self, problem: Problem) -> str:
+        """Return golden tests; the test program where a problem has only that."""
+        program = () if problem.test_program is None else (problem.test_program,)
+        tests = problem.tests or program
+        return TEST_SEPARATOR.join(draw(tests, self.num_tests, self.rng))
+
+
+class BoundaryTester(ScriptedAgent):
+    """Submits calls near the boundaries of the arguments' types.
+
+    It takes the arguments of golden tests, and moves one of them at a time to a boundary of its type: 0,
+    empty, negative, one item less, reversed, ... It does not run the reference, so it must guess what the
+    function returns there. Problems without golden tests of the form `assert f(<literals>) == <literal>`
+    get an empty suite.
+
+    Args:
+        problems: The problems of the game.
+        sandbox: Where the golden tests are parsed.
+        num_tests: Tests of a suite.
+        seed: Seed of the choice among the calls.
+        prediction: "neighbour" predicts the golden value of the call that was moved. Where that is wrong, the
+            test is invalid, but a referee with `wrong_oracle="correct"` still attacks with it. "none" writes
+            bare calls, which are valid but break only programs that raise or never end.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        sandbox: Sandbox,
+        num_tests: int = 8,
+        seed: int = 0,
+        prediction: Literal["neighbour", "none"] = "neighbour",
+    ) -> None:
+        if prediction not in ("neighbour", "none"):
+            raise ValueError(f"Expect prediction 'neighbour' or 'none', actually: {prediction!r}")
+        super().__init__(problems, seed)
+        self.num_tests = num_tests
+        self._sandbox = sandbox
+        self._kind = "boundary" if prediction == "neighbour" else "calls"
+        self._tests: dict[str, list[str]] = {}
+
+    def answer(self, problem: Problem) -> str:
+        """Return a suite of boundary tests."""
+        known = self._tests.get(problem.task_id)
+        if known is None:
+            made = self._sandbox.analyse(variants, list(problem.tests), problem.entry_point)
+            known = list(dict.fromkeys(test for row in made for test in row[self._kind]))
+            self._tests[problem.task_id] = known
+        return TEST_SEPARATOR.join(draw(known, self.num_tests, self.rng))
+
+
+def draw(items: Sequence[str], number: int | None, rng: np.random.Generator) -> list[str]:
+    """Draw items without replacement, all if there are no more; in random order."""
+    order = rng.permutation(len(items))[:number]
+    return [items[int(index)] for index in order]

@@ -1,0 +1,59 @@
+"""Saving what agents must remember: as JSON, so that equal state gives equal bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codea1_env.problems import Problem
+from codea1_env.spaces import Observation
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value. Floats keep every bit."""
+    path.write_text(json.dumps(value, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Read what `write_json` wrote.
+
+    Raises:
+        ValueError: There is no such file, or it is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"Expect saved state in {path}, actually: {error}") from error
+
+
+def rng_state(rng: np.random.Generator) -> dict[str, Any]:
+    """State of a generator as plain data."""
+    return dict(rng.bit_generator.state)
+
+
+class ByPrompt:
+    """Finds the problem that an observation shows.
+
+    Where several problems look the same, the first is found: no player could tell them apart.
+
+    Args:
+        problems: All problems that may be shown.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self._problems: dict[tuple[str, str], Problem] = {}
+        for problem in problems:
+            self._problems.setdefault((problem.prompt, problem.entry_point), problem)
+
+    def __getitem__(self, observation: Observation) -> Problem:
+        problem = self._problems.get((observation["problem"], observation["entry_point"]))
+        if problem is None:
+            raise ValueError(
+                f"Expect one of the {len(self._problems)} problems that this player was made for, "
+                f"actually: {observation['entry_point']!r}. Give the player all problems of the game."
+            )
+        return problem

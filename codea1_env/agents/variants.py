@@ -1,0 +1,169 @@
+"""Turns golden tests into other tests: wrong, weak, and near the boundaries.
+
+`variants` reads test text, which is untrusted, so it runs in a helper process (`Sandbox.analyse`), where
+this file is loaded on its own; it therefore imports only the standard library.
+"""
+
+import ast
+
+MAX_BOUNDARY = 12
+"""Boundary tests made from one golden test at most."""
+
+
+def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
+    """Return for each test its variants by kind; none for a test of another form than below.
+
+    - "wrong": the same call, with another value than the golden one.
+    - "weak": the call without a value, and a comparison that nearly every program passes.
+    - "boundary": calls with one argument moved to a boundary of its type, with the golden value of the call
+      they were made from. That value is a guess: often right (the answer does not depend on the change), and
+      if not, a referee that corrects wrong values turns the test into a right one.
+    - "calls": the same calls without a value: they break only programs that raise or hang.
+
+    Args:
+        tests: Golden tests. Only `assert entry_point(<literals>) == <literal>` is understood.
+        entry_point: Name of the function.
+
+    Example:
+        >>> for kind, made in variants(["assert half(4) == 2"], "half")[0].items():
+        ...     print(kind, made[:3])
+        wrong ['assert half(4) == 3']
+        weak ['half(4)', 'assert half(4) is not None']
+        boundary ['assert half(0) == 2', 'assert half(1) == 2', 'assert half(-1) == 2']
+        calls ['half(0)', 'half(1)', 'half(-1)']
+    """
+    return [_variants(test, entry_point) for test in tests]
+
+
+def _variants(test: str, entry_point: str) -> dict[str, list[str]]:
+    parts = _parse(test, entry_point)
+    if parts is None:
+        return {"wrong": [], "weak": [], "boundary": [], "calls": []}
+    arguments, keywords, value = parts
+
+    def call(args: list[object], named: dict[str, object]) -> str:
+        listed = [*map(literal, args), *(f"{k}={literal(item)}" for k, item in named.items())]
+        return f"{entry_point}({', '.join(listed)})"
+
+    original = call(arguments, keywords)
+    near = []
+    for position, argument in enumerate(arguments):
+        for moved in boundary_values(argument):
+            near.append(call([*arguments[:position], moved, *arguments[position + 1 :]], keywords))
+    for name, argument in keywords.items():
+        near += [call(arguments, {**keywords, name: moved}) for moved in boundary_values(argument)]
+    return {
+        "wrong": [f"assert {original} == {literal(other_value(value))}"],
+        "weak": [original, f"assert {original} is {'None' if value is None else 'not None'}"],
+        "boundary": [f"assert {text} == {literal(value)}" for text in near[:MAX_BOUNDARY]],
+        "calls": near[:MAX_BOUNDARY],
+    }
+
+
+def _parse(test: str, entry_point: str) -> tuple[list[object], dict[str, object], object] | None:
+    """Return arguments, keyword arguments and value of `assert entry_point(...) == value`."""
+    try:
+        body = ast.parse(test).body
+        if len(body) != 1 or not isinstance(body[0], ast.Assert):
+            return None
+        compare = body[0].test
+        if not isinstance(compare, ast.Compare) or len(compare.ops) != 1:
+            return None
+        call = compare.left
+        if not (isinstance(compare.ops[0], ast.Eq) and isinstance(call, ast.Call)):
+            return None
+        if not isinstance(call.func, ast.Name) or call.func.id != entry_point:
+            return None
+        if any(keyword.arg is None for keyword in call.keywords):
+            return None
+        arguments = [ast.literal_eval(argument) for argument in call.args]
+        keywords = {str(item.arg): ast.literal_eval(item.value) for item in call.keywords}
+        return arguments, keywords, ast.literal_eval(compare.comparators[0])
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None  # not text that can be parsed, or not literals
+
+
+def boundary_values(value: object) -> list[object]:
+    """Return values of the same type where faults like to hide.
+
+    Example:
+        >>> boundary_values([3, 1, 2])
+        [[], [3], [3, 1], [2, 1, 3], [3, 1, 2, 3, 1, 2]]
+        >>> boundary_values(True)
+        [False]
+    """
+    made: list[object]
+    if isinstance(value, bool):
+        made = [not value]
+    elif isinstance(value, int):
+        made = [0, 1, -1, value - 1, value + 1, -value]
+    elif isinstance(value, float):
+        made = [0.0, 1.0, -1.0, -value, value + 0.5]
+    elif isinstance(value, (str, list, tuple)):
+        made = [
+            value[:0],
+            value[:1],
+            value[:-1],
+            value[::-1],
+            value * 2 if len(value) < 50 else value,
+        ]
+        if isinstance(value, str):
+            made += [value.upper(), f" {value}"]
+    elif isinstance(value, set):
+        made = [set(), set(sorted(value, key=literal)[:1])]
+    elif isinstance(value, dict):
+        made = [{}, dict(list(value.items())[:1]), dict(list(value.items())[::-1])]
+    else:
+        made = []
+    kept: list[object] = []
+    for item in made:
+        # As text, because 1 == True and 0.0 == -0.0.
+        if literal(item) not in [literal(value), *map(literal, kept)]:
+            kept.append(item)
+    return kept
+
+
+def other_value(value: object) -> object:
+    """Return a value of the same kind that is not equal to the given one.
+
+    Example:
+        >>> other_value([1]), other_value("a"), other_value(None)
+        ([1, None], 'a?', 0)
+    """
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, float):
+        return value + 1.0 if abs(value) < 1e15 else 0.0
+    if isinstance(value, (int, complex)):
+        return value + 1
+    if isinstance(value, str):
+        return value + "?"
+    if isinstance(value, bytes):
+        return value + b"?"
+    if isinstance(value, list):
+        return [*value, None]
+    if isinstance(value, tuple):
+        return (*value, None)
+    if isinstance(value, dict):
+        return {**value, "?": None}
+    if isinstance(value, set):
+        return {*value, "?"}
+    return 0
+
+
+def literal(value: object) -> str:
+    """Return the text of a literal: as `repr`, but sets are in a fixed order.
+
+    Example:
+        >>> literal(({"b", "a"}, [1]))
+        "({'a', 'b'}, [1])"
+    """
+    if isinstance(value, set):
+        return f"{{{', '.join(sorted(map(literal, value)))}}}" if value else "set()"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(literal, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in value.items())}}}"
+    return repr(value)

@@ -1,0 +1,250 @@
+"""Many episodes of one round at once: how players are trained.
+
+An environment plays one episode at a time. A training step wants N programs for each problem and M suites
+for each program, all asked for and judged together, so that a language model generates one big batch and
+the sandbox is always busy. The rules are those of the environment: the same observations, the same referee,
+the same Mistake Book.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from codea1_env.mistake_book import BookChange, MistakeBook
+from codea1_env.problems import Problem
+from codea1_env.referee import Referee, Round, Verdict
+from codea1_env.responses import Program, Suite, parse_program, parse_suites
+from codea1_env.spaces import Observation, observe
+
+SuiteSelection = Literal["max-variance", "all"]
+
+
+class Agent(Protocol):
+    """A player. It answers a whole batch, so that a language model can generate it at once."""
+
+    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
+        """Return one answer for each observation, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What one answer of a player earned."""
+
+    observation: Observation
+    action: str
+    reward: float | None
+    """None: the answer could not be scored. It must not count in its group, not even as 0."""
+    group: str
+    """Answers of one group are answers to the same question, and may be compared with each other."""
+
+
+@dataclass(frozen=True)
+class RolloutConfig:
+    """How many answers to ask for, and what the tester gets to see."""
+
+    num_generations: int = 8
+    """Programs per problem."""
+    num_suites: int = 8
+    """Suites per program."""
+    use_book: bool = True
+    """Replay tests from the Mistake Book, and write new ones into it."""
+    black_box: bool = False
+    """Hide the program from the tester."""
+
+    def __post_init__(self) -> None:
+        if self.num_generations < 1 or self.num_suites < 1:
+            raise ValueError(
+                "Expect num_generations and num_suites to be at least 1, "
+                f"actually: {self.num_generations} and {self.num_suites}"
+            )
+
+
+@dataclass(frozen=True)
+class RolloutEpisode:
+    """One program, the suites that attacked it, and what the referee says."""
+
+    problem: Problem
+    index: int
+    """Number of the program among those of its problem."""
+    coder_observation: Observation
+    answer: str
+    """What the coder wrote."""
+    program: Program
+    tester_observation: Observation
+    suite_answers: tuple[str, ...]
+    """What the tester wrote."""
+    suites: tuple[Suite, ...]
+    verdict: Verdict
+
+    @property
+    def test_rewards(self) -> tuple[float, ...]:
+        """The tester's reward for each suite."""
+        return tuple(suite.rewards.test for suite in self.verdict.suites)
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """All episodes of one step, problem by problem."""
+
+    episodes: tuple[RolloutEpisode, ...]
+    book_change: BookChange
+    """What the step did to the Mistake Book."""
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    """Wall-clock time of each phase: coder, tester, judge."""
+
+    def coder_experience(self) -> list[Experience]:
+        """What the coder can learn from: the programs of a problem are one group."""
+        return [
+            Experience(
+                episode.coder_observation,
+                episode.answer,
+                episode.verdict.code_reward,
+                group=episode.problem.task_id,
+            )
+            for episode in self.episodes
+        ]
+
+    def tester_experience(self, selection: SuiteSelection = "max-variance") -> list[Experience]:
+        """What the tester can learn from: the suites against one program are one group.
+
+        Args:
+            selection: "all" programs, or of each problem the one whose suites' rewards differ most.
+                Programs that every suite breaks, or none, say little about suites (as in the paper).
+        """
+        return [
+            Experience(
+                episode.tester_observation,
+                answer,
+                reward,
+                group=f"{episode.problem.task_id}#{episode.index}",
+            )
+            for episode in (self.episodes if selection == "all" else self.most_telling())
+            for answer, reward in zip(episode.suite_answers, episode.test_rewards, strict=True)
+        ]
+
+    def most_telling(self) -> list[RolloutEpisode]:
+        """Of each problem, the episode whose suites' rewards differ most (the first of equals)."""
+        best: dict[str, RolloutEpisode] = {}
+        for episode in self.episodes:
+            known = best.get(episode.problem.task_id)
+            if known is None or _spread(episode) > _spread(known):
+                best[episode.problem.task_id] = episode
+        return list(best.values())
+
+
+def rollout(
+    problems: Sequence[Problem],
+    coder: Agent,
+    tester: Agent,
+    referee: Referee,
+    book: MistakeBook,
+    config: RolloutConfig = RolloutConfig(),
+) -> Rollouts:
+    """Play one round of every problem with every combination of answers, and update the book once.
+
+    Args:
+        problems: The problems of the step, all different.
+        coder: Writes `num_generations` programs for each.
+        tester: Writes `num_suites` suites against each program.
+        referee: Judges everything in one batch.
+        book: Supplies the tests to replay, as they are before the step. Changed.
+        config: Numbers of answers, and ablations.
+
+    Raises:
+        ValueError: A problem occurs twice, or a player returned the wrong number of answers.
+    """
+    twice = [name for name, n in Counter(problem.task_id for problem in problems).items() if n > 1]
+    if twice:
+        raise ValueError(
+            f"Expect the problems of a step to be different, actually twice: {twice[0]!r}. "
+            "Raise num_generations for more answers to a problem."
+        )
+    started = time.perf_counter()
+    asked = [problem for problem in problems for _ in range(config.num_generations)]
+    coder_observations = [observe(problem) for problem in asked]
+    answers = _act(coder, "coder", coder_observations)
+    programs = [parse_program(answer) for answer in answers]
+
+    coded = time.perf_counter()
+    tester_observations = [
+        observe(problem, code="" if config.black_box else program.code, turn=1)
+        for problem, program in zip(asked, programs, strict=True)
+    ]
+    repeats = config.num_suites
+    suite_answers = _act(tester, "tester", [o for o in tester_observations for _ in range(repeats)])
+
+    tested = time.perf_counter()
+    texts = [(text, asked[i // repeats].entry_point) for i, text in enumerate(suite_answers)]
+    suites = parse_suites(texts, referee.sandbox)
+    limit = referee.config.rewards.num_tests
+    history = {
+        p.task_id: tuple(book.tests(p.task_id, limit)) if config.use_book else () for p in problems
+    }
+    rounds = [
+        Round(problem, program, suites[i * repeats : (i + 1) * repeats], history[problem.task_id])
+        for i, (problem, program) in enumerate(zip(asked, programs, strict=True))
+    ]
+    verdicts = referee.judge(rounds)
+    judged = time.perf_counter()
+
+    episodes = tuple(
+        RolloutEpisode(
+            problem=problem,
+            index=i % config.num_generations,
+            coder_observation=coder_observations[i],
+            answer=answers[i],
+            program=programs[i],
+            tester_observation=tester_observations[i],
+            suite_answers=tuple(suite_answers[i * repeats : (i + 1) * repeats]),
+            suites=tuple(suites[i * repeats : (i + 1) * repeats]),
+            verdict=verdicts[i],
+        )
+        for i, problem in enumerate(asked)
+    )
+    change = update_book(book, episodes) if config.use_book else BookChange(0, 0, 0)
+    seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
+    return Rollouts(episodes, change, seconds)
+
+
+def update_book(book: MistakeBook, episodes: Sequence[RolloutEpisode]) -> BookChange:
+    """Enter what happened in a step: once per problem, all its programs together."""
+    by_problem: dict[str, list[RolloutEpisode]] = {}
+    for episode in episodes:
+        by_problem.setdefault(episode.problem.task_id, []).append(episode)
+    changes = [
+        book.update(
+            task_id,
+            failed=[test for episode in played for test in episode.verdict.failed],
+            passed=[test for episode in played for test in episode.verdict.history_passed],
+        )
+        for task_id, played in by_problem.items()
+    ]
+    return BookChange(
+        added=sum(change.added for change in changes),
+        removed=sum(change.removed for change in changes),
+        evicted=sum(change.evicted for change in changes),
+    )
+
+
+def _act(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
+    answers = list(agent.act(observations))
+    if len(answers) != len(observations):
+        raise ValueError(
+            f"Expect the {role} to return one answer per observation ({len(observations)}), "
+            f"actually: {len(answers)}"
+        )
+    wrong = next((answer for answer in answers if not isinstance(answer, str)), None)
+    if wrong is not None:
+        raise ValueError(f"Expect the {role} to answer with strings, actually: {type(wrong)}")
+    return answers
+
+
+def _spread(episode: RolloutEpisode) -> float:
+    rewards = episode.test_rewards
+    return statistics.pvariance(rewards) if rewards else 0.0

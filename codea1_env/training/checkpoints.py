@@ -1,0 +1,137 @@
+"""Checkpoints: one folder each, which is complete or not there.
+
+    checkpoints/step_30/
+        state.json       the step
+        coder/, tester/  what the players saved
+        book.sqlite      the Mistake Book
+        manifest.json    SHA-256 of every file above
+
+A checkpoint is written to a hidden folder, flushed to the disk, and renamed. Equal state gives equal bytes:
+nothing here knows the time or the machine. The problems of a step follow from the seed and the step, so the
+step is all that must be remembered of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+from codea1_env.agents import Learner
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import RunError
+
+
+def save_checkpoint(
+    run: Path, step: int, coder: Learner, tester: Learner, book: MistakeBook, *, keep: int
+) -> Path:
+    """Write the checkpoint of a step, and delete all but the last `keep`."""
+    folder = run / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_unfinished(folder)
+    part = folder / f".step_{step}.part"
+    for name, learner in (("coder", coder), ("tester", tester)):
+        (part / name).mkdir(parents=True)
+        learner.save(part / name)
+    book.save(part / "book.sqlite")
+    _write_json(part / "state.json", {"step": step})
+    _write_json(part / "manifest.json", _digests(part))
+    for path in [*part.rglob("*"), part]:
+        _flush(path)
+    final = folder / f"step_{step}"
+    if final.exists():
+        shutil.rmtree(final)
+    part.rename(final)
+    _flush(folder)
+    for old in checkpoints(run)[:-keep]:
+        shutil.rmtree(old)
+    return final
+
+
+def checkpoints(run: Path) -> list[Path]:
+    """All checkpoints of a run, the oldest first."""
+    found = [
+        path
+        for path in (run / "checkpoints").glob("step_*")
+        if re.fullmatch(r"step_\d+", path.name)
+    ]
+    return sorted(found, key=step_of)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step of a checkpoint, from its name."""
+    return int(checkpoint.name.removeprefix("step_"))
+
+
+def load_checkpoint(
+    checkpoint: Path, coder: Learner, tester: Learner, config: TrainConfig
+) -> MistakeBook:
+    """Restore the players in place, and return the book.
+
+    Raises:
+        RunError: A file is missing, damaged or of other players.
+    """
+    verify(checkpoint)
+    try:
+        coder.load(checkpoint / "coder")
+        tester.load(checkpoint / "tester")
+        return MistakeBook.load(
+            checkpoint / "book.sqlite", config.max_tests_per_problem, config.decay
+        )
+    except ValueError as error:
+        raise RunError(f"Cannot resume from {checkpoint}: {error}") from error
+
+
+def verify(checkpoint: Path) -> None:
+    """Check every file against the manifest.
+
+    Raises:
+        RunError: A file is missing, new or changed.
+    """
+    try:
+        wanted = dict(json.loads((checkpoint / "manifest.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise _damaged(checkpoint, f"manifest.json: {error}") from error
+    actual = _digests(checkpoint)
+    for name in sorted(wanted.keys() | actual.keys()):
+        if name not in actual:
+            raise _damaged(checkpoint, f"{name} is missing")
+        if actual[name] != wanted.get(name):
+            raise _damaged(checkpoint, f"{name} was changed")
+
+
+def _damaged(checkpoint: Path, what: str) -> RunError:
+    return RunError(
+        f"Expect {checkpoint} to be a complete checkpoint, actually: {what}. Delete that folder to resume from "
+        "the checkpoint before it, or from the start if there is none."
+    )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "manifest.json"
+    }
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Delete what a killed run left behind."""
+    for path in folder.glob(".step_*.part"):
+        shutil.rmtree(path)

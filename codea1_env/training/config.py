@@ -1,0 +1,146 @@
+"""The configuration of a training run: one flat dataclass, from which the command line is made."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from codea1_env.agents import ALGORITHMS
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides what a training run does. Names follow TRL and the paper.
+
+    Raises:
+        ValueError: A value is out of its range.
+
+    Example:
+        >>> TrainConfig(max_steps=10, seed=3).num_generations
+        8
+    """
+
+    problems: str = "starter"
+    """Where the problems come from: a name, a hub id or a file that `load_problems` reads."""
+    split: str | None = "train"
+    """The split to train on; None for all problems of the source."""
+    max_problems: int | None = None
+    """Train on the first so many problems of the split only."""
+
+    coder: Literal["tabular", "reference", "mutant"] = "tabular"
+    """Who writes programs: a learning player, or a script that submits the reference or mutants of it."""
+    tester: Literal["tabular", "golden", "boundary"] = "tabular"
+    """Who writes tests: a learning player, or a script that submits golden tests or boundary tests."""
+    freeze_coder: bool = False
+    """The coder plays but does not learn."""
+    freeze_tester: bool = False
+    """The tester plays but does not learn."""
+    pool_size: int = 16
+    """Programs and tests that a tabular player chooses from, per problem (up to twice as many tests)."""
+
+    problems_per_step: int = 12
+    """Problems of one step. An epoch visits every problem once, in a new order."""
+    num_generations: int = 8
+    """Programs per problem: the coder's group."""
+    num_suites: int = 8
+    """Suites per program: the tester's group."""
+    num_tests: int = 4
+    """Tests of a suite that count, and old tests that are replayed (K in the paper, which uses 8)."""
+    suite_selection: Literal["max-variance", "all"] = "max-variance"
+    """Programs whose suites the tester learns from: of every problem the one whose suites' rewards differ
+    most, or all."""
+    black_box: bool = False
+    """The tester does not see the program."""
+
+    alpha: float = 0.5
+    """Weight of validity in the tester's reward; the rest is adversarial."""
+    wrong_oracle: Literal["correct", "drop"] = "correct"
+    """What becomes of a test that predicts a wrong value: it attacks with the right one, or not at all.
+    It counts as invalid either way."""
+    strict_paper: bool = False
+    """Pay a program that no test could judge 0, as the released implementation does, instead of leaving it
+    out."""
+
+    use_book: bool = True
+    """Remember tests that broke programs, and replay them."""
+    max_tests_per_problem: int = 64
+    """Tests of one problem that the Mistake Book remembers at most."""
+    decay: Literal["per-program", "per-step"] = "per-program"
+    """A replayed test loses one count per program that passes it, or one per step."""
+
+    algorithm: str = "grpo"
+    """How tabular players learn: a name in `codea1_env.agents.ALGORITHMS`."""
+    learning_rate: float = 2.0
+    """Step size of both players. A table of logits wants one near 1, a language model one near 1e-6."""
+    epsilon: float = 0.2
+    """GRPO: lower clipping bound of the probability ratio."""
+    epsilon_high: float = 0.28
+    """GRPO: upper clipping bound of the probability ratio."""
+    beta: float = 0.0
+    """GRPO: weight of the KL divergence from the policy at the start."""
+    loss_type: Literal["grpo", "dapo", "dr_grpo"] = "dapo"
+    """GRPO: how the draws of an answer are averaged."""
+    num_iterations: int = 1
+    """GRPO: gradient steps per batch."""
+
+    max_steps: int = 90
+    """Steps of the whole run."""
+    eval_steps: int = 30
+    """Measure on held-back tests and mutants every so many steps, and before the first and after the last."""
+    eval_samples: int = 4
+    """Answers per problem and player in such a measurement."""
+    save_steps: int = 10
+    """Write a checkpoint every so many steps, and after the last."""
+    save_total_limit: int = 2
+    """Checkpoints to keep."""
+    seed: int = 0
+    """Decides every random choice of the run."""
+
+    time_limit: float = 0.5
+    """CPU seconds for one test."""
+    workers: int = 2
+    """Sandbox processes that work at the same time. Has no influence on the results."""
+    output_dir: Path | None = None
+    """Folder of the run; None for a new one in runs/, named after the time."""
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"Expect {name} to be greater than 0, actually: {value!r}")
+        for name in ("num_generations", "num_suites"):
+            if getattr(self, name) < 2:
+                raise ValueError(
+                    f"Expect {name} to be at least 2 (answers of a group are compared with each "
+                    f"other), actually: {getattr(self, name)!r}"
+                )
+        for name in ("seed", "beta", "epsilon", "epsilon_high"):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"Expect {name} not to be negative, actually: {getattr(self, name)!r}"
+                )
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"Expect alpha to be between 0 and 1, actually: {self.alpha!r}")
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(
+                f"Expect algorithm to be one of {', '.join(ALGORITHMS)}, actually: {self.algorithm!r}"
+            )
+        hints = typing.get_type_hints(TrainConfig)
+        for field in dataclasses.fields(self):
+            choices = typing.get_args(hints[field.name])
+            literal = typing.get_origin(hints[field.name]) is Literal
+            if literal and getattr(self, field.name) not in choices:
+                raise ValueError(
+                    f"Expect {field.name} to be one of {', '.join(map(repr, choices))}, "
+                    f"actually: {getattr(self, field.name)!r}"
+                )
+
+
+_POSITIVE = (
+    "max_problems", "pool_size", "problems_per_step", "num_tests", "max_tests_per_problem",
+    "learning_rate", "num_iterations", "max_steps", "eval_steps", "eval_samples", "save_steps",
+    "save_total_limit", "time_limit", "workers",
+)  # fmt: skip

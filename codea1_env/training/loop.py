@@ -1,0 +1,187 @@
+"""The co-evolution loop: one function, to be read from top to bottom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from codea1_env.agents import Learner
+from codea1_env.evaluation import HeldOut, hold_out, kill_rate, pass_rate
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import Problem, load_problems
+from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.rewards import RewardConfig
+from codea1_env.rollout import RolloutConfig, rollout
+from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.training.checkpoints import checkpoints, load_checkpoint, save_checkpoint, step_of
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import RunError
+from codea1_env.training.interrupt import stop_request
+from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
+from codea1_env.training.players import Players, make_players
+from codea1_env.training.progress import TrainingProgress
+from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, RunFolder, read_rows
+from codea1_env.training.summary import TrainResult, start_and_end, summary_table
+
+
+def train(
+    config: TrainConfig,
+    *,
+    resume: bool = False,
+    sandbox: Sandbox | None = None,
+    coder: Learner | None = None,
+    tester: Learner | None = None,
+    console: Console | None = None,
+) -> TrainResult:
+    """Train a coder and a tester against each other.
+
+    Args:
+        config: Everything that decides what happens.
+        resume: Go on with the run in `config.output_dir`, from its last checkpoint to the same bytes as if it
+            had never stopped.
+        sandbox: Where programs and tests run; None for one of its own with `config.workers` workers.
+        coder: A player of your own, instead of the one that `config.coder` names.
+        tester: A player of your own, instead of the one that `config.tester` names.
+        console: Where progress and summary are shown; None for standard output.
+
+    Raises:
+        RunError: The run cannot be started or resumed.
+        ValueError: The problems do not suit the configuration.
+
+    Example:
+        >>> result = train(TrainConfig(max_steps=50, seed=1))        # doctest: +SKIP
+        >>> result.end["held_out/pass_rate"]                         # doctest: +SKIP
+    """
+    console = console or Console()
+    problems = _load(config)
+    with ExitStack() as stack:
+        folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
+        stack.callback(folder.close)
+        limits = Limits(call_cpu_time=config.time_limit)
+        sandbox = sandbox or stack.enter_context(Sandbox(workers=config.workers, limits=limits))
+        rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper)
+        referee = Referee(
+            sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
+        )
+        held_out = hold_out(problems, sandbox, config.seed)
+        players = make_players(config, problems, held_out, sandbox, coder=coder, tester=tester)
+        book = MistakeBook(config.max_tests_per_problem, decay=config.decay)
+        numbers = RolloutConfig(
+            config.num_generations, config.num_suites, config.use_book, config.black_box
+        )
+
+        saved = checkpoints(folder.path)[-1:] if resume else []
+        step = step_of(saved[0]) if saved else 0
+        if saved:
+            book = load_checkpoint(saved[0], players.coder, players.tester, config)
+            if step >= config.max_steps:
+                raise RunError(
+                    f"Expect a run that is not finished, actually: {folder.path} has done {step} of "
+                    f"{config.max_steps} steps. Raise max_steps to train further."
+                )
+            console.print(f"Resuming {folder.path} after step {step}.", highlight=False)
+        folder.truncate(step if saved else -1)
+
+        def save() -> None:
+            folder.sync()
+            save_checkpoint(
+                folder.path, step, players.coder, players.tester, book, keep=config.save_total_limit
+            )
+
+        if not saved:
+            folder.append(METRICS, {"step": 0, **measure(config, players, held_out, referee)})
+            save()
+
+        display = stack.enter_context(TrainingProgress(console, config.max_steps, step))
+        stop = stack.enter_context(
+            stop_request(
+                lambda: display.note("Stopping after this step; once more to stop at once.")
+            )
+        )
+        while step < config.max_steps and not stop.requested:
+            batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
+            played = rollout(batch, players.coder, players.tester, referee, book, numbers)
+            coder_experience = played.coder_experience()
+            tester_experience = played.tester_experience(config.suite_selection)
+
+            started = time.perf_counter()
+            learned: Row = {}
+            if players.coder_learns:
+                learned |= prefixed("coder", players.coder.learn(coder_experience))
+            if players.tester_learns:
+                learned |= prefixed("tester", players.tester.learn(tester_experience))
+            seconds = {**played.seconds, "learn": time.perf_counter() - started}
+
+            step += 1
+            row: Row = {"step": step}
+            row |= step_metrics(played, coder_experience, tester_experience, len(book)) | learned
+            if step % config.eval_steps == 0 or step == config.max_steps:
+                started = time.perf_counter()
+                row |= measure(config, players, held_out, referee)
+                seconds["evaluate"] = time.perf_counter() - started
+            folder.append(METRICS, row)
+            for episode in episode_rows(played, step):
+                folder.append(EPISODES, episode)
+            if step % config.save_steps == 0 or step == config.max_steps or stop.requested:
+                started = time.perf_counter()
+                save()
+                seconds["checkpoint"] = time.perf_counter() - started
+            folder.append(TIMINGS, {"step": step, **prefixed("seconds", seconds)})
+            display.update(row)
+    return _result(folder.path, step, config, console)
+
+
+def problems_of_step(
+    problems: Sequence[Problem], seed: int, step: int, number: int
+) -> list[Problem]:
+    """Return the problems of a step (counted from 0).
+
+    Every epoch visits the problems in a new order. Those that do not fill a step are left for the next epoch,
+    so that a step never has a problem twice. It all follows from the arguments: a resumed run needs no
+    cursor but the step.
+    """
+    number = min(number, len(problems))
+    epoch, place = divmod(step, len(problems) // number)
+    order = np.random.default_rng([seed, epoch]).permutation(len(problems))
+    return [problems[index] for index in order[place * number : (place + 1) * number]]
+
+
+def measure(
+    config: TrainConfig, players: Players, held_out: Sequence[HeldOut], referee: Referee
+) -> Row:
+    """Measure both players on what training holds back."""
+    samples = config.eval_samples
+    return {
+        "held_out/pass_rate": pass_rate(players.coder, held_out, referee.sandbox, samples),
+        "held_out/kill_rate": kill_rate(players.tester, held_out, referee, samples),
+    }
+
+
+def _load(config: TrainConfig) -> list[Problem]:
+    problems = load_problems(config.problems, config.split)[: config.max_problems]
+    if not problems:
+        raise RunError(
+            f"Expect problems to train on, actually: {config.problems!r} has none in the split "
+            f"{config.split!r}. Choose another split, or None for all problems."
+        )
+    return problems
+
+
+def _result(path: Path, step: int, config: TrainConfig, console: Console) -> TrainResult:
+    """Sum the run up, and show it."""
+    rows = list(read_rows(path / METRICS))
+    start, end = start_and_end(rows)
+    result = TrainResult(path, step, step >= config.max_steps, start, end)
+    console.print(summary_table(result))
+    if not result.finished:
+        console.print(
+            f"Stopped after step {step}. To go on: codea1 train --resume --output-dir {path}",
+            highlight=False,
+        )
+    console.print(f"Run folder: {path}", highlight=False, soft_wrap=True)
+    return result

@@ -1,0 +1,92 @@
+"""Makes the players that a configuration names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from codea1_env.agents import (
+    BoundaryTester,
+    FixedAgent,
+    GoldenTester,
+    Learner,
+    MutantCoder,
+    ReferenceCoder,
+    TabularAgent,
+    make_algorithm,
+    pool_of_programs,
+    pool_of_tests,
+)
+from codea1_env.evaluation import HeldOut
+from codea1_env.problems import Problem
+from codea1_env.sandbox import Sandbox
+from codea1_env.training.config import TrainConfig
+
+_CODER, _TESTER = 0, 1
+"""Streams of random numbers: the seed of a player is (seed of the run, stream)."""
+
+
+@dataclass(frozen=True)
+class Players:
+    """Both players, and which of them learn."""
+
+    coder: Learner
+    tester: Learner
+    coder_learns: bool
+    tester_learns: bool
+
+
+def make_players(
+    config: TrainConfig,
+    problems: Sequence[Problem],
+    held_out: Sequence[HeldOut],
+    sandbox: Sandbox,
+    *,
+    coder: Learner | None = None,
+    tester: Learner | None = None,
+) -> Players:
+    """Make the players of a run; a given one takes the place of the one that the configuration names."""
+    coder = coder or _make_coder(config, problems, held_out, sandbox)
+    tester = tester or _make_tester(config, problems, held_out, sandbox)
+    return Players(
+        coder,
+        tester,
+        coder_learns=not (config.freeze_coder or isinstance(coder, FixedAgent)),
+        tester_learns=not (config.freeze_tester or isinstance(tester, FixedAgent)),
+    )
+
+
+def _make_coder(
+    config: TrainConfig, problems: Sequence[Problem], held_out: Sequence[HeldOut], sandbox: Sandbox
+) -> Learner:
+    seed = _seed(config, _CODER)
+    if config.coder == "reference":
+        return ReferenceCoder(problems, seed)
+    if config.coder == "mutant":
+        return MutantCoder(problems, sandbox, seed)
+    algorithm = make_algorithm(config.algorithm, dataclasses.asdict(config))
+    pools = [pool_of_programs(split, config.pool_size) for split in held_out]
+    return TabularAgent(pools, algorithm, np.random.default_rng(seed))
+
+
+def _make_tester(
+    config: TrainConfig, problems: Sequence[Problem], held_out: Sequence[HeldOut], sandbox: Sandbox
+) -> Learner:
+    seed = _seed(config, _TESTER)
+    if config.tester == "golden":
+        return GoldenTester(problems, config.num_tests, seed)
+    if config.tester == "boundary":
+        return BoundaryTester(problems, sandbox, config.num_tests, seed)
+    algorithm = make_algorithm(config.algorithm, dataclasses.asdict(config))
+    pools = [
+        pool_of_tests(split, sandbox, size=2 * config.pool_size, seed=config.seed)
+        for split in held_out
+    ]
+    return TabularAgent(pools, algorithm, np.random.default_rng(seed), draws=config.num_tests)
+
+
+def _seed(config: TrainConfig, stream: int) -> int:
+    return int(np.random.SeedSequence([config.seed, stream]).generate_state(1, np.uint64)[0])

@@ -1,0 +1,200 @@
+"""The folder of a run: its configuration, and logs that a killed run can be resumed from.
+
+config.toml       the configuration; enough to repeat the run
+metrics.jsonl     one row per step: the same bytes for the same configuration, also after a resume
+episodes.jsonl    what was played, one row per problem and step: the same holds
+timings.jsonl     seconds of each phase, which differ from run to run
+checkpoints/      see `codea1_env.training.checkpoints`
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import RunError
+
+METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
+
+_MAY_CHANGE = {"output_dir", "workers", "max_steps", "save_steps", "save_total_limit"}
+"""Settings that a resumed run may change: they have no influence on what a step does."""
+
+
+class RunFolder:
+    """An open run. Only one process at a time can have a run open.
+
+    Use `create` or `reopen`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = self._take_lock()
+        self._logs: dict[str, IO[str]] = {}
+
+    @classmethod
+    def create(cls, config: TrainConfig) -> RunFolder:
+        """Begin a new run.
+
+        Raises:
+            RunError: The folder already holds a run.
+        """
+        path = config.output_dir or _new_name()
+        if (path / "config.toml").exists():
+            raise RunError(
+                f"Expect {path} to be a new folder, actually: it holds a run. Resume that run, or choose "
+                "another output_dir."
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(
+                f"Expect {path} to be a folder for the run, actually: {error}"
+            ) from error
+        folder = cls(path)
+        folder.write_config(config)
+        return folder
+
+    @classmethod
+    def reopen(cls, config: TrainConfig) -> RunFolder:
+        """Open the run that `config.output_dir` holds, to go on with it.
+
+        Raises:
+            RunError: There is no run, it is in use, or it was begun with another configuration.
+        """
+        path = config.output_dir
+        if path is None:
+            raise RunError("Expect output_dir to name the run to resume, actually: None.")
+        if not (path / "config.toml").is_file():
+            raise RunError(
+                f"Expect {path} to hold a run, actually: it has no config.toml. Check output_dir, or start "
+                "a new run without resume."
+            )
+        begun, now = _read_table(path / "config.toml"), tomllib.loads(to_toml(config))
+        names = sorted((begun.keys() | now.keys()) - _MAY_CHANGE)
+        differences = [
+            f"{name} was {begun.get(name)!r}, now {now.get(name)!r}"
+            for name in names
+            if begun.get(name) != now.get(name)
+        ]
+        if differences:
+            raise RunError(
+                f"Expect the configuration that {path} was begun with, actually: "
+                f"{'; '.join(differences)}. Resume with the run's own config.toml, or start a new run."
+            )
+        folder = cls(path)
+        folder.write_config(config)
+        return folder
+
+    def write_config(self, config: TrainConfig) -> None:
+        """Write config.toml, all or nothing."""
+        part = self.path / ".config.toml.part"
+        part.write_text(to_toml(config), encoding="utf-8")
+        os.replace(part, self.path / "config.toml")
+
+    def append(self, name: str, row: Mapping[str, Any]) -> None:
+        """Append one row to a log."""
+        if name not in self._logs:
+            self._logs[name] = (self.path / name).open("a", encoding="utf-8", newline="\n")
+        self._logs[name].write(json.dumps(row, allow_nan=False) + "\n")
+        self._logs[name].flush()
+
+    def sync(self) -> None:
+        """Wait until the logs are on the disk: a checkpoint must never be ahead of them."""
+        for log in self._logs.values():
+            os.fsync(log.fileno())
+
+    def truncate(self, step: int) -> None:
+        """Drop the rows of later steps, which will be played again, and a row that was cut off.
+
+        Raises:
+            RunError: Rows up to the step are missing.
+        """
+        for name in (METRICS, EPISODES, TIMINGS):
+            path = self.path / name
+            if path.exists():
+                os.truncate(path, _end_of_step(path, step))
+        last = max((row["step"] for row in read_rows(self.path / METRICS)), default=-1)
+        if step >= 0 and last != step:
+            raise RunError(
+                f"Expect {self.path / METRICS} to reach to step {step}, where the checkpoint is, actually: "
+                f"to {last}. The file was changed; start a new run."
+            )
+
+    def close(self) -> None:
+        """Close the logs and let others open the run."""
+        for log in self._logs.values():
+            log.close()
+        self._lock.close()
+
+    def _take_lock(self) -> IO[bytes]:
+        lock = (self.path / ".lock").open("ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise RunError(
+                f"Expect nobody else to work on {self.path}, actually: another process does. Wait for it, "
+                "or stop it first."
+            ) from error
+        return lock
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a log; none if it has not been begun."""
+    if path.exists():
+        with path.open(encoding="utf-8") as log:
+            yield from map(json.loads, log)
+
+
+def to_toml(config: TrainConfig) -> str:
+    """Write a configuration as TOML. What is None is left out; so is the folder, which may be moved.
+
+    Example:
+        >>> to_toml(TrainConfig()).splitlines()[0]
+        'problems = "starter"'
+    """
+    lines = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if value is not None and field.name != "output_dir":
+            # JSON's numbers, booleans and strings are TOML's, but for DEL, which TOML wants escaped.
+            text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+            lines.append(f"{field.name} = {text}\n")
+    return "".join(lines)
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"Expect {path} to be a configuration in TOML, actually: {error}") from error
+
+
+def _end_of_step(path: Path, step: int) -> int:
+    """Offset of the first byte behind the rows up to the step."""
+    end = 0
+    with path.open("rb") as log:
+        for line in log:
+            try:
+                row_step = json.loads(line)["step"]
+            except ValueError:
+                break  # cut off when the run was killed
+            if row_step > step or not line.endswith(b"\n"):
+                break
+            end += len(line)
+    return end
+
+
+def _new_name() -> Path:
+    """A name in runs/ that is free."""
+    name = time.strftime("%Y%m%d-%H%M%S")
+    candidates = [Path("runs") / name, *(Path("runs") / f"{name}-{n}" for n in range(2, 1000))]
+    return next(path for path in candidates if not path.exists())

@@ -1,0 +1,92 @@
+"""The parts of the loop that need no sandbox."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from codea1_env.problems import Problem
+from codea1_env.training.loop import problems_of_step
+from codea1_env.training.metrics import mean
+from codea1_env.training.progress import TrainingProgress
+from codea1_env.training.summary import TrainResult, start_and_end, summary_table
+
+PROBLEMS = [Problem(f"p{i}", f"def f{i}():", f"f{i}", f"def f{i}(): return {i}") for i in range(10)]
+
+
+def ids(seed, step, number=3):
+    return [problem.task_id for problem in problems_of_step(PROBLEMS, seed, step, number)]
+
+
+def test_an_epoch_visits_problems_once():
+    epoch = [name for step in range(3) for name in ids(0, step)]
+    assert len(epoch) == len(set(epoch)) == 9
+    following = [name for step in range(3, 6) for name in ids(0, step)]
+    assert len(set(following)) == 9
+    assert following != epoch
+
+
+def test_problems_follow_from_seed_and_step():
+    assert ids(4, 17) == ids(4, 17)
+    assert [ids(4, step) for step in range(9)] != [ids(5, step) for step in range(9)]
+
+
+def test_steps_larger_than_the_set_take_all_of_it():
+    assert sorted(ids(0, 5, number=64)) == sorted(problem.task_id for problem in PROBLEMS)
+
+
+def test_all_problems_are_visited_in_the_long_run():
+    assert len({name for step in range(60) for name in ids(0, step)}) == 10
+
+
+def rows():
+    yield {"step": 0, "held_out/pass_rate": 0.25}
+    for step in range(1, 21):
+        row = {
+            "step": step,
+            "reward/coder/mean": step / 20,
+            "reward/tester/mean": None,
+            "book/size": step,
+        }
+        yield row | ({"held_out/pass_rate": step / 20} if step % 10 == 0 else {})
+
+
+def test_start_and_end():
+    start, end = start_and_end(list(rows()))
+    assert (start["held_out/pass_rate"], end["held_out/pass_rate"]) == (0.25, 1.0)
+    assert start["reward/coder/mean"] == mean([1 / 20, 2 / 20])
+    assert end["reward/coder/mean"] == mean([19 / 20, 1.0])
+    assert (start["reward/tester/mean"], end["book/size"]) == (None, 20)
+
+
+def test_a_run_that_has_just_begun_can_be_summed_up(tmp_path):
+    start, end = start_and_end([{"step": 0, "held_out/pass_rate": 0.25}])
+    out = io.StringIO()
+    Console(file=out, width=100).print(summary_table(TrainResult(tmp_path, 0, False, start, end)))
+    assert "interrupted after 0 steps" in out.getvalue()
+    assert "0.250" in out.getvalue()
+
+
+def progress(**console):
+    out = io.StringIO()
+    with TrainingProgress(Console(file=out, width=120, **console), max_steps=20) as display:
+        for row in list(rows())[1:]:
+            display.update(row)
+        display.note("a note")
+    return out.getvalue()
+
+
+def test_without_a_terminal_there_are_plain_lines():
+    lines = progress().splitlines()
+    assert lines[0] == "step 2/20  coder 0.10  book 2"
+    assert lines[-2:] == ["step 20/20  coder 1.00  book 20  pass rate 1.00", "a note"]
+    assert len(lines) == 11
+    assert "\x1b" not in "".join(lines)
+
+
+def test_in_a_terminal_there_is_a_bar():
+    shown = progress(force_terminal=True)
+    assert "20/20" in shown
+    assert "pass rate 1.00" in shown
+    assert "a note" in shown

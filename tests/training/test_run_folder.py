@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import RunError
+from codea1_env.training.run_folder import EPISODES, METRICS, RunFolder, read_rows
+
+
+@pytest.fixture
+def config(tmp_path):
+    return TrainConfig(output_dir=tmp_path / "run")
+
+
+def begin(config, rows=()):
+    folder = RunFolder.create(config)
+    for row in rows:
+        folder.append(METRICS, row)
+    folder.close()
+
+
+def test_a_run_is_not_overwritten(config):
+    begin(config)
+    with pytest.raises(RunError, match="to be a new folder, actually: it holds a run"):
+        RunFolder.create(config)
+
+
+def test_resuming_needs_a_run(config):
+    with pytest.raises(RunError, match=r"to hold a run, actually: it has no config\.toml"):
+        RunFolder.reopen(config)
+    with pytest.raises(RunError, match="output_dir to name the run to resume"):
+        RunFolder.reopen(TrainConfig())
+
+
+def test_resuming_with_another_configuration_names_the_differences(config):
+    begin(config)
+    other = TrainConfig(output_dir=config.output_dir, learning_rate=9.0, max_problems=3)
+    with pytest.raises(
+        RunError, match=r"learning_rate was 2\.0, now 9\.0; max_problems was None, now 3"
+    ):
+        RunFolder.reopen(other)
+
+
+def test_settings_without_influence_on_a_step_may_change(config):
+    begin(config)
+    other = TrainConfig(output_dir=config.output_dir, max_steps=500, workers=1, save_steps=7)
+    RunFolder.reopen(other).close()
+    RunFolder.reopen(other).close()  # config.toml has the new values now
+    assert "max_steps = 500" in (config.output_dir / "config.toml").read_text()
+
+
+def test_a_broken_configuration_is_named(config):
+    begin(config)
+    (config.output_dir / "config.toml").write_text("seed = = 1")
+    with pytest.raises(RunError, match=r"config\.toml to be a configuration in TOML"):
+        RunFolder.reopen(config)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="to be a folder for the run"):
+        RunFolder.create(TrainConfig(output_dir=tmp_path / "file" / "run"))
+
+
+def test_only_one_process_works_on_a_run(config):
+    folder = RunFolder.create(config)
+    with pytest.raises(RunError, match="another process does"):
+        RunFolder.reopen(config)
+    folder.close()
+    RunFolder.reopen(config).close()
+
+
+def test_the_lock_of_a_dead_process_is_gone(config):
+    program = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from codea1_env.training.config import TrainConfig\n"
+        "from codea1_env.training.run_folder import RunFolder\n"
+        "folder = RunFolder.create(TrainConfig(output_dir=Path(sys.argv[1])))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(config.output_dir)], check=False)
+    assert done.returncode == -9
+    RunFolder.reopen(config).close()
+
+
+@pytest.mark.parametrize("tail", ["", '{"step": 3, "x"', '{"step": 3}', "\n", '{"step": 12}\n{"st'])
+def test_truncating_drops_later_and_broken_rows(config, tail):
+    begin(config, [{"step": step, "value": 0.1 * step} for step in range(6)])
+    path = config.output_dir / METRICS
+    kept = "".join(path.read_text().splitlines(keepends=True)[:3])
+    path.write_text(kept + tail)
+    folder = RunFolder.reopen(config)
+    folder.truncate(2)
+    folder.append(METRICS, {"step": 3})
+    folder.close()
+    assert path.read_text() == kept + '{"step": 3}\n'
+
+
+def test_truncating_keeps_all_rows_of_a_step(config):
+    folder = RunFolder.create(config)
+    folder.append(METRICS, {"step": 1})
+    for step, name in [(1, "a"), (1, "b"), (2, "c")]:
+        folder.append(EPISODES, {"step": step, "task_id": name})
+    folder.truncate(1)
+    folder.close()
+    assert [row["task_id"] for row in read_rows(config.output_dir / EPISODES)] == ["a", "b"]
+
+
+def test_truncating_to_before_the_start_empties_the_logs(config):
+    begin(config, [{"step": 0}, {"step": 1}])
+    folder = RunFolder.reopen(config)
+    folder.truncate(-1)
+    folder.close()
+    assert (config.output_dir / METRICS).read_bytes() == b""
+
+
+def test_missing_rows_are_noticed(config):
+    begin(config, [{"step": 0}, {"step": 1}])
+    folder = RunFolder.reopen(config)
+    with pytest.raises(
+        RunError, match="to reach to step 5, where the checkpoint is, actually: to 1"
+    ):
+        folder.truncate(5)
+    folder.close()
+
+
+def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = [RunFolder.create(TrainConfig()) for _ in range(3)]
+    assert len({folder.path for folder in folders}) == 3
+    assert all(folder.path.parent.name == "runs" for folder in folders)
+    for folder in folders:
+        folder.close()
