@@ -89,6 +89,8 @@ class TestResult:
     """Why, in one line: the exception, the two values that differ, the limit that was reached."""
     cpu_time: float = 0.0
     """Seconds of CPU time, measured from outside the program."""
+    called: bool = True
+    """Whether the test called the program at all. Reliable where the program is trusted."""
 
     @property
     def passed(self) -> bool:
@@ -132,7 +134,9 @@ class Job:
         if not isinstance(self.code, str):
             raise TypeError(f"Expect Job.code to be a str, actually: {type(self.code)}")
         if isinstance(self.tests, str) or not all(isinstance(test, str) for test in self.tests):
-            raise TypeError(f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}")
+            raise TypeError(
+                f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}"
+            )
         if self.hash_seed not in (0, 1):
             raise ValueError(f"Expect Job.hash_seed to be 0 or 1, actually: {self.hash_seed!r}")
 

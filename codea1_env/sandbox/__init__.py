@@ -1,0 +1,36 @@
+"""A sandbox for Python programs and the tests that judge them. Standard library only.
+
+It knows nothing of games, rewards or models, and can be used alone:
+
+    >>> from codea1_env.sandbox import Sandbox
+    >>> with Sandbox(workers=1) as sandbox:
+    ...     sandbox.call("def double(x): return 2 * x", "double", [((21,), {})])[0].value
+    42
+"""
+
+from .pool import Sandbox, default_sandbox
+from .results import (
+    AnalysisError,
+    CallResult,
+    InfraError,
+    Job,
+    JobResult,
+    Limits,
+    Outcome,
+    SandboxError,
+    TestResult,
+)
+
+__all__ = [
+    "AnalysisError",
+    "CallResult",
+    "InfraError",
+    "Job",
+    "JobResult",
+    "Limits",
+    "Outcome",
+    "Sandbox",
+    "SandboxError",
+    "TestResult",
+    "default_sandbox",
+]

@@ -1,0 +1,59 @@
+"""The process that parses hostile text with our own functions, so that a parser crash is not ours.
+
+One request frame in, one reply frame out: (file, function, arguments) -> ("ok", value) or
+("raised", message). The file is one of this package's own; it is loaded by path, as the process has no
+site-packages, and may import only the standard library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import codec, frames
+from .errors import message_of
+from .zygote import apply_limits, forbid_core_and_inspection
+
+_MEMORY = 2 << 30
+_CPU_SECONDS = 1 << 20  # the supervisor's clock ends a request that takes too long
+
+
+def _load(file: str, function: str) -> Callable[..., Any]:
+    name = os.path.basename(file).removesuffix(".py")
+    folder = os.path.dirname(os.path.abspath(__file__))
+    if os.path.dirname(file) == folder:  # one of our neighbours, with relative imports
+        module: Any = importlib.import_module(f".{name}", __package__)
+    else:
+        spec = importlib.util.spec_from_file_location(f"analysis_{name}", file)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"cannot load {file}")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses look their module up
+        spec.loader.exec_module(module)
+    found: Callable[..., Any] = getattr(module, function)
+    return found
+
+
+def main(arguments: list[str]) -> None:
+    """Serves requests on the two pipes whose numbers are given until one is closed."""
+    receive, send = (int(argument) for argument in arguments)
+    apply_limits(_MEMORY, _CPU_SECONDS)
+    forbid_core_and_inspection()
+    functions: dict[tuple[str, str], Callable[..., Any]] = {}
+    while True:
+        try:
+            request = frames.read_frame(receive)
+        except frames.ChannelClosed:
+            return
+        try:
+            file, function, values = codec.decode(request)
+            if (file, function) not in functions:
+                functions[file, function] = _load(file, function)
+            reply = codec.encode(("ok", functions[file, function](*values)), limit=frames.MAX_FRAME)
+        except Exception as error:  # whatever the text provokes is the answer
+            reply = codec.encode(("raised", f"{type(error).__name__}: {message_of(error)}"))
+        frames.write_frame(send, reply)

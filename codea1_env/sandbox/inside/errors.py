@@ -1,0 +1,46 @@
+"""Exceptions as plain data, on their way from one process to another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import codec
+
+MAX_MESSAGE = 500
+
+
+class RemoteUnencodable(BaseException):
+    """Something cannot cross. Not an `Exception`, so that a test does not swallow it by accident."""
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an exception; the exception's own code may be hostile or broken."""
+    try:
+        text = str(error)
+        return text[:MAX_MESSAGE] if type(text) is str else ""
+    except BaseException:  # whatever it raises, there is no text
+        return ""
+
+
+def _plain(value: Any) -> Any:
+    try:
+        codec.encode(value, limit=100_000)
+    except codec.EncodeError:
+        return None
+    return value
+
+
+def class_names(kind: type) -> list[tuple[str, str]]:
+    """Module and name of a class and its bases, nearest first."""
+    return [(str(base.__module__)[:200], str(base.__name__)[:200]) for base in kind.__mro__[:20]]
+
+
+def describe_exception(error: BaseException) -> dict[str, Any]:
+    """An exception as plain data: its classes, its text, and those arguments and attributes that are plain."""
+    attributes = {name: _plain(value) for name, value in vars(error).items()}
+    return {
+        "classes": class_names(type(error)),
+        "message": message_of(error),
+        "args": _plain(tuple(error.args)),
+        "attributes": {name: value for name, value in attributes.items() if value is not None},
+    }

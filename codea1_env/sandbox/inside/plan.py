@@ -1,0 +1,267 @@
+"""Test text -> plan: either an expression over plain data and calls, or "run it as a program".
+
+Runs in the analysis process. A plan is plain data. In a value plan the calls' arguments and every
+constant are literals, so that the supervisor can make the calls and evaluate the rest itself
+(`evaluate.py`) with exactly the result that Python would give.
+
+    ("value", calls, nodes)    calls: [(name, args, kwargs)]; nodes: an expression tree of tuples
+    ("proxy", names)           names: those that the test uses and does not define
+    ("syntax_error", message)
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import warnings
+from typing import Any
+
+from . import codec
+
+_MAX_SIZE = 100_000
+_COMPARISONS = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+_FUNCTIONS = ("abs", "len", "round", "sorted", "set", "list", "tuple", "sum", "min", "max")
+_BUILTINS = frozenset(dir(builtins))
+
+
+class NotLiteral(Exception):
+    """The expression is not plain data, or not of a form that a value plan has."""
+
+
+def literal(node: ast.expr) -> Any:
+    """The value of an expression that is plain data.
+
+    Raises:
+        NotLiteral: It is something else.
+    """
+    if isinstance(node, ast.Constant) and node.value is not Ellipsis:
+        return node.value
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        values = [literal(item) for item in node.elts]
+        kind = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
+        return kind(_hashable(values) if kind is set else values)
+    if isinstance(node, ast.Dict):
+        if None in node.keys:
+            raise NotLiteral
+        keys = _hashable([literal(key) for key in node.keys if key is not None])
+        return dict(zip(keys, map(literal, node.values), strict=True))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        value = _number(literal(node.operand))
+        return -value if isinstance(node.op, ast.USub) else +value
+    if isinstance(node, ast.BinOp):
+        return _arithmetic(node.op, literal(node.left), literal(node.right))
+    if isinstance(node, ast.Call) and not node.keywords and isinstance(node.func, ast.Name):
+        return _construct(node.func.id, [literal(argument) for argument in node.args])
+    raise NotLiteral
+
+
+def _hashable(values: list[Any]) -> list[Any]:
+    try:
+        codec.check_hashes(values)
+    except codec.DecodeError:
+        raise NotLiteral from None
+    return values
+
+
+def _number(value: Any) -> Any:
+    if type(value) not in (int, float, complex, bool):
+        raise NotLiteral
+    return value
+
+
+def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:
+    """Folds the arithmetic that people write in tests, such as 10**6, [0] * 5 or 2**31 - 1."""
+    sequences = (str, list, tuple, bytes)
+    try:
+        if isinstance(operator, ast.Mult) and type(left) in sequences and type(right) is int:
+            if len(left) * right > _MAX_SIZE:
+                raise NotLiteral
+            return left * right
+        if isinstance(operator, ast.Mult) and type(right) in sequences and type(left) is int:
+            return _arithmetic(operator, right, left)
+        if isinstance(operator, ast.Add) and type(left) is type(right) and type(left) in sequences:
+            return left + right
+        left, right = _number(left), _number(right)
+        if isinstance(operator, ast.Pow):
+            if type(left) is complex or type(right) is complex or abs(right) > 1000:
+                raise NotLiteral
+            if type(left) is int and left.bit_length() > 1000:
+                raise NotLiteral
+            return left**right
+        if isinstance(operator, ast.Add):
+            return left + right
+        if isinstance(operator, ast.Sub):
+            return left - right
+        if isinstance(operator, ast.Mult):
+            return left * right
+        if isinstance(operator, ast.Div):
+            return left / right
+        if isinstance(operator, ast.FloorDiv):
+            return left // right
+        if isinstance(operator, ast.Mod):
+            return left % right
+    except (ArithmeticError, TypeError, ValueError):
+        raise NotLiteral from None
+    raise NotLiteral
+
+
+def _construct(name: str, arguments: list[Any]) -> Any:
+    if name == "float" and len(arguments) == 1 and arguments[0] in ("inf", "-inf", "nan"):
+        return float(arguments[0])
+    if name in ("set", "list", "dict", "tuple", "frozenset") and not arguments:
+        return {"set": set, "list": list, "dict": dict, "tuple": tuple, "frozenset": frozenset}[
+            name
+        ]()
+    if name in ("set", "list", "tuple", "frozenset") and len(arguments) == 1:
+        (value,) = arguments
+        if type(value) not in (list, tuple, set, str, range) or len(value) > _MAX_SIZE:
+            raise NotLiteral
+        if name in ("list", "tuple"):
+            if type(value) is set:  # its order is not the program's
+                raise NotLiteral
+            return list(value) if name == "list" else tuple(value)
+        values = _hashable(list(value))
+        return set(values) if name == "set" else frozenset(values)
+    if name == "range" and 1 <= len(arguments) <= 3 and all(type(a) is int for a in arguments):
+        try:
+            return range(*arguments)
+        except ValueError:
+            raise NotLiteral from None
+    raise NotLiteral
+
+
+class _ValuePlan:
+    """Builds the expression tree of one asserted expression."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
+
+    def expression(self, node: ast.expr) -> tuple[Any, ...]:
+        try:
+            return ("constant", literal(node))
+        except NotLiteral:
+            pass
+        if isinstance(node, ast.Call):
+            return self.call(node)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            return self.comparison(node.left, node.ops[0], node.comparators[0])
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return ("not", self.expression(node.operand))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            return ("-", self.expression(node.left), self.expression(node.right))
+        raise NotLiteral
+
+    def comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[Any, ...]:
+        if isinstance(operator, (ast.Is, ast.IsNot)):
+            singletons = (True, False, None)
+            if not isinstance(right, ast.Constant) or right.value not in singletons:
+                raise NotLiteral
+            if not any(right.value is singleton for singleton in singletons):
+                raise NotLiteral
+            name = "is" if isinstance(operator, ast.Is) else "is not"
+            return (name, self.expression(left), ("constant", right.value))
+        return (_COMPARISONS[type(operator)], self.expression(left), self.expression(right))
+
+    def call(self, node: ast.Call) -> tuple[Any, ...]:
+        if any(keyword.arg is None for keyword in node.keywords):
+            raise NotLiteral
+        if isinstance(node.func, ast.Attribute):
+            module = node.func.value
+            if isinstance(module, ast.Name) and (module.id, node.func.attr) == ("math", "isclose"):
+                return self.isclose(node)
+            raise NotLiteral
+        if not isinstance(node.func, ast.Name):
+            raise NotLiteral
+        name = node.func.id
+        if name in _FUNCTIONS:
+            if node.keywords or not node.args or len(node.args) > 2:
+                raise NotLiteral
+            if len(node.args) == 2 and name != "round":
+                raise NotLiteral
+            return (name, *(self.expression(argument) for argument in node.args))
+        if name in _BUILTINS:
+            raise NotLiteral
+        arguments = [literal(argument) for argument in node.args]
+        keywords = {str(keyword.arg): literal(keyword.value) for keyword in node.keywords}
+        self.calls.append((name, arguments, keywords))
+        return ("call", len(self.calls) - 1)
+
+    def isclose(self, node: ast.Call) -> tuple[Any, ...]:
+        keywords = {str(keyword.arg): _number(literal(keyword.value)) for keyword in node.keywords}
+        if len(node.args) != 2 or not set(keywords) <= {"rel_tol", "abs_tol"}:
+            raise NotLiteral
+        left, right = (self.expression(argument) for argument in node.args)
+        return ("isclose", left, right, ("constant", keywords))
+
+
+def _value_plan(tree: ast.Module) -> tuple[Any, ...]:
+    statements = tree.body
+    imported = False
+    if len(statements) == 2 and isinstance(statements[0], ast.Import):
+        names = [(alias.name, alias.asname) for alias in statements[0].names]
+        if names != [("math", None)]:
+            raise NotLiteral
+        imported = True
+        statements = statements[1:]
+    if len(statements) != 1:
+        raise NotLiteral
+    plan = _ValuePlan()
+    (statement,) = statements
+    if isinstance(statement, ast.Expr):
+        nodes = plan.expression(statement.value)
+        if nodes != ("call", 0):
+            raise NotLiteral
+        return ("value", plan.calls, ("returned", nodes))
+    if not isinstance(statement, ast.Assert):
+        raise NotLiteral
+    if statement.msg is not None:
+        literal(statement.msg)
+    nodes = plan.expression(statement.test)
+    if not plan.calls or ("isclose" in _operators(nodes) and not imported):
+        raise NotLiteral
+    if imported and any(name == "math" for name, _, _ in plan.calls):
+        raise NotLiteral
+    return ("value", plan.calls, nodes)
+
+
+def _operators(nodes: tuple[Any, ...]) -> set[str]:
+    if nodes[0] in ("constant", "call"):
+        return {nodes[0]}
+    return {nodes[0]}.union(*(_operators(node) for node in nodes[1:]))
+
+
+def _used_names(tree: ast.Module) -> list[str]:
+    names: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in _BUILTINS:
+            names[node.id] = None
+    return list(names)
+
+
+def plan_test(text: str) -> tuple[Any, ...]:
+    """Plans one test.
+
+    Example:
+        >>> plan_test("assert add(1, 2) == 3")
+        ('value', [('add', [1, 2], {})], ('==', ('call', 0), ('constant', 3)))
+        >>> plan_test("for i in range(3):\\n    assert add(i, 0) == i")
+        ('proxy', ['i', 'add'])
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return ("syntax_error", f"{type(error).__name__}: {error}"[:300])
+    try:
+        return _value_plan(tree)
+    except (NotLiteral, RecursionError):
+        return ("proxy", _used_names(tree))
+
+
+def plan_tests(texts: list[str]) -> list[tuple[Any, ...]]:
+    """Plans many tests in one request."""
+    return [plan_test(text) for text in texts]

@@ -1,0 +1,13 @@
+"""The modules that a worker imports once, so that no run pays for them."""
+
+from __future__ import annotations
+
+PREIMPORTED = (
+    "abc", "array", "bisect", "calendar", "cmath", "collections", "contextlib", "copy", "csv",
+    "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq",
+    "inspect", "io", "itertools", "json", "math", "numbers", "operator", "os", "random", "re",
+    "statistics", "string", "sys", "textwrap", "time", "types", "typing", "unittest", "uuid",
+)  # fmt: skip
+
+MODULE_NAMES = frozenset({*PREIMPORTED, "np", "numpy"})
+"""Names that always mean these modules in a test; a program cannot offer an object under them."""

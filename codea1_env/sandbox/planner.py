@@ -1,0 +1,102 @@
+"""Plans for tests, made in the analysis process and remembered."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .analysis import Analyst
+from .inside import codec, plan
+from .inside.preimported import MODULE_NAMES
+from .results import AnalysisError, Outcome, TestResult
+
+_REMEMBERED_CHARACTERS = 32_000_000
+_OVERHEAD = 500  # of one remembered plan, in characters' worth of memory
+
+
+@dataclass(frozen=True)
+class ValuePlan:
+    """A test that is one expression over plain data and calls.
+
+    Attributes:
+        calls: Encoded calls, ready to be sent.
+        names: The function of each call.
+        nodes: The expression.
+    """
+
+    calls: tuple[bytes, ...]
+    names: tuple[str, ...]
+    nodes: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ProxyPlan:
+    """A test that runs as a program.
+
+    Attributes:
+        names: The names that it uses and that a program may define.
+    """
+
+    names: tuple[str, ...]
+
+
+Plan = ValuePlan | ProxyPlan | TestResult
+"""A TestResult where the text cannot be a test at all."""
+
+
+def _plan(raw: tuple[Any, ...]) -> Plan:
+    kind, *details = raw
+    if kind == "value":
+        calls, nodes = details
+        names = tuple(name for name, _, _ in calls)
+        return ValuePlan(tuple(codec.encode(call) for call in calls), names, nodes)
+    if kind == "proxy":
+        stdlib = sys.stdlib_module_names - MODULE_NAMES
+        return ProxyPlan(tuple(name for name in details[0] if name not in stdlib))
+    return TestResult(Outcome.SYNTAX_ERROR, details[0], called=False)
+
+
+class Planner:
+    """Turns test texts into plans. The least recently used plans are forgotten first."""
+
+    def __init__(self, analyst: Analyst) -> None:
+        self._analyst = analyst
+        self._lock = threading.Lock()
+        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._characters = 0
+
+    def plans(self, tests: Sequence[str]) -> list[Plan]:
+        """One plan per test, in order."""
+        with self._lock:
+            found = {test: self._plans[test] for test in tests if test in self._plans}
+            for test in found:
+                self._plans.move_to_end(test)
+        missing = [test for test in dict.fromkeys(tests) if test not in found]
+        if missing:
+            made = dict(zip(missing, self._make(missing), strict=True))
+            found |= made
+            self._remember(made)
+        return [found[test] for test in tests]
+
+    def _make(self, tests: list[str]) -> list[Plan]:
+        try:
+            return [_plan(raw) for raw in self._analyst.analyse(plan.plan_tests, tests)]
+        except AnalysisError as error:
+            if len(tests) > 1:  # find the culprit; its neighbours are innocent
+                middle = len(tests) // 2
+                return self._make(tests[:middle]) + self._make(tests[middle:])
+            return [TestResult(Outcome.SYNTAX_ERROR, f"cannot be parsed: {error}", called=False)]
+
+    def _remember(self, made: dict[str, Plan]) -> None:
+        with self._lock:
+            for test, each in made.items():
+                if test not in self._plans:
+                    self._characters += len(test) + _OVERHEAD
+                self._plans[test] = each
+            while self._characters > _REMEMBERED_CHARACTERS:
+                forgotten, _ = self._plans.popitem(last=False)
+                self._characters -= len(forgotten) + _OVERHEAD

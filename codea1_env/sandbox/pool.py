@@ -1,0 +1,335 @@
+"""The sandbox as its users see it: programs and tests in, results out."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from . import proxy_mode
+from .analysis import Analyst
+from .evaluate import evaluate
+from .inside import codec
+from .planner import Planner, ProxyPlan, ValuePlan
+from .results import (
+    CallResult,
+    InfraError,
+    Job,
+    JobResult,
+    Limits,
+    Outcome,
+    SandboxError,
+    TestResult,
+)
+from .value_mode import run_calls
+from .worker import Worker, WorkerDiedError
+
+_ATTEMPTS = 3
+T = TypeVar("T")
+
+
+def _locate(packages: Sequence[str]) -> dict[str, str]:
+    """Where the allowed packages are installed; those that are not are left out."""
+    found = {}
+    for name in packages:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            found[name] = str(Path(spec.origin).parent.parent)
+    return found
+
+
+class Sandbox:
+    """Runs untrusted programs and untrusted tests, each away from the other and both away from us.
+
+    No verdict is computed in a process that has run a program, and no test runs in the process that runs
+    the program. Safe to use from several threads. Processes start with the first job.
+
+    Args:
+        workers: How many programs run at the same time.
+        limits: What a job may use unless it says otherwise.
+        packages: Packages outside the standard library that programs and tests may import, if installed.
+
+    Raises:
+        ValueError: `workers` is not a positive number.
+
+    Example:
+        >>> with Sandbox() as sandbox:
+        ...     results = sandbox.run_tests("def add(a, b): return a - b", ["assert add(1, 0) == 1"])
+        >>> results[0].outcome
+        <Outcome.PASS: 'pass'>
+    """
+
+    def __init__(
+        self,
+        workers: int = 1,
+        limits: Limits | None = None,
+        *,
+        packages: Sequence[str] = ("numpy",),
+    ) -> None:
+        if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+            raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
+        self.workers = workers
+        self.limits = limits if limits is not None else Limits()
+        self._packages = _locate(packages)
+        self._analyst = Analyst()
+        self._planner = Planner(self._analyst)
+        self._executor: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        # One place per worker and hash seed; None stands for a worker that has not been started.
+        self._idle: dict[int, queue.LifoQueue[Worker | None]] = {}
+        self._closed = False
+
+    # Jobs
+
+    def run_tests(
+        self,
+        code: str,
+        tests: Sequence[str],
+        *,
+        entry_point: str | None = None,
+        limits: Limits | None = None,
+    ) -> list[TestResult]:
+        """Judges tests on one program.
+
+        Args:
+            code: Program text.
+            tests: Test texts, judged one by one: `assert f(1) == 2`, or any other program text.
+            entry_point: See `Job.entry_point`.
+            limits: See `Job.limits`.
+
+        Returns:
+            One result per test, in order.
+
+        Raises:
+            InfraError: The sandbox failed three times.
+        """
+        return self.run_many([Job(code, tests, entry_point, limits)])[0]
+
+    def run_many(self, jobs: Sequence[Job]) -> list[list[TestResult]]:
+        """Judges many jobs in parallel.
+
+        Returns:
+            The results of each job, in the order of `jobs`.
+        """
+        return [list(result.tests) for result in self.run_jobs(jobs)]
+
+    def run_jobs(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """As `run_many`, with how loading the program ended. The first failure of ours is raised."""
+        futures = [self.submit(job) for job in jobs]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def submit(self, job: Job) -> Future[JobResult]:
+        """Starts a job and returns at once."""
+        return self._submit(lambda worker: self._judge(worker, job), job.hash_seed)
+
+    def call(
+        self,
+        code: str,
+        name: str,
+        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+    ) -> list[CallResult]:
+        """Calls a function of a program, with plain data.
+
+        Args:
+            code: Program text.
+            name: The function.
+            arguments: Positional and keyword arguments of each call.
+            limits: See `Job.limits`.
+            hash_seed: See `Job.hash_seed`.
+
+        Returns:
+            One result per call, in order. All calls share one process while nothing goes wrong.
+
+        Raises:
+            TypeError: An argument is not plain data.
+            InfraError: The sandbox failed three times.
+        """
+        return self.submit_calls(code, name, arguments, limits=limits, hash_seed=hash_seed).result()
+
+    def submit_calls(
+        self,
+        code: str,
+        name: str,
+        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+    ) -> Future[list[CallResult]]:
+        """Starts calls, as `call` does, and returns at once."""
+        try:
+            calls = [codec.encode((name, list(args), dict(kwargs))) for args, kwargs in arguments]
+        except codec.EncodeError as error:
+            raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
+        bounds = limits if limits is not None else self.limits
+        return self._submit(
+            lambda worker: run_calls(worker, code, name, calls, bounds)[1], hash_seed
+        )
+
+    def analyse(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls one of this package's own functions on hostile text, in a helper process.
+
+        See `Analyst.analyse`.
+        """
+        self._check_open()
+        return self._analyst.analyse(function, *arguments)
+
+    def _judge(self, worker: Worker, job: Job) -> JobResult:
+        limits = job.limits if job.limits is not None else self.limits
+        plans = self._planner.plans(job.tests)
+        results: list[TestResult | None] = [None] * len(plans)
+        calls: list[bytes] = []
+        spans: list[tuple[int, ValuePlan, int]] = []
+        proxied: list[tuple[int, ProxyPlan]] = []
+        for index, plan in enumerate(plans):
+            if isinstance(plan, TestResult):
+                results[index] = plan
+            elif isinstance(plan, ProxyPlan):
+                proxied.append((index, plan))
+            elif job.entry_point is not None and set(plan.names) != {job.entry_point}:
+                results[index] = _undefined(plan.names, job.entry_point)
+            else:
+                spans.append((index, plan, len(calls)))
+                calls += plan.calls
+        load: TestResult | None = None
+        if calls or not proxied:
+            load, returned = run_calls(worker, job.code, job.entry_point, calls, limits)
+            for index, value_plan, first in spans:
+                part = returned[first : first + len(value_plan.calls)]
+                results[index] = _value_verdict(value_plan, part)
+        for index, plan in proxied:
+            if load is not None and load.outcome is not Outcome.PASS:
+                results[index] = load
+                continue
+            loaded, results[index] = proxy_mode.run_test(
+                worker, job.code, job.entry_point, job.tests[index], plan.names, limits
+            )
+            load = load or loaded
+        assert load is not None
+        return JobResult(load, tuple(result for result in results if result is not None))
+
+    # Workers
+
+    def _submit(self, task: Callable[[Worker], T], hash_seed: int) -> Future[T]:
+        with self._lock:
+            self._check_open()
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self.workers, "codea1-sandbox")
+            if hash_seed not in self._idle:
+                places: queue.LifoQueue[Worker | None] = queue.LifoQueue()
+                for _ in range(self.workers):
+                    places.put(None)
+                self._idle[hash_seed] = places
+            return self._executor.submit(self._attempt, task, hash_seed)
+
+    def _attempt(self, task: Callable[[Worker], T], hash_seed: int) -> T:
+        idle = self._idle[hash_seed]
+        failures = []
+        for _ in range(_ATTEMPTS):
+            worker = idle.get()
+            try:
+                if self._closed:
+                    raise SandboxError("the sandbox was closed before the job was done")
+                if worker is None:
+                    worker = Worker(hash_seed, self._packages)
+                return task(worker)
+            except (WorkerDiedError, OSError) as error:
+                failures.append(f"{type(error).__name__}: {error}")
+                if worker is not None:
+                    worker.close()
+                worker = None
+            finally:
+                idle.put(worker)
+        raise InfraError(
+            f"a job failed {_ATTEMPTS} times because of the sandbox itself; check free memory, "
+            f"processes and descriptors of this machine. What happened: {'; '.join(failures)}"
+        )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SandboxError(
+                "Expect an open sandbox, actually: close() was called; make a new one"
+            )
+
+    def close(self) -> None:
+        """Cancels what has not begun, waits for what has, and ends all processes."""
+        with self._lock:
+            self._closed = True
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(cancel_futures=True)
+        for idle in self._idle.values():
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    worker = idle.get_nowait()
+                    if worker is not None:
+                        worker.close()
+        self._analyst.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "Expect a sandbox to stay in its process, actually: it was copied or pickled; "
+            "make one where it is needed, or use default_sandbox()"
+        )
+
+
+def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
+    other = next(name for name in names if name != entry_point)
+    return TestResult(Outcome.ERROR, f"NameError: name {other!r} is not defined", called=False)
+
+
+def _value_verdict(plan: ValuePlan, returned: Sequence[CallResult]) -> TestResult:
+    cpu_time = sum(result.cpu_time for result in returned)
+    for result in returned:
+        if result.outcome is not Outcome.PASS:
+            return TestResult(result.outcome, result.message, cpu_time)
+    verdict = evaluate(plan.nodes, [result.value for result in returned])
+    return TestResult(verdict.outcome, verdict.message, cpu_time)
+
+
+_default: tuple[int, Sandbox] | None = None
+_default_lock = threading.Lock()
+
+
+def default_sandbox() -> Sandbox:
+    """The sandbox that everything in this process shares, with one worker per usable core.
+
+    It is made at the first call and closed when the interpreter exits. A forked process gets its own.
+    """
+    global _default
+    with _default_lock:
+        if _default is None or _default[0] != os.getpid() or _default[1]._closed:
+            sandbox = Sandbox(workers=len(os.sched_getaffinity(0)))
+            atexit.register(_close_in, os.getpid(), sandbox)
+            _default = (os.getpid(), sandbox)
+        return _default[1]
+
+
+def _close_in(pid: int, sandbox: Sandbox) -> None:
+    if os.getpid() == pid:
+        sandbox.close()

@@ -1,0 +1,326 @@
+"""Watches the processes of one run: moves their bytes, keeps the clocks, and says why a run stopped."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+import select
+import signal
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from .inside import codec, frames
+from .results import Limits, Outcome, TestResult
+from .worker import Ended, Process, Worker
+
+_READ = 1 << 18
+_LAST_BYTES_TIMEOUT = 2.0
+_EXIT_TIMEOUT = 1.0  # from the end of a process's channel to its own end
+
+
+class Stop(enum.Enum):
+    """Why no frame came."""
+
+    CPU = "the CPU time limit was reached"
+    WALL = "the wall-clock limit was reached"
+    OUTPUT = "more was printed than the limit allows"
+    TOO_LONG = "the reply is larger than the limit"
+    CLOSED = "the process ended before it had answered"
+    LEFT = "the process closed its result channel and went on"
+
+
+@dataclass(frozen=True)
+class Pipes:
+    """A pipe: the end that stays here, and the end that the child gets."""
+
+    ours: int
+    theirs: int
+
+
+def pipe_to_child() -> Pipes:
+    """A pipe on which the child reads."""
+    theirs, ours = os.pipe()
+    os.set_blocking(ours, False)
+    return Pipes(ours, theirs)
+
+
+def pipe_from_child() -> Pipes:
+    """A pipe on which the child writes."""
+    ours, theirs = os.pipe()
+    os.set_blocking(ours, False)
+    return Pipes(ours, theirs)
+
+
+class Supervised:
+    """One child and the pipes to it.
+
+    Args:
+        worker: The worker that forks it.
+        role: b"c" or b"t".
+        limits: Its limits.
+        peers: Descriptors that connect it to another child; they stay open here.
+    """
+
+    def __init__(self, worker: Worker, role: bytes, limits: Limits, peers: tuple[int, ...]) -> None:
+        self.limits = limits
+        self._worker = worker
+        job, reply, output = pipe_to_child(), pipe_from_child(), pipe_from_child()
+        theirs = [job.theirs, reply.theirs, output.theirs]
+        self._open = {job.ours, reply.ours, output.ours}
+        try:
+            self.process: Process = worker.fork(role, [*theirs, *peers])
+        except BaseException:
+            self.close_pipes()
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        self.job, self.reply, self.output = job.ours, reply.ours, output.ours
+        self.frames: deque[bytes] = deque()
+        self.stop: Stop | None = None
+        self._unsent = bytearray()
+        self._received = bytearray()
+        self._printed = 0
+
+    # Bytes
+
+    def send(self, payload: bytes) -> None:
+        """Queues a frame for the child."""
+        self._unsent += frames.PREFIX.pack(len(payload))
+        self._unsent += payload
+        self.write()
+
+    @property
+    def wants_to_write(self) -> bool:
+        """Whether queued bytes are left."""
+        return bool(self._unsent)
+
+    def write(self) -> None:
+        """Writes what fits into the pipe now."""
+        try:
+            while self._unsent:
+                sent = os.write(self.job, self._unsent[:65536])
+                del self._unsent[:sent]
+        except BlockingIOError:
+            return
+        except OSError:  # the child is gone; its reply pipe will say so
+            self._unsent.clear()
+
+    def read(self) -> bool:
+        """Reads replies; False at the end of the channel."""
+        try:
+            data = os.read(self.reply, _READ)
+        except BlockingIOError:
+            return True
+        self._received += data
+        while len(self._received) >= frames.PREFIX.size:
+            (size,) = frames.PREFIX.unpack_from(self._received)
+            # An error message or a list of exported names may come on top of the value itself.
+            if size > self.limits.result + 65536:
+                self.stop = Stop.TOO_LONG
+                return False
+            end = frames.PREFIX.size + size
+            if len(self._received) < end:
+                break
+            self.frames.append(bytes(self._received[frames.PREFIX.size : end]))
+            del self._received[:end]
+        return bool(data)
+
+    def drain_output(self) -> bool:
+        """Reads and discards what the child prints; False at the end of it."""
+        try:
+            data = os.read(self.output, _READ)
+        except BlockingIOError:
+            return True
+        self._printed += len(data)
+        if self._printed > self.limits.output:
+            self.stop = Stop.OUTPUT
+        return bool(data)
+
+    @property
+    def unread(self) -> bool:
+        """Whether bytes came that nobody has asked for."""
+        return bool(self.frames or self._received)
+
+    def ended_by_itself(self, timeout: float = 0.0) -> bool:
+        """Whether the process is no longer running although nobody has ended it."""
+        return bool(select.select([self.process.pidfd], [], [], timeout)[0])
+
+    # The end
+
+    def close_job(self) -> None:
+        """Tells the child that nothing more will come."""
+        self._unsent.clear()
+        self._close(self.job)
+
+    def _close(self, descriptor: int) -> None:
+        if descriptor in self._open:
+            self._open.discard(descriptor)
+            os.close(descriptor)
+
+    def close_pipes(self) -> None:
+        """Closes our ends of all pipes."""
+        for descriptor in list(self._open):
+            self._close(descriptor)
+
+    def end(self) -> Ended:
+        """Kills the child if it still runs, and frees everything."""
+        if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
+            self.stop = Stop.LEFT
+        self.close_pipes()
+        return self._worker.end(self.process)
+
+
+class Watch:
+    """Waits for frames of some children together, within common limits.
+
+    Args:
+        children: The children. Their CPU times add up.
+    """
+
+    def __init__(self, *children: Supervised) -> None:
+        self.children = children
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, tuple[Supervised, str]] = {}
+        for child in children:
+            self._add(child.reply, child, "reply")
+            self._add(child.output, child, "output")
+            self._add(child.process.pidfd, child, "pidfd")
+        self._cpu_before = 0.0
+        self._started = time.monotonic()
+
+    def elapsed(self) -> float:
+        """Seconds since the watch began."""
+        return time.monotonic() - self._started
+
+    def _add(self, descriptor: int, child: Supervised, what: str) -> None:
+        self._by_descriptor[descriptor] = (child, what)
+        self._poll.register(descriptor, select.POLLIN)
+
+    def cpu_time(self) -> float:
+        """Seconds of CPU time of the children together."""
+        return sum(child.process.cpu_time() for child in self.children)
+
+    def lap(self) -> float:
+        """CPU seconds since the last lap."""
+        now = self.cpu_time()
+        spent, self._cpu_before = now - self._cpu_before, now
+        return max(spent, 0.0)
+
+    def frame(self, child: Supervised, cpu_limit: float, wall_limit: float) -> bytes | Stop:
+        """The next frame of a child, or why none came.
+
+        Args:
+            child: Whose frame to wait for.
+            cpu_limit: CPU seconds that the children may use since the last lap.
+            wall_limit: Seconds that this may take.
+        """
+        deadline = time.monotonic() + wall_limit
+        while not child.frames:
+            for each in self.children:
+                if each.stop is not None:
+                    return each.stop
+            now = time.monotonic()
+            spent = self.cpu_time() - self._cpu_before
+            if spent >= cpu_limit:
+                return Stop.CPU
+            if now >= deadline:
+                return Stop.WALL
+            self._step(min(deadline - now, cpu_limit - spent))
+        return child.frames.popleft()
+
+    def _step(self, timeout: float) -> None:
+        writing = [child for child in self.children if child.wants_to_write]
+        for child in writing:
+            self._by_descriptor[child.job] = (child, "job")
+            self._poll.register(child.job, select.POLLOUT)
+        try:
+            events = self._poll.poll(math.ceil(timeout * 1000))
+        finally:
+            for child in writing:
+                self._poll.unregister(child.job)
+        for descriptor, _ in events:
+            if descriptor not in self._by_descriptor:  # closed by an event just before
+                continue
+            child, what = self._by_descriptor[descriptor]
+            if what == "job":
+                child.write()
+            elif what == "output":
+                if not child.drain_output():
+                    self._poll.unregister(descriptor)
+            elif what == "pidfd":
+                while child.read():  # what it wrote before it ended
+                    if not select.select([child.reply], [], [], 0)[0]:
+                        break
+                self._closed(child)
+            elif not child.read():
+                self._closed(child)
+
+    def _closed(self, child: Supervised) -> None:
+        for descriptor in (child.reply, child.process.pidfd):
+            if descriptor in self._by_descriptor:
+                del self._by_descriptor[descriptor]
+                self._poll.unregister(descriptor)
+        if child.stop is None:
+            child.stop = Stop.CLOSED
+
+    def closes_cleanly(self, child: Supervised) -> bool:
+        """Whether a child, told that nothing more will come, ends without another byte."""
+        child.close_job()
+        self.frame(child, math.inf, _LAST_BYTES_TIMEOUT)
+        return child.stop is Stop.CLOSED and not child.unread
+
+
+def cpu_backstop(limits: Limits) -> int:
+    """The kernel's CPU limit of one process, above the limit that the supervisor keeps."""
+    return math.ceil(limits.run_cpu_time) + 2
+
+
+def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
+    """The result for a run that has no other: what stopped it, or how its process ended."""
+    cpu = ended.cpu_time
+    if stop in (Stop.CPU, Stop.WALL):
+        return TestResult(Outcome.TIMEOUT, stop.value, cpu)
+    if stop in (Stop.OUTPUT, Stop.TOO_LONG):
+        return TestResult(Outcome.OUTPUT_LIMIT, stop.value, cpu)
+    if stop is Stop.LEFT:
+        return TestResult(Outcome.EXITED, stop.value, cpu)
+    number = ended.signal_number
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu >= cpu_backstop(limits) - 1):
+        return TestResult(Outcome.TIMEOUT, Stop.CPU.value, cpu)
+    if number is not None:
+        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
+        return TestResult(Outcome.SIGNALLED, f"the process died from {name}", cpu)
+    return TestResult(
+        Outcome.EXITED,
+        f"the process ended with status {ended.exit_code} before it had answered",
+        cpu,
+    )
+
+
+_LOAD_OUTCOMES = {
+    "raised": Outcome.ERROR,
+    "syntax": Outcome.SYNTAX_ERROR,
+    "memory": Outcome.MEMORY,
+    "exited": Outcome.EXITED,
+    "too large": Outcome.OUTPUT_LIMIT,
+    "unencodable": Outcome.UNENCODABLE,
+}
+
+
+def reply_of(frame: bytes) -> tuple[Outcome, Any]:
+    """Reads a candidate's reply: PASS and what came with it, or another outcome and a message."""
+    try:
+        reply = codec.decode(frame)
+    except codec.DecodeError as error:
+        return Outcome.FORBIDDEN, f"a malformed reply: {error}"
+    if type(reply) is tuple and reply and reply[0] == "ok":
+        return Outcome.PASS, reply[1:]
+    if type(reply) is tuple and len(reply) >= 2 and type(reply[1]) is str:
+        outcome = _LOAD_OUTCOMES.get(reply[0]) if type(reply[0]) is str else None
+        if outcome is not None:
+            return outcome, reply[1][:500]
+    return Outcome.FORBIDDEN, "a reply of an unknown kind"

@@ -1,0 +1,186 @@
+"""The supervisor's side of one worker: starts it, asks it to fork, and ends what it has forked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .results import SandboxError
+
+_INSIDE = Path(__file__).parent / "inside"
+_NUMBER = struct.Struct("<i")
+_ENDED = struct.Struct("<idq")
+_START_TIMEOUT = 60.0
+_ANSWER_TIMEOUT = 30.0
+HASH_SEEDS = ("0", "1000003")
+
+
+class WorkerDiedError(SandboxError):
+    """The worker process is gone or does not answer; its runs have no result."""
+
+
+def interpreter(script: str, *arguments: str) -> list[str]:
+    """The command of a helper process: no site-packages, no user folder, no script folder on the path.
+
+    Not `-I`, which would ignore the fixed hash seed.
+    """
+    return [sys.executable, "-s", "-S", "-P", "-B", str(_INSIDE / script), *arguments]
+
+
+def environment(hash_seed: int) -> dict[str, str]:
+    """All that a helper process sees of the environment: nothing of ours, least of all tokens."""
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "HOME": "/nonexistent",
+        "PYTHONHASHSEED": HASH_SEEDS[hash_seed],
+        # numpy must not start threads: the worker forks.
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run's process ended.
+
+    Attributes:
+        exit_code: Its exit status, if it ended by itself.
+        signal_number: The signal that ended it, if one did.
+        cpu_time: Seconds of CPU time of all its threads.
+        memory: Peak resident memory in bytes.
+    """
+
+    exit_code: int | None
+    signal_number: int | None
+    cpu_time: float
+    memory: int
+
+
+@dataclass
+class Process:
+    """A forked child: its number, a pidfd to wait on, and the CPU clock of the whole process."""
+
+    pid: int
+    pidfd: int
+
+    def cpu_time(self) -> float:
+        """Seconds of CPU time so far, read from the kernel's clock of that process."""
+        try:
+            # Linux: CPUCLOCK_SCHED of another process, as clock_getcpuclockid(3) makes it.
+            return time.clock_gettime((~self.pid << 3) | 2)
+        except OSError:
+            return 0.0
+
+
+class Worker:
+    """One warmed-up interpreter that forks a fresh child for each run.
+
+    Args:
+        hash_seed: 0 or 1, see `Job.hash_seed`.
+        packages: Top-level packages outside the standard library that programs may import, with the
+            folder that holds each.
+
+    Raises:
+        WorkerDiedError: The process did not start.
+    """
+
+    def __init__(self, hash_seed: int, packages: Mapping[str, str]) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        allowed = [f"{name}={folder}" for name, folder in packages.items()]
+        with theirs:
+            self._process = subprocess.Popen(
+                interpreter("start.py", "zygote", str(theirs.fileno()), *allowed),
+                pass_fds=[theirs.fileno()],
+                env=environment(hash_seed),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        self._control.settimeout(_START_TIMEOUT)
+        if self._receive() != b"ready":
+            raise WorkerDiedError(
+                "Expect the worker to say that it is ready, actually: something else"
+            )
+        self._control.settimeout(_ANSWER_TIMEOUT)
+
+    @property
+    def pid(self) -> int:
+        """The number of the worker process."""
+        return self._process.pid
+
+    def _receive(self) -> bytes:
+        try:
+            answer = self._control.recv(64)
+        except OSError as error:
+            raise WorkerDiedError(f"a worker does not answer: {error}") from None
+        if not answer:
+            raise WorkerDiedError(f"a worker process has ended: {self._last_words()}")
+        return answer
+
+    def _last_words(self) -> str:
+        assert self._process.stderr is not None
+        try:
+            self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "it closed its socket"
+        os.set_blocking(self._process.stderr.fileno(), False)
+        words = self._process.stderr.read() or b""
+        return f"status {self._process.returncode}, {words[-1000:].decode(errors='replace')}"
+
+    def fork(self, role: bytes, descriptors: list[int]) -> Process:
+        """Forks a child.
+
+        Args:
+            role: b"c" for a program, b"t" for a test.
+            descriptors: The child's ends of the pipes of its run. They stay open here.
+
+        Raises:
+            WorkerDiedError: The worker is gone.
+        """
+        try:
+            socket.send_fds(self._control, [role], descriptors)
+            answer, handles, _, _ = socket.recv_fds(self._control, 64, 1)
+        except OSError as error:
+            raise WorkerDiedError(f"a worker does not answer: {error}") from None
+        if not answer:
+            raise WorkerDiedError(f"a worker process has ended: {self._last_words()}")
+        return Process(_NUMBER.unpack(answer)[0], handles[0])
+
+    def end(self, process: Process) -> Ended:
+        """Kills a child, if it still runs, waits for it, and closes its handle.
+
+        Raises:
+            WorkerDiedError: The worker is gone.
+        """
+        os.close(process.pidfd)
+        try:
+            self._control.send(b"k" + _NUMBER.pack(process.pid))
+        except OSError as error:
+            raise WorkerDiedError(f"a worker does not answer: {error}") from None
+        status, cpu_time, memory = _ENDED.unpack(self._receive())
+        code = os.waitstatus_to_exitcode(status)
+        return Ended(code if code >= 0 else None, -code if code < 0 else None, cpu_time, memory)
+
+    def close(self) -> None:
+        """Ends the worker and everything that it has forked."""
+        self._control.close()  # it kills its children and exits
+        try:
+            self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
