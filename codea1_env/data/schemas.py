@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from codea1_env.data.problem import Problem, ProblemsError
-
-Fields = Mapping[str, Any]
 
 
 class Row(NamedTuple):
     """One row of a file or data set, and where it stands."""
 
-    fields: Fields
+    fields: Any
+    """The values by name, if the row is one at all: any JSON value may stand in a line."""
     where: str
     split: str | None = None
     """The split that the data set files it under; None where the row itself must say."""
@@ -88,21 +87,29 @@ def _evalplus(row: Row) -> Problem:
     """HumanEval+, and MBPP+ in the layout of the EvalPlus releases."""
     entry, solution = _text(row, "entry_point"), _text(row, "canonical_solution")
     task_id, test = _text(row, "task_id"), _text(row, "test")
-    whole = rf"^(?:(?:async )?(?:def|class) {re.escape(entry)}\b|{re.escape(entry)} *=)"
-    if re.search(whole, solution, re.MULTILINE):
+    if re.search(_definition(entry), solution, re.MULTILINE):
+        called = re.search(r"\b([^\W\d]\w*)\(\*inp\)", test)
+        if called and re.search(_definition(called[1]), solution, re.MULTILINE):
+            entry = called[
+                1
+            ]  # some rows name a helper of the program instead of what the test calls
         imports = str(row.fields.get("imports") or "")
-        declaration = str(row.fields.get("declaration") or "") or _signature(solution, entry)
         description = str(row.fields.get("description") or "") or _text(row, "prompt")
-        prompt = _prompt(declaration, description, imports=imports)
         return Problem(
             task_id=task_id,
-            prompt=prompt,
+            prompt=_prompt(_signature(solution, entry), description, imports=imports),
             entry_point=entry,
             reference=f"{imports}\n{solution}".lstrip("\n"),
             test_program=_check_program(test, entry),
             metadata=_metadata(row, "mbpp+", "test"),
         )
     prompt = _text(row, "prompt")
+    # As published, the test of HumanEval/32 hands the arguments over in the wrong places and no program
+    # can pass it. This is the condition that EvalPlus's own evaluator checks.
+    test = test.replace(
+        "assert _poly(*candidate(*inp), inp) <= 0.0001",
+        "assert abs(_poly(*inp, candidate(*inp))) <= 0.0001",
+    )
     return Problem(
         task_id=task_id,
         prompt=prompt,
@@ -141,27 +148,32 @@ def _mbpp(row: Row) -> Problem:
     tests = [*_texts(row, "test_list"), *_texts(row, "challenge_test_list")]
     setup = "\n".join([*_texts(row, "test_imports"), str(row.fields.get("test_setup_code") or "")])
     entry = _entry_point(code, tests)
+    modules = re.findall(r"^import (\w+) *$", code, re.MULTILINE)
+    tests = [_imports(modules, _unix(test), "") + _unix(test) for test in tests]
     text = _text(row, "text" if "text" in row.fields else "prompt")
     split = "test" if 10 < number <= 510 else "validation" if 510 < number <= 600 else "train"
     return Problem(
         task_id=f"MBPP/{number}",
-        prompt=_prompt(_signature(code, entry), text, tests[0]),
+        prompt=_prompt(_signature(code, entry), text, row.fields["test_list"][0]),
         entry_point=entry,
         reference=code,
-        tests=tuple(_with_setup(_unix(setup), _unix(test)) for test in tests),
+        tests=tuple(_with_setup(_unix(setup), test) for test in tests),
         metadata=_metadata(row, "mbpp", "prompt" if number <= 10 else split),
     )
 
 
 def _ult(row: Row) -> Problem:
-    """UnLeakedTestBench."""
+    """UnLeakedTestBench: functions to write tests for.
+
+    The tests in `test_list` are left out: they are tests as a model wrote them, few of which hold.
+    The functions rely on modules that their own harness imports for them.
+    """
     code, entry = _unix(_text(row, "code")), _text(row, "func_name")
     return Problem(
         task_id=f"ULT/{row.fields.get('task_id')}",
         prompt=_prompt(_signature(code, entry), _text(row, "prompt")),
         entry_point=entry,
-        reference=code,
-        tests=tuple(map(_unix, _texts(row, "test_list"))),
+        reference=_imports(_ULT_MODULES, code, code) + code,
         metadata=_metadata(row, "ult", "test"),
     )
 
@@ -284,6 +296,29 @@ def _entry_point(code: str, tests: list[str]) -> str:
         f"Expect the first test to call a function of the program ({', '.join(names) or 'it has none'}), "
         f"actually: {_show(tests[0])}"
     )
+
+
+def _definition(entry: str) -> str:
+    """Return the pattern of a line that defines the name at the top level."""
+    return rf"^(?:(?:async )?(?:def|class) {re.escape(entry)}\b|{re.escape(entry)} *=)"
+
+
+def _imports(modules: Iterable[str], text: str, imported: str) -> str:
+    """Return import statements for the modules that a text uses and another does not import."""
+    lines = ""
+    for module in modules:
+        short, _, statement = module.partition(": ")
+        name = re.escape(short)
+        used = re.search(rf"(?<![\w.]){name}\.", text)
+        if used and not re.search(rf"^ *(?:import|from)\b.*\b{name}\b", imported, re.MULTILINE):
+            lines += f"{statement or f'import {short}'}\n"
+    return lines
+
+
+_ULT_MODULES = (
+    "bisect", "collections", "copy", "datetime", "functools", "itertools", "json", "logging", "math",
+    "operator", "os", "random", "re", "string", "sys", "time", "warnings", "np: import numpy as np",
+)  # fmt: skip
 
 
 def _with_setup(setup: str, test: str) -> str:

@@ -23,6 +23,9 @@ from codea1_env.data.schemas import Row
 MAX_LINE = 64 << 20
 """Bytes of one row; a file of a few kB can unpack to a line that fills the memory."""
 
+MAX_ARRAY = 1 << 30
+"""Bytes of a file that is one JSON array."""
+
 
 class HubSource(NamedTuple):
     """Where the hub, or the authors, keep a data set."""
@@ -126,6 +129,9 @@ def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
                         f"{name}, line {number}",
                         f"Expect at most {MAX_LINE:,} bytes in a line. Write one JSON object a line.",
                     )
+                if number == 1 and line.lstrip().startswith(b"["):
+                    yield from _json_array(line + stream.read(MAX_ARRAY), name)
+                    return
                 if line.strip():
                     yield _json_row(line, f"{name}, line {number}")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -138,6 +144,16 @@ def _json_rows(file: Traversable, name: str) -> Iterator[Row | ProblemsError]:
         raise type(error)(
             f"Expect to read {name}, actually: {reason}. Check the file and its permissions."
         ) from error
+
+
+def _json_array(data: bytes, name: str) -> Iterator[Row | ProblemsError]:
+    """Yield the rows of one JSON array; some data sets are published so, whatever their file's name."""
+    parsed = _json_row(data, name)
+    if isinstance(parsed, ProblemsError):
+        yield parsed
+    else:
+        for number, fields in enumerate(parsed.fields):
+            yield Row(fields, f"{name}, item {number + 1}")
 
 
 def _open(file: Traversable) -> IO[bytes]:

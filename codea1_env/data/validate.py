@@ -1,0 +1,291 @@
+"""The check of a problem set: everything that is wrong with it, with file and line.
+
+    >>> from codea1_env.sandbox import default_sandbox
+    >>> report = validate_problems("starter", default_sandbox(), limit=2)
+    >>> report.ok, report.problems
+    (True, 2)
+
+Every reference is run on its tests twice, in different processes with different hash seeds; the values
+that it returns for the literal calls in its tests are compared as well.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.data.calls import literal_calls
+from codea1_env.problems import Located, Problem, ProblemsError, read_problems
+from codea1_env.sandbox import (
+    AnalysisError,
+    CallResult,
+    Job,
+    JobResult,
+    Limits,
+    Outcome,
+    Sandbox,
+    TestResult,
+)
+
+LIMITS = Limits(call_cpu_time=20, call_wall_time=60, run_cpu_time=60, run_wall_time=180)
+"""Generous: a slow reference is a finding of its own, not a failure."""
+SLOW = Limits().call_cpu_time
+"""Seconds after which a test would be stopped with the limits that are used elsewhere."""
+_BATCH = 32
+
+
+class Kind(enum.Enum):
+    """What can be wrong with a problem."""
+
+    BROKEN_ROW = "broken-row"
+    """The row cannot be read, or its fields have wrong types."""
+    DUPLICATE_ID = "duplicate-id"
+    """Another row has the same task_id."""
+    UNPARSABLE_REFERENCE = "unparsable-reference"
+    """The reference is not a Python program."""
+    MISSING_ENTRY_POINT = "missing-entry-point"
+    """The reference does not define the function that is asked for."""
+    REFERENCE_FAILS = "reference-fails"
+    """The reference does not run, or fails one of its own tests."""
+    NON_DETERMINISTIC = "non-deterministic"
+    """Two runs of the reference differ."""
+    NO_TESTS = "no-tests"
+    """There is nothing to judge a program by."""
+    DUPLICATE_PROMPT = "duplicate-prompt"
+    """Another row shows the coder the same text: the two cannot be told apart in play."""
+    SLOW_REFERENCE = "slow-reference"
+    """A test of the reference takes longer than the usual limit of a test."""
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether a set with this finding can still be played."""
+        return self in (Kind.NO_TESTS, Kind.DUPLICATE_PROMPT, Kind.SLOW_REFERENCE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, and where."""
+
+    kind: Kind
+    where: str
+    """File and line."""
+    task_id: str
+    """Empty if the row could not be read."""
+    message: str
+    """What was expected, what came, what to do."""
+
+    def __str__(self) -> str:
+        level = "warning" if self.kind.is_warning else "error"
+        name = f" {self.task_id}:" if self.task_id else ""
+        return f"{self.where}: {level} [{self.kind.value}]{name} {self.message}"
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What the check of a problem set found."""
+
+    source: str
+    problems: int
+    """Rows that could be read."""
+    tests: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that make a problem useless."""
+        return tuple(finding for finding in self.findings if not finding.kind.is_warning)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The other findings."""
+        return tuple(finding for finding in self.findings if finding.kind.is_warning)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no errors."""
+        return not self.errors
+
+
+def validate_problems(
+    source: str | Path,
+    sandbox: Sandbox,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    limits: Limits = LIMITS,
+    progress: Callable[[int, int], None] | None = None,
+) -> ValidationReport:
+    """Check a problem set and report everything that is wrong with it.
+
+    Args:
+        source: What `load_problems` takes.
+        sandbox: Where the references run.
+        split: Check only the problems of this split; None for all.
+        limit: Check only the first so many rows; None for all.
+        limits: What a reference may use.
+        progress: Called with (rows done, rows in all) after each batch.
+
+    Raises:
+        ProblemsError: The source as a whole cannot be used (unknown name, no rows).
+        OSError: The file cannot be read.
+    """
+    items = list(itertools.islice(read_problems(source, split), limit))
+    if not items:
+        raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
+    findings: list[tuple[int, Finding]] = []
+    kept: list[tuple[int, Located]] = []
+    for index, item in enumerate(items):
+        if isinstance(item, ProblemsError):
+            finding = Finding(Kind.BROKEN_ROW, item.where, "", item.expectation)
+            findings.append((index, finding))
+        elif split is None or item.problem.metadata.get("split") == split:
+            kept.append((index, item))
+    findings += _duplicates(kept)
+    for start in range(0, len(kept), _BATCH):
+        batch = kept[start : start + _BATCH]
+        runs = [
+            [_submit(sandbox, item.problem, limits, seed) for seed in (0, 1)] for _, item in batch
+        ]
+        for (index, item), (first, second) in zip(batch, runs, strict=True):
+            results = first.result(), second.result()
+            for kind, message in _judge(item.problem, *results, sandbox, limits):
+                finding = Finding(kind, item.where, item.problem.task_id, message)
+                findings.append((index, finding))
+        if progress is not None:
+            progress(min(start + _BATCH, len(kept)), len(kept))
+    ordered = tuple(finding for _, finding in sorted(findings, key=lambda pair: pair[0]))
+    tests = sum(len(item.problem.all_tests) for _, item in kept)
+    return ValidationReport(str(source), len(kept), tests, ordered)
+
+
+def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, Finding]]:
+    ids: dict[str, str] = {}
+    prompts: dict[str, str] = {}
+    for index, (problem, where) in items:
+        first = ids.setdefault(problem.task_id, where)
+        if first is not where:
+            message = (
+                f"Expect every task_id once, actually it is also at {first}. Rename one of them."
+            )
+            yield index, Finding(Kind.DUPLICATE_ID, where, problem.task_id, message)
+        first = prompts.setdefault(problem.prompt, where)
+        if first is not where:
+            message = (
+                f"Expect every prompt once, actually it is also at {first}. Reword one of them."
+            )
+            yield index, Finding(Kind.DUPLICATE_PROMPT, where, problem.task_id, message)
+
+
+def _submit(sandbox: Sandbox, problem: Problem, limits: Limits, seed: int) -> Future[JobResult]:
+    return sandbox.submit(
+        Job(problem.reference, problem.all_tests, problem.entry_point, limits, hash_seed=seed)
+    )
+
+
+def _judge(
+    problem: Problem, first: JobResult, second: JobResult, sandbox: Sandbox, limits: Limits
+) -> Iterator[tuple[Kind, str]]:
+    """Yield what two runs of the reference show."""
+    if not problem.all_tests:
+        yield Kind.NO_TESTS, "Expect tests or a test_program, actually neither. Add some."
+    loads = first.load.outcome, second.load.outcome
+    if loads != (Outcome.PASS, Outcome.PASS):
+        if loads[0] is not loads[1]:
+            yield (
+                Kind.NON_DETERMINISTIC,
+                f"Expect the reference to load alike twice, actually: {_both(loads)}.",
+            )
+            return
+        yield _load_failure(problem, first.load, sandbox, limits)
+        return
+    differ = False
+    for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=True), 1):
+        test = _short(problem.all_tests[number - 1])
+        if one.outcome is not two.outcome:
+            differ = True
+            yield (
+                Kind.NON_DETERMINISTIC,
+                f"Expect two runs of test {number} to agree, actually: "
+                f"{_both((one.outcome, two.outcome))} ({test}). Make the reference independent of "
+                "random numbers, time and the order of sets.",
+            )
+        elif one.outcome is not Outcome.PASS:
+            yield (
+                Kind.REFERENCE_FAILS,
+                f"Expect the reference to pass test {number}, actually: {one.outcome.value}, "
+                f"{one.message:.200} ({test}). Correct the test or the reference.",
+            )
+        elif max(one.cpu_time, two.cpu_time) > SLOW:
+            yield (
+                Kind.SLOW_REFERENCE,
+                f"Expect test {number} to take less than {SLOW:g} s, actually: "
+                f"{max(one.cpu_time, two.cpu_time):.1f} s ({test}). Use smaller arguments, or raise the limits.",
+            )
+    if not differ:
+        yield from _different_values(problem, sandbox, limits)
+
+
+def _load_failure(
+    problem: Problem, load: TestResult, sandbox: Sandbox, limits: Limits
+) -> tuple[Kind, str]:
+    if load.outcome is Outcome.SYNTAX_ERROR:
+        return (
+            Kind.UNPARSABLE_REFERENCE,
+            f"Expect a Python program, actually: {load.message:.200}. Correct the reference.",
+        )
+    alone = sandbox.submit(Job(problem.reference, limits=limits)).result()
+    if alone.load.outcome is Outcome.PASS:
+        return (
+            Kind.MISSING_ENTRY_POINT,
+            f"Expect the reference to define {problem.entry_point!r}, actually it does not. "
+            "Correct entry_point or the reference.",
+        )
+    return (
+        Kind.REFERENCE_FAILS,
+        f"Expect the reference to run, actually: {load.outcome.value}, {load.message:.200}. Correct it.",
+    )
+
+
+def _different_values(
+    problem: Problem, sandbox: Sandbox, limits: Limits
+) -> Iterator[tuple[Kind, str]]:
+    """Compare what the calls in the tests return: a test may hold although the value varies."""
+    try:
+        calls = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
+    except AnalysisError:
+        return  # the tests passed; that they cannot be taken apart is no finding
+    if not calls:
+        return
+    one, two = (
+        sandbox.call(problem.reference, problem.entry_point, calls, limits=limits, hash_seed=seed)
+        for seed in (0, 1)
+    )
+    for (arguments, keywords), a, b in zip(calls, one, two, strict=True):
+        if not _same(a, b):
+            shown = ", ".join([*map(repr, arguments), *(f"{k}={v!r}" for k, v in keywords.items())])
+            yield (
+                Kind.NON_DETERMINISTIC,
+                f"Expect two runs of {problem.entry_point}({shown:.100}) to return the same value, actually: "
+                f"{a.value!r:.100} and {b.value!r:.100}. Make the reference independent of random numbers, "
+                "time and the order of sets.",
+            )
+            return
+
+
+def _same(one: CallResult, two: CallResult) -> bool:
+    if one.outcome is not two.outcome:
+        return False
+    return bool(one.value == two.value) or repr(one.value) == repr(two.value)
+
+
+def _both(outcomes: tuple[Outcome, Outcome]) -> str:
+    return f"{outcomes[0].value} and {outcomes[1].value}"
+
+
+def _short(test: str) -> str:
+    first, _, rest = test.strip().partition("\n")
+    return f"{first:.100}{' ...' if rest or len(first) > 100 else ''}"
