@@ -46,7 +46,7 @@ class Analyst:
                 self._start()
             try:
                 reply = self._exchange(request)
-            except (frames.ChannelClosed, BlockingIOError, BrokenPipeError) as error:
+            except (frames.ChannelClosedError, BlockingIOError, BrokenPipeError) as error:
                 status = self._stop()
                 raise AnalysisError(f"the analysis process ended: {error}, {status}") from None
             except BaseException:  # a reply may still come: nobody would read the next one rightly
@@ -67,13 +67,13 @@ class Analyst:
             left = deadline - time.monotonic()
             readable, writable, _ = select.select([self._receive], writing, [], max(left, 0.0))
             if not readable and not writable:
-                raise frames.ChannelClosed(f"no answer within {_TIMEOUT:g} s")
+                raise frames.ChannelClosedError(f"no answer within {_TIMEOUT:g} s")
             if writable:
                 data = data[os.write(self._send, data[:65536]) :]
             if readable:
                 part = os.read(self._receive, 1 << 20)
                 if not part:
-                    raise frames.ChannelClosed("end of file")
+                    raise frames.ChannelClosedError("end of file")
                 received += part
                 if size is None and len(received) >= frames.PREFIX.size:
                     size = frames.PREFIX.size + frames.PREFIX.unpack_from(received)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 from collections import OrderedDict
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .analysis import Analyst
-from .inside import codec, plan
+from .inside import codec
+from .inside.plan import plan_tests
 from .inside.preimported import MODULE_NAMES
 from .results import AnalysisError, Outcome, TestResult
 
@@ -66,37 +68,47 @@ class Planner:
     def __init__(self, analyst: Analyst) -> None:
         self._analyst = analyst
         self._lock = threading.Lock()
-        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, str | None], Plan] = OrderedDict()
         self._characters = 0
 
-    def plans(self, tests: Sequence[str]) -> list[Plan]:
-        """One plan per test, in order."""
+    def plans(self, tests: Sequence[str], entry_point: str | None = None) -> list[Plan]:
+        """One plan per test, in order.
+
+        Args:
+            tests: Test texts.
+            entry_point: See `Job.entry_point`.
+        """
+        # The entry point matters to a plan only where a builtin has that name.
+        name = entry_point if entry_point is not None and hasattr(builtins, entry_point) else None
+        found: dict[str, Plan] = {}
         with self._lock:
-            found = {test: self._plans[test] for test in tests if test in self._plans}
-            for test in found:
-                self._plans.move_to_end(test)
+            for test in tests:
+                plan = self._plans.get((test, name))
+                if plan is not None and test not in found:
+                    found[test] = plan
+                    self._plans.move_to_end((test, name))
         missing = [test for test in dict.fromkeys(tests) if test not in found]
         if missing:
-            made = dict(zip(missing, self._make(missing), strict=True))
+            made = dict(zip(missing, self._make(missing, name), strict=True))
             found |= made
-            self._remember(made)
+            self._remember(made, name)
         return [found[test] for test in tests]
 
-    def _make(self, tests: list[str]) -> list[Plan]:
+    def _make(self, tests: list[str], name: str | None) -> list[Plan]:
         try:
-            return [_plan(raw) for raw in self._analyst.analyse(plan.plan_tests, tests)]
+            return [_plan(raw) for raw in self._analyst.analyse(plan_tests, tests, name)]
         except AnalysisError as error:
             if len(tests) > 1:  # find the culprit; its neighbours are innocent
                 middle = len(tests) // 2
-                return self._make(tests[:middle]) + self._make(tests[middle:])
+                return self._make(tests[:middle], name) + self._make(tests[middle:], name)
             return [TestResult(Outcome.SYNTAX_ERROR, f"cannot be parsed: {error}", called=False)]
 
-    def _remember(self, made: dict[str, Plan]) -> None:
+    def _remember(self, made: dict[str, Plan], name: str | None) -> None:
         with self._lock:
             for test, each in made.items():
-                if test not in self._plans:
+                if (test, name) not in self._plans:
                     self._characters += len(test) + _OVERHEAD
-                self._plans[test] = each
+                self._plans[test, name] = each
             while self._characters > _REMEMBERED_CHARACTERS:
-                forgotten, _ = self._plans.popitem(last=False)
+                (forgotten, _), _ = self._plans.popitem(last=False)
                 self._characters -= len(forgotten) + _OVERHEAD

@@ -190,7 +190,7 @@ class Sandbox:
 
     def _judge(self, worker: Worker, job: Job) -> JobResult:
         limits = job.limits if job.limits is not None else self.limits
-        plans = self._planner.plans(job.tests)
+        plans = self._planner.plans(job.tests, job.entry_point)
         results: list[TestResult | None] = [None] * len(plans)
         calls: list[bytes] = []
         spans: list[tuple[int, ValuePlan, int]] = []

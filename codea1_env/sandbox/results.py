@@ -62,11 +62,11 @@ class Limits:
     """CPU time of all calls that share one process."""
     run_wall_time: float = 60.0
     """Wall-clock time of all calls that share one process."""
-    memory: int = 1 << 30
+    memory: int = 2 << 30
     """Address space of one process."""
     output: int = 1 << 20
     """Bytes printed to stdout and stderr together by one process."""
-    result: int = 4 << 20
+    result: int = 32 << 20
     """Bytes of one encoded value that crosses a process boundary."""
 
     def __post_init__(self) -> None:

@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
     while True:
         try:
             request = frames.read_frame(receive)
-        except frames.ChannelClosed:
+        except frames.ChannelClosedError:
             return
         try:
             file, function, values = codec.decode(request)

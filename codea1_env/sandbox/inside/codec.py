@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import Any
 
 MAX_DEPTH = 100
-MAX_ITEMS = 2_000_000
-MAX_INT_BYTES = 1 << 17  # about 315,000 decimal digits
+MAX_ITEMS = 16_000_000
+MAX_INT_BYTES = 1 << 20  # about 2.5 million decimal digits
 MAX_DECIMAL_CHARS = 10_000
 # Many keys with one hash turn a set or dict into a linear search: a reply must not cost us minutes.
 MAX_EQUAL_HASHES = 200
@@ -92,17 +92,16 @@ def _length(number: int) -> bytes:
 
 class _Encoder:
     def __init__(self, refer: Refer | None, numpy: Numpy | None, limit: int) -> None:
-        self.parts: list[bytes] = []
+        self.data = bytearray()
         self.refer = refer
         self.numpy = numpy
-        self.budget = limit
+        self.limit = limit
         self.items = 0
 
     def put(self, part: bytes) -> None:
-        self.budget -= len(part)
-        if self.budget < 0:
+        self.data += part
+        if len(self.data) > self.limit:
             raise SizeError("the value is larger than the limit for one value")
-        self.parts.append(part)
 
     def sized(self, tag: bytes, payload: bytes) -> None:
         self.put(tag + _length(len(payload)))
@@ -245,7 +244,7 @@ def encode(
         encoder.value(value)
     except (RecursionError, RuntimeError) as error:
         raise EncodeError(f"the value cannot be copied: {type(error).__name__}") from None
-    return b"".join(encoder.parts)
+    return bytes(encoder.data)
 
 
 class _Decoder:

@@ -12,7 +12,7 @@ MAX_FRAME = 1 << 27
 _read, _write = os.read, os.write
 
 
-class ChannelClosed(Exception):
+class ChannelClosedError(Exception):
     """The other side has gone, or what it sent is not a frame."""
 
 
@@ -20,14 +20,14 @@ def write_frame(descriptor: int, payload: bytes) -> None:
     """Writes one frame.
 
     Raises:
-        ChannelClosed: Nobody reads any more.
+        ChannelClosedError: Nobody reads any more.
     """
     data = memoryview(PREFIX.pack(len(payload)) + payload)
     try:
         while data:
             data = data[_write(descriptor, data) :]
     except OSError as error:
-        raise ChannelClosed(str(error)) from None
+        raise ChannelClosedError(str(error)) from None
 
 
 def _read_exactly(descriptor: int, size: int) -> bytes:
@@ -36,9 +36,9 @@ def _read_exactly(descriptor: int, size: int) -> bytes:
         try:
             part = _read(descriptor, min(size, 1 << 20))
         except OSError as error:
-            raise ChannelClosed(str(error)) from None
+            raise ChannelClosedError(str(error)) from None
         if not part:
-            raise ChannelClosed("end of file")
+            raise ChannelClosedError("end of file")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
@@ -48,9 +48,9 @@ def read_frame(descriptor: int, limit: int = MAX_FRAME) -> bytes:
     """Reads one frame.
 
     Raises:
-        ChannelClosed: End of file, or a frame longer than `limit` bytes was announced.
+        ChannelClosedError: End of file, or a frame longer than `limit` bytes was announced.
     """
     (size,) = PREFIX.unpack(_read_exactly(descriptor, PREFIX.size))
     if size > limit:
-        raise ChannelClosed(f"a frame of {size} bytes was announced, the limit is {limit}")
+        raise ChannelClosedError(f"a frame of {size} bytes was announced, the limit is {limit}")
     return _read_exactly(descriptor, size)

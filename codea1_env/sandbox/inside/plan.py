@@ -27,7 +27,7 @@ _FUNCTIONS = ("abs", "len", "round", "sorted", "set", "list", "tuple", "sum", "m
 _BUILTINS = frozenset(dir(builtins))
 
 
-class NotLiteral(Exception):
+class NotLiteralError(Exception):
     """The expression is not plain data, or not of a form that a value plan has."""
 
 
@@ -35,7 +35,7 @@ def literal(node: ast.expr) -> Any:
     """The value of an expression that is plain data.
 
     Raises:
-        NotLiteral: It is something else.
+        NotLiteralError: It is something else.
     """
     if isinstance(node, ast.Constant) and node.value is not Ellipsis:
         return node.value
@@ -45,7 +45,7 @@ def literal(node: ast.expr) -> Any:
         return kind(_hashable(values) if kind is set else values)
     if isinstance(node, ast.Dict):
         if None in node.keys:
-            raise NotLiteral
+            raise NotLiteralError
         keys = _hashable([literal(key) for key in node.keys if key is not None])
         return dict(zip(keys, map(literal, node.values), strict=True))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
@@ -55,20 +55,27 @@ def literal(node: ast.expr) -> Any:
         return _arithmetic(node.op, literal(node.left), literal(node.right))
     if isinstance(node, ast.Call) and not node.keywords and isinstance(node.func, ast.Name):
         return _construct(node.func.id, [literal(argument) for argument in node.args])
-    raise NotLiteral
+    raise NotLiteralError
+
+
+def _digits(node: ast.expr) -> int:
+    digits = literal(node)
+    if type(digits) is not int:
+        raise NotLiteralError
+    return digits
 
 
 def _hashable(values: list[Any]) -> list[Any]:
     try:
         codec.check_hashes(values)
     except codec.DecodeError:
-        raise NotLiteral from None
+        raise NotLiteralError from None
     return values
 
 
 def _number(value: Any) -> Any:
     if type(value) not in (int, float, complex, bool):
-        raise NotLiteral
+        raise NotLiteralError
     return value
 
 
@@ -78,7 +85,7 @@ def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:
     try:
         if isinstance(operator, ast.Mult) and type(left) in sequences and type(right) is int:
             if len(left) * right > _MAX_SIZE:
-                raise NotLiteral
+                raise NotLiteralError
             return left * right
         if isinstance(operator, ast.Mult) and type(right) in sequences and type(left) is int:
             return _arithmetic(operator, right, left)
@@ -87,9 +94,9 @@ def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:
         left, right = _number(left), _number(right)
         if isinstance(operator, ast.Pow):
             if type(left) is complex or type(right) is complex or abs(right) > 1000:
-                raise NotLiteral
+                raise NotLiteralError
             if type(left) is int and left.bit_length() > 1000:
-                raise NotLiteral
+                raise NotLiteralError
             return left**right
         if isinstance(operator, ast.Add):
             return left + right
@@ -104,8 +111,8 @@ def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:
         if isinstance(operator, ast.Mod):
             return left % right
     except (ArithmeticError, TypeError, ValueError):
-        raise NotLiteral from None
-    raise NotLiteral
+        raise NotLiteralError from None
+    raise NotLiteralError
 
 
 def _construct(name: str, arguments: list[Any]) -> Any:
@@ -118,10 +125,10 @@ def _construct(name: str, arguments: list[Any]) -> Any:
     if name in ("set", "list", "tuple", "frozenset") and len(arguments) == 1:
         (value,) = arguments
         if type(value) not in (list, tuple, set, str, range) or len(value) > _MAX_SIZE:
-            raise NotLiteral
+            raise NotLiteralError
         if name in ("list", "tuple"):
             if type(value) is set:  # its order is not the program's
-                raise NotLiteral
+                raise NotLiteralError
             return list(value) if name == "list" else tuple(value)
         values = _hashable(list(value))
         return set(values) if name == "set" else frozenset(values)
@@ -129,20 +136,21 @@ def _construct(name: str, arguments: list[Any]) -> Any:
         try:
             return range(*arguments)
         except ValueError:
-            raise NotLiteral from None
-    raise NotLiteral
+            raise NotLiteralError from None
+    raise NotLiteralError
 
 
 class _ValuePlan:
     """Builds the expression tree of one asserted expression."""
 
-    def __init__(self) -> None:
+    def __init__(self, entry_point: str | None) -> None:
+        self.entry_point = entry_point
         self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
 
     def expression(self, node: ast.expr) -> tuple[Any, ...]:
         try:
             return ("constant", literal(node))
-        except NotLiteral:
+        except NotLiteralError:
             pass
         if isinstance(node, ast.Call):
             return self.call(node)
@@ -152,38 +160,38 @@ class _ValuePlan:
             return ("not", self.expression(node.operand))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             return ("-", self.expression(node.left), self.expression(node.right))
-        raise NotLiteral
+        raise NotLiteralError
 
     def comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[Any, ...]:
         if isinstance(operator, (ast.Is, ast.IsNot)):
             singletons = (True, False, None)
             if not isinstance(right, ast.Constant) or right.value not in singletons:
-                raise NotLiteral
+                raise NotLiteralError
             if not any(right.value is singleton for singleton in singletons):
-                raise NotLiteral
+                raise NotLiteralError
             name = "is" if isinstance(operator, ast.Is) else "is not"
             return (name, self.expression(left), ("constant", right.value))
         return (_COMPARISONS[type(operator)], self.expression(left), self.expression(right))
 
     def call(self, node: ast.Call) -> tuple[Any, ...]:
         if any(keyword.arg is None for keyword in node.keywords):
-            raise NotLiteral
+            raise NotLiteralError
         if isinstance(node.func, ast.Attribute):
             module = node.func.value
             if isinstance(module, ast.Name) and (module.id, node.func.attr) == ("math", "isclose"):
                 return self.isclose(node)
-            raise NotLiteral
+            raise NotLiteralError
         if not isinstance(node.func, ast.Name):
-            raise NotLiteral
+            raise NotLiteralError
         name = node.func.id
-        if name in _FUNCTIONS:
+        if name in _FUNCTIONS and name != self.entry_point:
             if node.keywords or not node.args or len(node.args) > 2:
-                raise NotLiteral
-            if len(node.args) == 2 and name != "round":
-                raise NotLiteral
+                raise NotLiteralError
+            if len(node.args) == 2 and not (name == "round" and abs(_digits(node.args[1])) <= 100):
+                raise NotLiteralError
             return (name, *(self.expression(argument) for argument in node.args))
-        if name in _BUILTINS:
-            raise NotLiteral
+        if name in _BUILTINS and name != self.entry_point:
+            raise NotLiteralError
         arguments = [literal(argument) for argument in node.args]
         keywords = {str(keyword.arg): literal(keyword.value) for keyword in node.keywords}
         self.calls.append((name, arguments, keywords))
@@ -192,38 +200,38 @@ class _ValuePlan:
     def isclose(self, node: ast.Call) -> tuple[Any, ...]:
         keywords = {str(keyword.arg): _number(literal(keyword.value)) for keyword in node.keywords}
         if len(node.args) != 2 or not set(keywords) <= {"rel_tol", "abs_tol"}:
-            raise NotLiteral
+            raise NotLiteralError
         left, right = (self.expression(argument) for argument in node.args)
         return ("isclose", left, right, ("constant", keywords))
 
 
-def _value_plan(tree: ast.Module) -> tuple[Any, ...]:
+def _value_plan(tree: ast.Module, entry_point: str | None) -> tuple[Any, ...]:
     statements = tree.body
     imported = False
     if len(statements) == 2 and isinstance(statements[0], ast.Import):
         names = [(alias.name, alias.asname) for alias in statements[0].names]
         if names != [("math", None)]:
-            raise NotLiteral
+            raise NotLiteralError
         imported = True
         statements = statements[1:]
     if len(statements) != 1:
-        raise NotLiteral
-    plan = _ValuePlan()
+        raise NotLiteralError
+    plan = _ValuePlan(entry_point)
     (statement,) = statements
     if isinstance(statement, ast.Expr):
         nodes = plan.expression(statement.value)
         if nodes != ("call", 0):
-            raise NotLiteral
+            raise NotLiteralError
         return ("value", plan.calls, ("returned", nodes))
     if not isinstance(statement, ast.Assert):
-        raise NotLiteral
+        raise NotLiteralError
     if statement.msg is not None:
         literal(statement.msg)
     nodes = plan.expression(statement.test)
     if not plan.calls or ("isclose" in _operators(nodes) and not imported):
-        raise NotLiteral
+        raise NotLiteralError
     if imported and any(name == "math" for name, _, _ in plan.calls):
-        raise NotLiteral
+        raise NotLiteralError
     return ("value", plan.calls, nodes)
 
 
@@ -233,21 +241,39 @@ def _operators(nodes: tuple[Any, ...]) -> set[str]:
     return {nodes[0]}.union(*(_operators(node) for node in nodes[1:]))
 
 
-def _used_names(tree: ast.Module) -> list[str]:
+def _checked_name(tree: ast.Module) -> str | None:
+    """The name in a closing `check(name)`: the function under test, even if it is called `sum`."""
+    last = tree.body[-1] if tree.body else None
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        call = last.value
+        names = [argument.id for argument in call.args if isinstance(argument, ast.Name)]
+        if isinstance(call.func, ast.Name) and call.func.id in defined and len(names) == 1:
+            return names[0]
+    return None
+
+
+def _used_names(tree: ast.Module, entry_point: str | None) -> list[str]:
+    """Names that may come from the program: not those of builtins, or a program could replace `abs`."""
+    allowed = {entry_point, _checked_name(tree)}
     names: dict[str, None] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in _BUILTINS:
+        if isinstance(node, ast.Name) and (node.id not in _BUILTINS or node.id in allowed):
             names[node.id] = None
     return list(names)
 
 
-def plan_test(text: str) -> tuple[Any, ...]:
-    """Plans one test.
+def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
+    r"""Plans one test.
+
+    Args:
+        text: The test.
+        entry_point: The name under test, if it is known. It matters only where a builtin has that name.
 
     Example:
         >>> plan_test("assert add(1, 2) == 3")
         ('value', [('add', [1, 2], {})], ('==', ('call', 0), ('constant', 3)))
-        >>> plan_test("for i in range(3):\\n    assert add(i, 0) == i")
+        >>> plan_test("for i in range(3):\n    assert add(i, 0) == i")
         ('proxy', ['i', 'add'])
     """
     try:
@@ -257,11 +283,11 @@ def plan_test(text: str) -> tuple[Any, ...]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return ("syntax_error", f"{type(error).__name__}: {error}"[:300])
     try:
-        return _value_plan(tree)
-    except (NotLiteral, RecursionError):
-        return ("proxy", _used_names(tree))
+        return _value_plan(tree, entry_point)
+    except (NotLiteralError, RecursionError):
+        return ("proxy", _used_names(tree, entry_point))
 
 
-def plan_tests(texts: list[str]) -> list[tuple[Any, ...]]:
+def plan_tests(texts: list[str], entry_point: str | None = None) -> list[tuple[Any, ...]]:
     """Plans many tests in one request."""
-    return [plan_test(text) for text in texts]
+    return [plan_test(text, entry_point) for text in texts]

@@ -71,6 +71,7 @@ class RemoteType(type):
     remote_number: int
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        """Constructs an object on the other side."""
         made = cls.remote_peer.request("call", cls, arguments, keywords)
         if isinstance(made, RemoteObject):
             object.__setattr__(made, "remote_made", True)

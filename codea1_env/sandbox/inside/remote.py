@@ -251,21 +251,21 @@ class Peer:
         """Sends a frame. Losing the other side ends a guarded process: no test may go on without it."""
         try:
             frames.write_frame(self.send, frame)
-        except frames.ChannelClosed:
+        except frames.ChannelClosedError:
             self.lost()
 
     def next_frame(self) -> bytes:
         """Receives a frame."""
         try:
             return frames.read_frame(self.receive)
-        except frames.ChannelClosed:
+        except frames.ChannelClosedError:
             self.lost()
 
     def lost(self) -> NoReturn:
         """Called when the other side has gone."""
         if self.guarded:
             _exit(CANDIDATE_GONE)
-        raise frames.ChannelClosed("the test has ended")
+        raise frames.ChannelClosedError("the test has ended")
 
     def fail(self, reason: str) -> NoReturn:
         """Notes that something could not cross, so that no handler in a test can hide it."""
