@@ -265,3 +265,101 @@ def test_unknown_key_in_a_file_is_explained(
     path.write_text("max_step = 3\n")
     assert run(["train", "--config", str(path)]) == 2
     assert f"{path}: unknown key 'max_step'. Did you mean 'max_steps'?" in capsys.readouterr().err
+
+
+# codea1 problems
+
+
+def test_bundled_problems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["problems", "list", "--split", "eval"]) == 0
+    *lines, total = capsys.readouterr().out.splitlines()
+    assert total == f"{len(lines)} problems"
+    assert all(line.startswith("starter/") and line.endswith(" eval") for line in lines)
+
+
+def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["problems", "list", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) >= 96
+    assert {row["difficulty"] for row in rows} == {"easy", "medium", "hard"}
+    assert all(row["tests"] >= 10 for row in rows)
+
+
+def test_problem_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["problems", "show", "starter/is_even"]) == 0
+    out = capsys.readouterr().out
+    (problem,) = (p for p in codea1_env.load_problems("starter") if p.entry_point == "is_even")
+    assert problem.prompt.rstrip() in out
+    assert problem.reference.rstrip() in out
+    assert all(test in out for test in problem.tests)
+
+
+def test_problem_shown_as_json_is_a_row_of_a_set(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["problems", "show", "starter/is_even", "--json"]) == 0
+    path = tmp_path / "one.jsonl"
+    path.write_text(capsys.readouterr().out)
+    (problem,) = codea1_env.load_problems(str(path))
+    assert problem in codea1_env.load_problems("starter")
+
+
+GOOD = {
+    "task_id": "own/one",
+    "prompt": "def one() -> int:",
+    "entry_point": "one",
+    "reference": "def one():\n    return 1",
+    "tests": ["assert one() == 1"],
+    "metadata": {},
+}
+
+
+def test_good_set_is_valid(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "good.jsonl"
+    path.write_text(json.dumps(GOOD) + "\n")
+    assert run(["problems", "validate", str(path)]) == 0
+    assert capsys.readouterr().out == "1 problem with 1 test: 0 errors, 0 warnings\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"reference": "def one():\n    return 2"}, "reference-fails"),
+        ({"reference": "def two():\n    return 1"}, "missing-entry-point"),
+        ({"reference": "def one(:"}, "unparsable-reference"),
+        ({"task_id": "own/one"}, "duplicate-id"),
+        ({"tests": 5}, "broken-row"),
+        (
+            {
+                "reference": "def one():\n    return list({'a', 'b', 'c', 'd', 'e', 'f'})",
+                "tests": ["assert len(one()) == 6"],
+            },
+            "non-deterministic",
+        ),
+    ],
+)
+def test_wrong_set_is_told_with_file_and_line(
+    change: dict[str, object], kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.jsonl"
+    bad = {**GOOD, "task_id": "own/two", "prompt": "def one():", **change}
+    path.write_text(f"{json.dumps(GOOD)}\n{json.dumps(bad)}\n")
+    assert run(["problems", "validate", str(path)]) == 1
+    *findings, total = capsys.readouterr().out.splitlines()
+    assert any(f"{path}, line 2: error [{kind}]" in line for line in findings)
+    assert "1 error," in total
+
+    assert run(["problems", "validate", str(path), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is False
+    assert kind in [finding["kind"] for finding in report["findings"]]
+
+
+def test_reader_that_leaves_early_is_no_error() -> None:
+    command = [sys.executable, "-m", "codea1_env.cli", "problems", "list", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 import codea1_env
-from codea1_env.cli.errors import InputError, unknown_name
+from codea1_env.cli.errors import INTERRUPTED, InputError, unknown_name
 
 COMMANDS = {
     "play": "Show one round between two scripted players.",
@@ -68,8 +68,11 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except KeyboardInterrupt:
         print("codea1: interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader went away (`codea1 problems list | head`). Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:  # a full disk, say: not ours, and the message says what
+        print(f"codea1: {error}", file=sys.stderr)
+        return 1

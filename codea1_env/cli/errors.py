@@ -6,6 +6,9 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
 
 class InputError(Exception):
     """Bad input from the user: ends the command with this message, no traceback, and exit code 2."""

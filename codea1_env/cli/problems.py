@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import tyro
+from rich.console import Console
+from rich.progress import Progress
 
-from codea1_env.cli.errors import unknown_name, user_input
+from codea1_env.cli.errors import InputError, unknown_name, user_input
 from codea1_env.cli.parsing import parse
-from codea1_env.problems import Problem, load_problems
+from codea1_env.data.validate import ValidationReport, validate_problems
+from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.sandbox import Sandbox
 
 _Source = Annotated[
     str,
@@ -46,17 +50,43 @@ class Show:
     """Print it as one JSON object, a row of a .jsonl file."""
 
 
+@dataclass(frozen=True)
+class Validate:
+    """Check a problem set: names every error with file and line. Exit code 1 if there are errors."""
+
+    path: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
+    """A .jsonl, .jsonl.gz or .parquet file; any other source of problems is fine, too."""
+    split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Check only this split."""
+    limit: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Check only the first N rows."""
+    workers: int = 2
+    """Sandbox processes that work at the same time."""
+    json: bool = False
+    """Print the report as one JSON object instead."""
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "workers"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"Expect --{name} to be at least 1, actually: {value}")
+
+
 _Actions = (
-    Annotated[List, tyro.conf.subcommand("list")] | Annotated[Show, tyro.conf.subcommand("show")]
+    Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Show, tyro.conf.subcommand("show")]
+    | Annotated[Validate, tyro.conf.subcommand("validate")]
 )
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 problems`; returns the exit code."""
-    command: List | Show = parse(cast(Any, _Actions), arguments, name="problems")
+    command: List | Show | Validate = parse(cast(Any, _Actions), arguments, name="problems")
     if isinstance(command, List):
         return list_problems(command)
-    return show_problem(command)
+    if isinstance(command, Show):
+        return show_problem(command)
+    return validate(command)
 
 
 def list_problems(command: List) -> int:
@@ -73,7 +103,7 @@ def list_problems(command: List) -> int:
             problem.metadata[key] for key in ("difficulty", "split") if key in problem.metadata
         )
         print(f"{problem.task_id:<{width}}  {len(problem.all_tests):>3} tests  {tags}")
-    print(f"{len(problems)} problems")
+    print(_count(len(problems), "problem"))
     return 0
 
 
@@ -105,3 +135,49 @@ def show_problem(command: Show) -> int:
     ):
         print(f"\n--- {title} ---\n{text.rstrip()}")
     return 0
+
+
+def validate(command: Validate) -> int:
+    """Print one line per finding; returns 1 if there are errors."""
+    console = Console(stderr=True)
+    with (
+        Sandbox(workers=command.workers) as sandbox,
+        Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
+    ):
+        task = bar.add_task("references", total=None)
+        try:
+            report = validate_problems(
+                command.path,
+                sandbox,
+                split=command.split,
+                limit=command.limit,
+                progress=lambda done, of: bar.update(task, completed=done, total=of),
+            )
+        except (ProblemsError, OSError, ImportError) as error:
+            raise InputError(str(error)) from error
+    if command.json:
+        print(json.dumps(_report(report)))
+    else:
+        for finding in report.findings:
+            print(finding)
+        found = [_count(len(report.errors), "error"), _count(len(report.warnings), "warning")]
+        checked = [_count(report.problems, "problem"), _count(report.tests, "test")]
+        print(f"{' with '.join(checked)}: {', '.join(found)}")
+    return 0 if report.ok else 1
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _report(report: ValidationReport) -> dict[str, object]:
+    return {
+        "source": report.source,
+        "problems": report.problems,
+        "tests": report.tests,
+        "ok": report.ok,
+        "findings": [
+            dataclasses.asdict(finding) | {"kind": finding.kind.value}
+            for finding in report.findings
+        ],
+    }

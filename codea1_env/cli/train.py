@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -10,12 +11,14 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
+from rich.console import Console
 
 from codea1_env.baselines import BASELINES
-from codea1_env.cli.errors import InputError, unknown_name
+from codea1_env.cli.errors import INTERRUPTED, InputError, unknown_name
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.cli.settings import apply_table, read_toml, to_toml
-from codea1_env.training.config import TrainConfig
+from codea1_env.problems import ProblemsError
+from codea1_env.training import RunError, TrainConfig, train
 
 _PRESETS = files("codea1_env") / "data" / "presets"
 PRESETS = sorted(Path(entry.name).stem for entry in _PRESETS.iterdir())
@@ -72,7 +75,7 @@ class TrainCommand(Sources):
     dry_run: _Switch = False
     """Print the settings of the run as TOML and end. The output can be given to --config."""
     json: _Switch = False
-    """Print the results as one JSON object instead of a progress display and a table."""
+    """Print the results to stdout as one JSON object; the progress display goes to stderr."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -83,7 +86,16 @@ def run(arguments: Sequence[str]) -> int:
     if command.dry_run:
         print(to_toml(command.settings), end="")
         return 0
-    return 0
+    # With --json stdout is for programs; people can still watch stderr.
+    console = Console(stderr=command.json)
+    try:
+        result = train(command.settings, resume=command.resume, console=console)
+    except (RunError, ProblemsError, ImportError) as error:
+        raise InputError(str(error)) from error
+    if command.json:
+        about = dataclasses.asdict(result) | {"output_dir": str(result.output_dir)}
+        print(json.dumps(about))
+    return 0 if result.finished else INTERRUPTED
 
 
 def base_settings(sources: SourcesAndFolder) -> TrainConfig:
@@ -110,8 +122,8 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
 
 
 def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
-    for name in ("preset", "baseline", "config"):
-        if getattr(sources, name) is not None:
+    for name in ("preset", "baseline", "quick", "config"):
+        if getattr(sources, name):
             raise InputError(
                 f"expect --resume without --{name}: a run goes on with its own settings. "
                 f"Remove --{name}, or start a new run without --resume"
