@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codea1_env.evaluation.loops import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round, TestVerdict
@@ -43,7 +44,13 @@ def hold_out(problems: Iterable[Problem], sandbox: Sandbox, seed: int = 0) -> li
 def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     rng = np.random.default_rng([seed, zlib.crc32(problem.task_id.encode())])
     tests = [problem.tests[i] for i in rng.permutation(len(problem.tests))]
-    found = [mutant.code for mutant in generate_mutants(problem.reference, sandbox)]
+    # Mutants that never end are slow to judge, and every test kills them: they would only blur the measure.
+    risky = set(sandbox.analyse(lines_before_loops_end, problem.reference))
+    found = [
+        mutant.code
+        for mutant in generate_mutants(problem.reference, sandbox)
+        if mutant.line not in risky
+    ]
     mutants = [found[i] for i in rng.permutation(len(found))]
     return HeldOut(
         problem,

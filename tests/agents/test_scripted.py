@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.agents import BoundaryTester, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.mutation import generate_mutants
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import observe
+
+PROBLEMS = load_problems("starter", "train")[:4]
+SEEN = [observe(problem) for problem in PROBLEMS]
+
+
+def test_reference_coder():
+    assert ReferenceCoder(PROBLEMS).act(SEEN) == [problem.reference for problem in PROBLEMS]
+
+
+def test_mutant_coder_submits_different_mutants(sandbox: Sandbox):
+    coder = MutantCoder(PROBLEMS, sandbox, seed=1)
+    problem = PROBLEMS[1]
+    written = set(coder.act([observe(problem)] * 50))
+    assert written <= {mutant.code for mutant in generate_mutants(problem.reference, sandbox)}
+    assert len(written) > 1
+
+
+def test_mutant_coder_without_mutants(sandbox: Sandbox):
+    problem = Problem("p", "def f(): ...", "f", "def f(): ...")
+    assert MutantCoder([problem], sandbox).act([observe(problem)]) == [problem.reference]
+
+
+def test_golden_tester_draws_without_replacement():
+    for problem, suite in zip(PROBLEMS, GoldenTester(PROBLEMS, 4).act(SEEN), strict=True):
+        tests = suite.split("\n\n")
+        assert len(set(tests)) == 4
+        assert set(tests) <= set(problem.tests)
+
+
+def test_golden_tester_can_submit_all():
+    suites = GoldenTester(PROBLEMS, None).act(SEEN)
+    assert [sorted(suite.split("\n\n")) for suite in suites] == [sorted(p.tests) for p in PROBLEMS]
+
+
+def test_golden_tester_falls_back_to_the_test_program():
+    program = "def check(f):\n    assert f() == 1\n\ncheck(one)"
+    problem = Problem("p", "def one():", "one", "def one(): return 1", test_program=program)
+    assert GoldenTester([problem]).act([observe(problem)]) == [program]
+
+
+def test_boundary_tester_moves_arguments(sandbox: Sandbox):
+    suites = BoundaryTester(PROBLEMS, sandbox, num_tests=6).act(SEEN)
+    for problem, suite in zip(PROBLEMS, suites, strict=True):
+        tests = suite.split("\n\n")
+        assert len(tests) == 6
+        assert all(test.startswith(f"assert {problem.entry_point}(") for test in tests)
+
+
+def test_boundary_tester_without_predictions(sandbox: Sandbox):
+    suite = BoundaryTester(PROBLEMS, sandbox, prediction="none").act(SEEN)[0]
+    assert all(test.startswith(f"{PROBLEMS[0].entry_point}(") for test in suite.split("\n\n"))
+    with pytest.raises(ValueError, match="'neighbour' or 'none', actually: 'guess'"):
+        BoundaryTester(PROBLEMS, sandbox, prediction="guess")
+
+
+def test_boundary_tester_needs_golden_tests_it_understands(sandbox: Sandbox):
+    problem = Problem("p", "def f(): ...", "f", "def f(): ...", tests=("for i in []: pass",))
+    assert BoundaryTester([problem], sandbox).act([observe(problem)]) == [""]
+
+
+def test_unknown_problems_are_named():
+    stranger = Problem("p", "def f(): ...", "f", "def f(): ...")
+    with pytest.raises(ValueError, match=r"one of the 4 problems .* actually: 'f'"):
+        ReferenceCoder(PROBLEMS).act([observe(stranger)])
+
+
+@pytest.mark.parametrize("kind", ["mutant", "golden", "boundary"])
+def test_same_seed_same_answers_and_saved_state_goes_on(kind, sandbox: Sandbox, tmp_path):
+    def make(seed):
+        if kind == "golden":
+            return GoldenTester(PROBLEMS, 3, seed)
+        if kind == "mutant":
+            return MutantCoder(PROBLEMS, sandbox, seed)
+        return BoundaryTester(PROBLEMS, sandbox, 3, seed)
+
+    first, second, other = make(1), make(1), make(2)
+    assert first.act(SEEN) == second.act(SEEN)
+    first.save(tmp_path)
+    other.act(SEEN)
+    other.load(tmp_path)
+    assert other.act(SEEN * 3) == second.act(SEEN * 3)
+    assert first.learn([]) == {}

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codea1_env.agents import (
+    ALGORITHMS,
+    GRPO,
+    Experience,
+    Pool,
+    TabularAgent,
+    make_algorithm,
+    pool_of_programs,
+)
+from codea1_env.agents import pool_of_tests as make_pool_of_tests
+from codea1_env.agents.pools import TEST_SEPARATOR
+from codea1_env.evaluation import hold_out
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import observe
+
+PROBLEM = Problem("p", "def f():", "f", "def f(): return 1")
+TESTS = tuple(f"assert f() == {value}" for value in range(6))
+SEEN = observe(PROBLEM)
+
+
+def make_tester(algorithm="grpo", draws=2, seed=0):
+    made = make_algorithm(algorithm, {"learning_rate": 1.0})
+    return TabularAgent([Pool(PROBLEM, TESTS)], made, np.random.default_rng(seed), draws)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_learns_which_tests_to_put_into_a_suite(algorithm):
+    agent = make_tester(algorithm)
+
+    def good(suite):
+        return sum(test in suite.split(TEST_SEPARATOR) for test in (TESTS[1], TESTS[4]))
+
+    assert np.mean([good(suite) for suite in agent.act([SEEN] * 100)]) < 1.0
+    for _ in range(60):
+        suites = agent.act([SEEN] * 8)
+        agent.learn([Experience(SEEN, suite, float(good(suite)), "g") for suite in suites])
+    assert np.mean([good(suite) for suite in agent.act([SEEN] * 100)]) > 1.8
+
+
+def test_metrics_of_an_update():
+    agent = make_tester()
+    experience = [
+        Experience(SEEN, suite, r, "g")
+        for suite, r in zip(agent.act([SEEN] * 2), (0.0, 1.0), strict=True)
+    ]
+    metrics = agent.learn(experience)
+    assert set(metrics) == {"loss", "clip_ratio", "entropy"}
+    assert 0 < metrics["entropy"] < np.log(6)
+    assert set(agent.learn([])) == {"loss", "clip_ratio"}
+
+
+def test_answers_of_others_are_refused():
+    with pytest.raises(ValueError, match="answers of this player, actually: 'assert f"):
+        make_tester().learn([Experience(SEEN, "assert f() == 99", 1.0, "g")])
+
+
+def test_saved_state_goes_on(tmp_path):
+    first, second = make_tester(seed=3), make_tester(seed=4)
+    for agent in (first,):
+        suites = agent.act([SEEN] * 8)
+        agent.learn([Experience(SEEN, s, float(i), "g") for i, s in enumerate(suites)])
+    first.save(tmp_path)
+    second.load(tmp_path)
+    assert second.act([SEEN] * 20) == first.act([SEEN] * 20)
+    assert second.policy.logits["p"].tolist() == first.policy.logits["p"].tolist()
+
+
+def test_a_coder_may_use_the_separator_in_a_program():
+    programs = ("def f():\n\n    return 1", "def f():\n\n    return 2")
+    agent = TabularAgent([Pool(PROBLEM, programs)], GRPO(), np.random.default_rng(0))
+    answers = agent.act([SEEN] * 6)
+    agent.learn([Experience(SEEN, answer, float("1" in answer), "g") for answer in answers])
+    assert agent.policy.logits["p"][0] > agent.policy.logits["p"][1]
+
+
+def test_items_of_a_pool_must_differ():
+    with pytest.raises(ValueError, match="items of a pool to differ, actually not in: 'p'"):
+        TabularAgent([Pool(PROBLEM, ("a", "a"))], GRPO(), np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def splits(sandbox: Sandbox):
+    return hold_out(load_problems("starter", "train")[10:40:10], sandbox, seed=0)
+
+
+def test_pools_hold_nothing_back_and_give_nothing_away(splits, sandbox: Sandbox):
+    for split in splits:
+        programs = pool_of_programs(split, 16).items
+        tests = make_pool_of_tests(split, sandbox, size=32).items
+        assert programs[0] == split.problem.reference
+        assert not set(programs) & set(split.mutants)
+        assert not set(tests) & set(split.tests)
+        hidden_calls = [test.removeprefix("assert ").rpartition(" == ")[0] for test in split.tests]
+        assert not any(call in test for call in hidden_calls for test in tests)
+        assert set(split.tests) | set(split.train_tests) == set(split.problem.tests)
+
+
+def test_pools_are_the_same_every_time(splits, sandbox: Sandbox):
+    again = hold_out([split.problem for split in splits], sandbox, seed=0)
+    assert again == splits
+    assert hold_out([split.problem for split in splits], sandbox, seed=1) != splits
+    for split in splits:
+        pools = [make_pool_of_tests(split, sandbox, size=32, seed=5) for _ in range(2)]
+        assert pools[0].fingerprint == pools[1].fingerprint
+
+
+def test_pools_contain_good_and_bad(splits, sandbox: Sandbox):
+    for split in splits:
+        programs = pool_of_programs(split, 16).items
+        passed = [
+            all(result.passed for result in sandbox.run_tests(program, split.problem.tests))
+            for program in programs
+        ]
+        assert passed[0]
+        assert passed.count(False) >= 3
+        tests = make_pool_of_tests(split, sandbox, size=32).items
+        right = [result.passed for result in sandbox.run_tests(split.problem.reference, tests)]
+        assert any(right)
+        assert right.count(False) >= 3
+
+
+def test_a_pool_of_tests_needs_golden_tests(sandbox: Sandbox):
+    problem = Problem("p", "def f(): ...", "f", "def f(): ...")
+    split = hold_out([problem], sandbox)[0]
+    with pytest.raises(ValueError, match=r"golden test .* actually none in 'p'"):
+        make_pool_of_tests(split, sandbox)
