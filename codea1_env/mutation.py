@@ -69,9 +69,9 @@ def generate_mutants(source: str, sandbox: Sandbox, limit: int | None = None) ->
         >>> from codea1_env.sandbox import default_sandbox
         >>> for mutant in generate_mutants("def less(a, b):\n    return a < b\n", default_sandbox()):
         ...     print(mutant.operator, mutant.description)
+        RVR return a < b -> return None
         ROR a < b -> a <= b
         ROR a < b -> a >= b
-        RVR return a < b -> return None
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise ValueError(f"Expect limit to be a positive int or None, actually: {limit!r}")

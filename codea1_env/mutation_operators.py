@@ -64,11 +64,11 @@ _OPTIONAL_LAST = {
 }  # fmt: skip
 _OPTIONAL_SECOND = {"get", "setdefault"}
 _ADVANCING = {"pop", "popleft", "popitem", "remove", "discard", "clear", "heappop"}
-_ATOMS = (
+_ATOMS: tuple[type[ast.AST], ...] = (
     ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript, ast.Slice,
-    ast.List, ast.Dict, ast.Set, ast.ListComp, ast.JoinedStr,
+    ast.List, ast.Dict, ast.Set, ast.ListComp, ast.JoinedStr, ast.stmt,
 )  # fmt: skip
-_OPEN = (ast.stmt, ast.Call, ast.keyword, ast.List, ast.Subscript)
+_OPEN = (ast.stmt, ast.Call, ast.keyword, ast.List, ast.Tuple, ast.Subscript)
 """Nodes below which an expression needs no brackets."""
 _UNTOUCHED = {
     "annotation", "returns", "decorator_list", "bases",  # not what the program computes
@@ -158,7 +158,10 @@ class _Text:
         start, end = self.span(site.anchor)
         if site.anchor is site.old:
             new = ast.unparse(site.new)
-            if not isinstance(site.new, (*_ATOMS, ast.stmt)) and not isinstance(site.parent, _OPEN):
+            compared = isinstance(site.new, ast.Compare) and isinstance(site.old, ast.Compare)
+            bracketed = self.data[start - 1 : start] + self.data[end : end + 1] == b"()"
+            safe = compared or bracketed or isinstance(site.new, _ATOMS)
+            if not safe and not isinstance(site.parent, _OPEN):
                 new = f"({new})"
         else:
             site.put(site.new)
@@ -262,9 +265,9 @@ def _step_rules(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 def _rules(node: ast.AST, place: _Place, text: _Text) -> Iterator[tuple[str, ast.AST]]:
     """Yield (operator, replacement) for one node."""
     if isinstance(node, ast.expr):
-        if place.field in ("test", "ifs"):
+        if place.field in ("test", "ifs", "guard"):
             yield from _negation(node)
-        yield from _expression_rules(node, place)
+        yield from _expression_rules(node)
     elif isinstance(node, ast.AugAssign):
         for operator, op in _binary_rules(node.op, node.target, node.value):
             yield operator, ast.AugAssign(node.target, op, node.value)
@@ -272,7 +275,8 @@ def _rules(node: ast.AST, place: _Place, text: _Text) -> Iterator[tuple[str, ast
         yield "SDL", ast.Pass()
     elif isinstance(node, ast.Return) and node.value is not None:
         if isinstance(node.value, (ast.Compare, ast.BoolOp)):
-            yield "RVR", ast.Return(ast.UnaryOp(ast.Not(), node.value))
+            for _, negation in _negation(node.value):
+                yield "RVR", ast.Return(negation)
         is_none = isinstance(node.value, ast.Constant) and node.value.value is None
         yield "RVR", ast.Return(ast.Constant(0 if is_none else None))
         yield "SDL", ast.Pass()
@@ -296,9 +300,9 @@ def _rules(node: ast.AST, place: _Place, text: _Text) -> Iterator[tuple[str, ast
         yield "SDL", ast.Pass()
 
 
-def _expression_rules(node: ast.expr, place: _Place) -> Iterator[tuple[str, ast.expr]]:
+def _expression_rules(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(node, ast.Constant):
-        yield from _constant_rules(node.value, place)
+        yield from _constant_rules(node.value)
     elif isinstance(node, ast.BinOp):
         for operator, op in _binary_rules(node.op, node.left, node.right):
             yield operator, ast.BinOp(node.left, op, node.right)
@@ -346,7 +350,7 @@ def _binary_rules(
         yield name, new()
 
 
-def _constant_rules(value: object, place: _Place) -> Iterator[tuple[str, ast.expr]]:
+def _constant_rules(value: object) -> Iterator[tuple[str, ast.expr]]:
     new: list[Any] = []
     if isinstance(value, bool):
         new = [not value]
@@ -354,9 +358,8 @@ def _constant_rules(value: object, place: _Place) -> Iterator[tuple[str, ast.exp
         new = [value + 1, value - 1, type(value)(0)]
     elif isinstance(value, (str, bytes)):
         new = [value[:0], value[:-1]] if value else [b"XX" if isinstance(value, bytes) else "XX"]
-    negated = isinstance(place.parent, ast.UnaryOp) and isinstance(place.parent.op, ast.USub)
     for number, item in enumerate(new):
-        if item != value and item not in new[:number] and not (negated and item == 0):
+        if item != value and item not in new[:number]:
             yield "CRP", ast.Constant(item)
 
 

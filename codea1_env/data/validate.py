@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.data.calls import literal_calls
-from codea1_env.problems import Located, Problem, ProblemsError, read_problems
+from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.sandbox import (
     AnalysisError,
     CallResult,
@@ -133,6 +133,8 @@ def validate_problems(
         ProblemsError: The source as a whole cannot be used (unknown name, no rows).
         OSError: The file cannot be read.
     """
+    if limit is not None and limit < 1:
+        raise ValueError(f"Expect limit to be a positive int or None, actually: {limit!r}")
     items = list(itertools.islice(read_problems(source, split), limit))
     if not items:
         raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
@@ -144,6 +146,8 @@ def validate_problems(
             findings.append((index, finding))
         elif split is None or item.problem.metadata.get("split") == split:
             kept.append((index, item))
+    if not kept and not findings:
+        load_problems(str(source), split)  # raises the error that names the splits there are
     findings += _duplicates(kept)
     for start in range(0, len(kept), _BATCH):
         batch = kept[start : start + _BATCH]
