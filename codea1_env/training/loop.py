@@ -85,6 +85,7 @@ def train(
                     f"{config.max_steps} steps. Raise max_steps to train further."
                 )
             console.print(f"Resuming {folder.path} after step {step}.", highlight=False)
+        folder.write_config(config)
         folder.truncate(step if saved else -1)
 
         def save() -> None:
@@ -127,12 +128,14 @@ def train(
             folder.append(METRICS, row)
             for episode in episode_rows(played, step):
                 folder.append(EPISODES, episode)
-            if step % config.save_steps == 0 or step == config.max_steps or stop.requested:
+            if step % config.save_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
                 save()
                 seconds["checkpoint"] = time.perf_counter() - started
             folder.append(TIMINGS, {"step": step, **prefixed("seconds", seconds)})
             display.update(row)
+        if step_of(checkpoints(folder.path)[-1]) != step:  # interrupted
+            save()
     return _result(folder.path, step, config, console)
 
 

@@ -89,9 +89,7 @@ class RunFolder:
                 f"Expect the configuration that {path} was begun with, actually: "
                 f"{'; '.join(differences)}. Resume with the run's own config.toml, or start a new run."
             )
-        folder = cls(path)
-        folder.write_config(config)
-        return folder
+        return cls(path)
 
     def write_config(self, config: TrainConfig) -> None:
         """Write config.toml, all or nothing."""

@@ -47,8 +47,9 @@ def test_resuming_with_another_configuration_names_the_differences(config):
 def test_settings_without_influence_on_a_step_may_change(config):
     begin(config)
     other = TrainConfig(output_dir=config.output_dir, max_steps=500, workers=1, save_steps=7)
-    RunFolder.reopen(other).close()
-    RunFolder.reopen(other).close()  # config.toml has the new values now
+    folder = RunFolder.reopen(other)
+    folder.write_config(other)
+    folder.close()
     assert "max_steps = 500" in (config.output_dir / "config.toml").read_text()
 
 

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from codea1_env import Referee, Sandbox
+from codea1_env.agents import FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.evaluation import hold_out, kill_rate, pass_rate
+from codea1_env.problems import Problem, load_problems
+from codea1_env.spaces import Observation
+
+PROBLEMS = load_problems("starter", "train")[20:26]
+
+
+class Says(FixedAgent):
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        return [
+            self.text.replace("NAME", observation["entry_point"]) for observation in observations
+        ]
+
+
+@pytest.fixture(scope="module")
+def held_out(sandbox: Sandbox):
+    return hold_out(PROBLEMS, sandbox)
+
+
+def test_the_parts_are_the_whole(held_out):
+    for item in held_out:
+        assert sorted(item.tests + item.train_tests) == sorted(item.problem.tests)
+        assert len(item.tests) >= 3
+        assert not set(item.mutants) & set(item.train_mutants)
+
+
+def test_pass_rate_of_good_and_bad_coders(held_out, sandbox: Sandbox):
+    assert pass_rate(ReferenceCoder(PROBLEMS), held_out, sandbox) == 1.0
+    assert pass_rate(Says("def NAME(*args): raise ValueError"), held_out, sandbox) == 0.0
+    assert pass_rate(Says("no program at all"), held_out, sandbox) == 0.0
+    mutants = pass_rate(MutantCoder(PROBLEMS, sandbox), held_out, sandbox, samples=8)
+    assert 0.1 < mutants < 0.95
+
+
+def test_kill_rate_of_good_and_bad_testers(held_out, sandbox: Sandbox):
+    referee = Referee(sandbox)
+    assert kill_rate(GoldenTester(PROBLEMS, None), held_out, referee) > 0.95
+    assert kill_rate(Says("assert True"), held_out, referee) == 0.0
+    assert kill_rate(Says(""), held_out, referee) == 0.0
+
+
+def test_a_corrected_test_is_no_kill(sandbox: Sandbox):
+    problem = next(p for p in load_problems("starter") if p.entry_point == "is_even")
+    referee = Referee(sandbox)
+    [split] = hold_out([problem], sandbox)
+    broken = dataclasses.replace(split, mutants=("def is_even(n): return None",))
+    assert kill_rate(Says("assert is_even(2) == True"), [broken], referee) == 1.0
+    assert kill_rate(Says("assert is_even(2) == False"), [broken], referee) == 0.0
+
+
+def test_nothing_held_back_is_nothing_to_measure(sandbox: Sandbox):
+    problem = Problem("p", "def f(): ...", "f", "def f(): ...", tests=("assert f() == None",))
+    held_out = hold_out([problem], sandbox)
+    assert pass_rate(ReferenceCoder([problem]), held_out, sandbox) is None
+    assert kill_rate(GoldenTester([problem]), held_out, Referee(sandbox)) is None

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from codea1_env import CODER, TESTER, MistakeBook, Referee, Sandbox, parallel_env
+from codea1_env.agents import FixedAgent, GoldenTester, ReferenceCoder
+from codea1_env.problems import load_problems
+from codea1_env.rollout import RolloutConfig, Rollouts, rollout
+from codea1_env.spaces import Observation, observe
+
+PROBLEMS = {problem.entry_point: problem for problem in load_problems("starter", "train")}
+TWO = [PROBLEMS["is_even"], PROBLEMS["last_item"]]
+WRONG = {"is_even": "def is_even(n): return True", "last_item": "def last_item(items): return 0"}
+SMALL = RolloutConfig(num_generations=2, num_suites=3)
+
+
+class Cycle(FixedAgent):
+    """Gives the answers of a list in turn, and remembers what it was shown."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = answers
+        self.seen: list[Observation] = []
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        start = len(self.seen)
+        self.seen += observations
+        return [self.answers[(start + i) % len(self.answers)] for i in range(len(observations))]
+
+
+class WrongCoder(FixedAgent):
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        return [WRONG[observation["entry_point"]] for observation in observations]
+
+
+@pytest.fixture
+def referee(sandbox: Sandbox) -> Referee:
+    return Referee(sandbox)
+
+
+def play(referee, coder, tester, *, problems=TWO, book=None, config=SMALL) -> Rollouts:
+    return rollout(problems, coder, tester, referee, book or MistakeBook(), config)
+
+
+def test_everybody_meets_everybody(referee):
+    coder, tester = (
+        Cycle("def is_even(n): return n % 2 == 0", "def is_even(n): return True"),
+        Cycle(""),
+    )
+    played = play(referee, coder, tester, problems=TWO[:1])
+    assert [episode.program.code for episode in played.episodes] == list(coder.answers)
+    assert [len(episode.suites) for episode in played.episodes] == [3, 3]
+    assert coder.seen == [observe(TWO[0])] * 2
+    assert [seen["code"] for seen in tester.seen] == [coder.answers[0]] * 3 + [coder.answers[1]] * 3
+    assert {seen["turn"] for seen in tester.seen} == {1}
+
+
+def test_a_black_box_tester_sees_no_program(referee):
+    tester = Cycle("")
+    play(referee, WrongCoder(), tester, config=RolloutConfig(2, 2, black_box=True))
+    assert {seen["code"] for seen in tester.seen} == {""}
+
+
+def test_groups_and_rewards_of_the_coder(referee):
+    played = play(referee, ReferenceCoder(TWO), GoldenTester(TWO, 8))
+    experience = played.coder_experience()
+    assert [item.group for item in experience] == ["starter/is_even"] * 2 + [
+        "starter/last_item"
+    ] * 2
+    assert [item.reward for item in experience] == [1.0] * 4
+    assert [item.action for item in experience[::2]] == [problem.reference for problem in TWO]
+
+
+def test_groups_and_rewards_of_the_tester(referee):
+    tester = Cycle("assert is_even(3) == False", "assert is_even(2) == True", "nonsense(")
+    played = play(referee, Cycle(WRONG["is_even"], "syntax error("), tester, problems=TWO[:1])
+    everything = played.tester_experience("all")
+    assert [item.group for item in everything] == ["starter/is_even#0"] * 3 + [
+        "starter/is_even#1"
+    ] * 3
+    assert [item.observation["code"] for item in everything[::3]] == [
+        WRONG["is_even"],
+        "syntax error(",
+    ]
+    rewards = [item.reward for item in everything]
+    assert rewards[0] > rewards[1] > rewards[2]
+    assert rewards[3:] == [0.0, 0.0, 0.0], "a program that does not run pays nobody"
+    assert played.tester_experience("max-variance") == everything[:3]
+
+
+def test_max_variance_takes_the_first_of_equals(referee):
+    played = play(referee, ReferenceCoder(TWO), Cycle(""))
+    assert [episode.index for episode in played.most_telling()] == [0, 0]
+
+
+def test_a_program_without_valid_tests_is_not_scored(referee):
+    played = play(referee, ReferenceCoder(TWO), Cycle("assert True"))
+    assert [item.reward for item in played.coder_experience()] == [None] * 4
+
+
+def test_tests_that_break_programs_enter_the_book(referee):
+    book = MistakeBook()
+    played = play(
+        referee, WrongCoder(), Cycle("assert is_even(3) == False"), problems=TWO[:1], book=book
+    )
+    assert book.tests("starter/is_even") == ["assert is_even(3) == False"]
+    assert (
+        book.frequency("starter/is_even", "assert is_even(3) == False") == 6
+    )  # 2 programs x 3 suites
+    assert (played.book_change.added, played.book_change.removed) == (1, 0)
+
+
+def test_the_book_of_before_the_step_is_replayed(referee):
+    book = MistakeBook()
+    first = play(
+        referee, WrongCoder(), Cycle("assert is_even(3) == False"), problems=TWO[:1], book=book
+    )
+    assert all(not episode.verdict.history for episode in first.episodes)
+    second = play(
+        referee,
+        ReferenceCoder(TWO),
+        Cycle("assert is_even(2) == True"),
+        problems=TWO[:1],
+        book=book,
+    )
+    for episode in second.episodes:
+        assert [test.text for test in episode.verdict.history] == ["assert is_even(3) == False"]
+        assert episode.verdict.history_passed == ("assert is_even(3) == False",)
+    assert book.frequency("starter/is_even", "assert is_even(3) == False") == 6 - 2
+
+
+def test_without_the_book_nothing_is_replayed_or_written(referee):
+    book = MistakeBook()
+    book.update("starter/is_even", failed=["assert is_even(3) == False"])
+    before = book.state_dict()
+    config = RolloutConfig(2, 2, use_book=False)
+    played = play(
+        referee, WrongCoder(), Cycle("assert is_even(5) == False"), book=book, config=config
+    )
+    assert all(not episode.verdict.history for episode in played.episodes)
+    assert book.state_dict() == before
+    assert played.book_change.added == 0
+
+
+def test_same_rewards_as_the_environment(referee, sandbox):
+    code, tests = WRONG["last_item"], "assert last_item([4]) == 4\nassert last_item([]) == None"
+    [episode] = play(
+        referee, Cycle(code), Cycle(tests), problems=TWO[1:], config=RolloutConfig(1, 1)
+    ).episodes
+    env = parallel_env(problems=TWO, sandbox=sandbox)
+    env.reset(seed=0, options={"problem_id": "starter/last_item"})
+    env.step({CODER: code})
+    rewards = env.step({TESTER: tests})[1]
+    assert rewards[CODER] == episode.verdict.code_reward
+    assert rewards[TESTER] == episode.test_rewards[0]
+
+
+def test_hostile_answers_are_scored(referee):
+    hostile = ["", "\x00", "\ud800", "(" * 100_000, "x" * 10_000_000, "import os; os._exit(0)"]
+    played = play(referee, Cycle(*hostile), Cycle(*hostile), config=RolloutConfig(6, 6))
+    assert len(played.episodes) == 12
+    assert all(item.reward is None or item.reward <= 1 for item in played.coder_experience())
+
+
+def test_wrong_use_raises_at_once(referee):
+    class Short(FixedAgent):
+        def act(self, observations):
+            return ["x"]
+
+    class Numbers(FixedAgent):
+        def act(self, observations):
+            return [1 for _ in observations]
+
+    with pytest.raises(
+        ValueError, match=r"coder to return one answer per observation \(4\), actually: 1"
+    ):
+        play(referee, Short(), Cycle(""))
+    with pytest.raises(ValueError, match="tester to answer with strings, actually: <class 'int'>"):
+        play(referee, Cycle(""), Numbers())
+    with pytest.raises(ValueError, match="actually twice: 'starter/is_even'"):
+        play(referee, Cycle(""), Cycle(""), problems=[TWO[0], TWO[0]])
+    with pytest.raises(ValueError, match="at least 1, actually: 0 and 8"):
+        RolloutConfig(num_generations=0)

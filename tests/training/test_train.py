@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import signal
+
+import pytest
+from rich.console import Console
+
+from codea1_env import Sandbox
+from codea1_env.agents import FixedAgent, GoldenTester
+from codea1_env.problems import load_problems
+from codea1_env.training import RunError, TrainConfig, train
+from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, read_rows
+
+SMALL = TrainConfig(
+    max_problems=4,
+    problems_per_step=2,
+    num_generations=4,
+    num_suites=3,
+    max_steps=5,
+    eval_steps=2,
+    eval_samples=1,
+    save_steps=2,
+)
+
+
+def run(folder, sandbox, *, resume=False, coder=None, tester=None, **changes):
+    out = io.StringIO()
+    result = train(
+        dataclasses.replace(SMALL, output_dir=folder, **changes),
+        resume=resume,
+        sandbox=sandbox,
+        coder=coder,
+        tester=tester,
+        console=Console(file=out, width=120),
+    )
+    return result, out.getvalue()
+
+
+def contents(folder, *, without=(TIMINGS, ".lock")):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in without
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, sandbox: Sandbox):
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    return folder, *run(folder, sandbox)
+
+
+def test_the_run_folder(finished):
+    folder, result, output = finished
+    assert (result.output_dir, result.step, result.finished) == (folder, 5, True)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"config.toml", METRICS, EPISODES, TIMINGS, "checkpoints", ".lock"}
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step_4", "step_5"]
+    assert "5 steps" in output
+    assert str(folder) in output
+
+
+def test_metrics(finished):
+    rows = list(read_rows(finished[0] / METRICS))
+    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4, 5]
+    assert [row["step"] for row in rows if "held_out/pass_rate" in row] == [0, 2, 4, 5]
+    wanted = {
+        "reward/coder/mean",
+        "reward/tester/mean",
+        "tester/validity",
+        "tester/adversarial",
+        "tester/invalid",
+        "book/size",
+        "book/added",
+        "book/removed",
+        "book/pass_rate",
+        "book/share_of_breaks",
+        "book/caught_alone",
+        "frac_reward_zero_std",
+        "sandbox/timeouts",
+        "sandbox/errors",
+        "coder/loss",
+        "tester/entropy",
+    }
+    for row in rows[1:]:
+        assert wanted <= row.keys()
+        assert 0 <= row["reward/coder/mean"] <= 1
+    assert not any("seconds" in name for row in rows for name in row)
+    assert rows[-1]["book/size"] == sum(row["book/added"] - row["book/removed"] for row in rows[1:])
+
+
+def test_timings_are_apart(finished):
+    rows = list(read_rows(finished[0] / TIMINGS))
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
+    assert all(row["seconds/judge"] > 0 for row in rows)
+
+
+def test_episodes(finished):
+    rows = list(read_rows(finished[0] / EPISODES))
+    assert [row["step"] for row in rows] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    for row in rows:
+        assert len(row["suites"]) == 3
+        assert {"task_id", "code", "executes", "reward", "history"} <= row.keys()
+
+
+def test_one_worker_or_two_give_the_same_bytes(finished, tmp_path):
+    with Sandbox(workers=1) as one:
+        run(tmp_path / "run", one)
+    assert contents(tmp_path / "run") == contents(finished[0])
+
+
+def test_another_seed_gives_another_run(finished, sandbox, tmp_path):
+    run(tmp_path / "run", sandbox, seed=1)
+    assert contents(tmp_path / "run")[METRICS] != contents(finished[0])[METRICS]
+
+
+class Interrupting(FixedAgent):
+    """A golden tester that sends a signal to its own process when it has acted a number of times."""
+
+    def __init__(self, number: int, after: int) -> None:
+        self._golden = GoldenTester(load_problems("starter", "train"), 4)
+        self._number = number
+        self._left = after
+
+    def act(self, observations):
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), self._number)
+        return self._golden.act(observations)
+
+    def save(self, path):
+        self._golden.save(path)
+
+    def load(self, path):
+        self._golden.load(path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_goes_on_to_the_same_bytes(number, sandbox, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run(whole, sandbox, tester=Interrupting(number, after=-1))
+    # The first two times it acts are the measurement before step 1, and step 1.
+    result, output = run(parts, sandbox, tester=Interrupting(number, after=4))
+    assert (result.step, result.finished) == (3, False)
+    assert "codea1 train --resume --output-dir" in output
+    assert (parts / "checkpoints" / "step_3").is_dir()
+    result, output = run(parts, sandbox, resume=True, tester=Interrupting(number, after=-1))
+    assert result.finished
+    assert "after step 3" in output
+    for name, data in contents(whole).items():
+        if (
+            "step_4" not in name
+        ):  # the interruption left one more checkpoint, so step 4 was dropped later
+            assert contents(parts)[name] == data, name
+
+
+def test_a_finished_run_is_not_resumed(finished, sandbox, tmp_path):
+    with pytest.raises(RunError, match=r"not finished, actually: .* has done 5 of 5 steps"):
+        run(finished[0], sandbox, resume=True)
+    assert len(list(read_rows(finished[0] / METRICS))) == 6, "nothing was lost"
+
+
+def test_a_finished_run_can_be_made_longer(sandbox, tmp_path):
+    run(tmp_path / "run", sandbox, max_steps=2)
+    result, _ = run(tmp_path / "run", sandbox, max_steps=4, resume=True)
+    assert (result.step, result.finished) == (4, True)
+    assert [row["step"] for row in read_rows(tmp_path / "run" / METRICS)] == [0, 1, 2, 3, 4]
+
+
+def test_a_run_without_a_checkpoint_starts_again(finished, sandbox, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "config.toml").write_bytes((finished[0] / "config.toml").read_bytes())
+    (folder / METRICS).write_text('{"step": 0, "held_out/pass')
+    run(folder, sandbox, resume=True)
+    assert contents(folder) == contents(finished[0])
+
+
+def test_a_damaged_checkpoint_is_named(sandbox, tmp_path):
+    run(tmp_path / "run", sandbox, max_steps=2)
+    state = tmp_path / "run" / "checkpoints" / "step_2" / "coder" / "tabular.json"
+    state.write_text(state.read_text()[:-10])
+    with pytest.raises(RunError, match=r"coder/tabular.json was changed. Delete that folder"):
+        run(tmp_path / "run", sandbox, max_steps=3, resume=True)
+
+
+def test_bad_problems_leave_no_folder(sandbox, tmp_path):
+    with pytest.raises(ValueError, match="nowhere"):
+        run(tmp_path / "run", sandbox, problems="nowhere.jsonl")
+    with pytest.raises(ValueError, match="nosplit"):
+        run(tmp_path / "run", sandbox, split="nosplit")
+    assert not (tmp_path / "run").exists()
+
+
+def test_frozen_players_do_not_learn(sandbox, tmp_path):
+    run(tmp_path / "run", sandbox, freeze_coder=True, max_steps=2)
+    saved = tmp_path / "run" / "checkpoints" / "step_2"
+    coder = json.loads((saved / "coder" / "tabular.json").read_text())
+    tester = json.loads((saved / "tester" / "tabular.json").read_text())
+    assert not any(any(table["logits"]) for table in coder["tables"].values())
+    assert any(any(table["logits"]) for table in tester["tables"].values())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tester": "golden"},
+        {"coder": "mutant"},
+        {"coder": "reference", "tester": "boundary"},
+        {"algorithm": "rloo"},
+        {"use_book": False},
+        {"black_box": True},
+        {"suite_selection": "all"},
+        {"wrong_oracle": "drop", "strict_paper": True, "decay": "per-step"},
+        {"beta": 0.1, "num_iterations": 3, "loss_type": "dr_grpo"},
+    ],
+)
+def test_settings_of_the_loop(changes, sandbox, tmp_path):
+    result, _ = run(tmp_path / "run", sandbox, max_steps=2, **changes)
+    assert result.finished
+    if changes == {"use_book": False}:
+        assert result.end["book/size"] == 0
