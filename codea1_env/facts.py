@@ -25,6 +25,11 @@ _MAX_ITEMS = 100_000
 _MAX_BITS = 4_096
 
 _PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+# Builtins that see more than the values of their arguments.
+_WIDE_BUILTINS = frozenset({
+    "__builtins__", "__import__", "__loader__", "__spec__", "compile", "delattr", "dir", "eval", "exec",
+    "getattr", "globals", "hash", "help", "id", "input", "locals", "object", "open", "setattr", "vars",
+})  # fmt: skip
 # Expressions that evaluate all of their parts.
 _STRICT = (
     ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript, ast.Starred, ast.List, ast.Tuple, ast.Set,
@@ -40,7 +45,7 @@ def facts(tests: list[tuple[str, str]]) -> list[dict[str, Any]]:
 
     Returns:
         For each: ``problem`` (why it is no test, or ""), ``key``, ``direct`` (the function is called
-        whatever happens), ``call`` (None, or the call of an equality test: its source, arguments, ...).
+        whatever happens), ``stable`` (nothing but the function's values can decide it), ``call`` (None, or the call of an equality test: its source, arguments, ...).
 
     Example:
         >>> [found] = facts([("x = [1 + 1]\nassert 3 == f(x, k='a'), 'wrong'", "f")])
@@ -99,12 +104,14 @@ def _source(value: Any) -> Iterator[str]:
 
 
 def _facts(test: str, entry_point: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"problem": "", "key": test, "direct": False, "call": None}
+    found: dict[str, Any] = {"problem": "", "key": test, "direct": False, "stable": False}
+    found["call"] = None
     try:
         tree = ast.parse(test)
         table = symtable.symtable(test, "<test>", "exec")
         found["problem"] = _problem(test, tree, table, entry_point)
         found["direct"] = any(_calls_always(node, entry_point) for node in tree.body)
+        found["stable"] = _is_stable(tree)
         call = found["call"] = _equality(test, tree.body, entry_point)
         if call is not None:
             found["key"] = equality(call["canonical"], call["predicted"])
@@ -172,6 +179,20 @@ def _calls_always(node: ast.AST, entry_point: str) -> bool:
     else:
         return False
     return any(child is not None and _calls_always(child, entry_point) for child in inner)
+
+
+def _is_stable(tree: ast.Module) -> bool:
+    """Whether nothing in the test can see more than plain data: no modules, no insides of objects."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(alias.name != "math" for alias in node.names):
+            return False
+        if isinstance(node, ast.ImportFrom) and node.module != "math":
+            return False
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            return False
+        if isinstance(node, ast.Name) and node.id in _WIDE_BUILTINS:
+            return False
+    return True
 
 
 # Equality with a literal

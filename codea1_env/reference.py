@@ -1,0 +1,410 @@
+"""What the reference solution says of tests: asked once for each test, and remembered.
+
+A test counts only if it passes on the reference in two processes with different hash seeds, within a share
+of the time that a program gets, and if it depends on what the function does. For ``assert f(...) == ...``
+the reference is asked for the value, so that a wrong prediction can be put right. Programs and tests of
+other players are never run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from codea1_env.facts import equality, facts, source_of
+from codea1_env.problems import Problem
+from codea1_env.remembered import Remembered
+from codea1_env.sandbox import (
+    AnalysisError,
+    CallResult,
+    Job,
+    JobResult,
+    Limits,
+    Outcome,
+    Sandbox,
+    TestResult,
+)
+
+Status = Literal["kept", "corrected", "invalid"]
+WrongOracle = Literal["correct", "drop"]
+
+_BATCH_CHARS = 1 << 18
+_CONFIRMATIONS = 3
+_UNDECIDABLE = (Outcome.UNENCODABLE, Outcome.OUTPUT_LIMIT)
+_REASONS = {
+    Outcome.FAIL: "contradicts the reference",
+    Outcome.ERROR: "raises on the reference",
+    Outcome.TIMEOUT: "takes too long on the reference",
+    Outcome.MEMORY: "needs too much memory on the reference",
+    Outcome.EXITED: "ends the process",
+}
+_NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
+# Programs that do nothing of what was asked; a test that passes on both tests nothing.
+_NULL_RETURNS = "def {name}(*args, **kwargs):\n    return object()\n"
+_NULL_RAISES = (
+    "class _Null(Exception):\n    pass\n\n\ndef {name}(*args, **kwargs):\n    raise _Null\n"
+)
+
+T = TypeVar("T")
+
+
+class BrokenReferenceError(ValueError):
+    """The reference of a problem does not run, or does not define its entry point."""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What the reference says of a test."""
+
+    status: Status
+    text: str
+    """The test as it is kept; a corrected one with the reference's value."""
+    key: str
+    """The same for tests that say the same in other words."""
+    reason: str = ""
+    """Why it is not kept as it was; "" if it is."""
+    stable: bool = True
+    """Nothing but the function's value can decide it, so that it needs no second look."""
+
+
+@dataclass(frozen=True)
+class _Returned:
+    """What the reference returned for a call: a value with its source, or why there is none."""
+
+    value: Any
+    source: str | None
+    reason: str = ""
+    undecidable: bool = False
+
+
+class Subject(NamedTuple):
+    """What tests are about: the parts of a `Problem` that rulings depend on."""
+
+    task_id: str
+    entry_point: str
+    reference: str
+
+    @classmethod
+    def of(cls, problem: Problem) -> Subject:
+        """The subject of a problem."""
+        return cls(problem.task_id, problem.entry_point, problem.reference)
+
+
+class Reference:
+    """Rules on tests by asking the references of their problems.
+
+    Args:
+        sandbox: Where references run.
+        wrong_oracle: What becomes of a test that predicts a wrong value.
+        limits: What programs may use.
+        share: The share of the CPU time that the reference may use of it, so that a test near the limit
+            does not time out on programs by chance.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, wrong_oracle: WrongOracle, limits: Limits | None, share: float
+    ) -> None:
+        base = sandbox.limits if limits is None else limits
+        self._sandbox = sandbox
+        self._wrong_oracle = wrong_oracle
+        self._limits = replace(base, call_cpu_time=base.call_cpu_time * share)
+        self._facts = Remembered[tuple[str, str], dict[str, Any]]()
+        self._returned = Remembered[tuple[Subject, str], _Returned]()
+        self._rulings = Remembered[tuple[Subject, str], Ruling]()
+        self._confirmed = Remembered[tuple[Subject, str], int]()
+        self._loaded = Remembered[Subject, bool]()
+
+    def rule(self, wanted: Mapping[Subject, Iterable[str]]) -> dict[Subject, dict[str, Ruling]]:
+        """Rules on tests of several problems; the references run in parallel.
+
+        Raises:
+            BrokenReferenceError: A reference does not run.
+            InfraError: The sandbox failed.
+        """
+        ruled: dict[Subject, dict[str, Ruling]] = {}
+        missing: dict[Subject, list[str]] = {}
+        for problem, tests in wanted.items():
+            found = ruled[problem] = {}
+            for test in dict.fromkeys(tests):
+                ruling = self._rulings.get((problem, test))
+                if ruling is not None:
+                    found[test] = ruling
+                else:
+                    missing.setdefault(problem, []).append(test)
+        new = [problem for problem in wanted if self._loaded.get(problem) is None]
+        if missing or new:
+            for problem, rulings in self._decide(missing, new).items():
+                ruled[problem] |= rulings
+                for test, ruling in rulings.items():
+                    size = 2 * len(test) + len(ruling.text) + len(ruling.reason)
+                    self._rulings.put((problem, test), ruling, size)
+        return ruled
+
+    def confirm(self, failed: Mapping[Subject, Iterable[str]]) -> bool:
+        """Asks the reference again about tests that broke a program, the first times they do.
+
+        A test that tells runs apart by something else than the function's values (a clock, chance) passes
+        on the reference with some luck. Run again right after it has failed, it gives itself away.
+
+        Returns:
+            Whether a ruling has changed.
+        """
+        asked: list[tuple[Subject, list[str]]] = []
+        for problem, tests in failed.items():
+            doubtful = []
+            for test in dict.fromkeys(tests):
+                ruling = self._rulings.get((problem, test))
+                times = self._confirmed.get((problem, test)) or 0
+                if ruling is not None and not ruling.stable and times < _CONFIRMATIONS:
+                    self._confirmed.put((problem, test), times + 1, len(test))
+                    doubtful.append(test)
+            if doubtful:
+                asked.append((problem, doubtful))
+        jobs = [self._run(problem, problem.reference, tests, 0) for problem, tests in asked]
+        changed = False
+        for (problem, tests), result in zip(asked, gather(jobs), strict=True):
+            for test, verdict in zip(tests, result.tests, strict=True):
+                if not verdict.passed:
+                    ruling = Ruling("invalid", test, test, _NON_DETERMINISTIC)
+                    self._rulings.put((problem, test), ruling, 3 * len(test))
+                    changed = True
+        return changed
+
+    def _decide(
+        self, missing: Mapping[Subject, Sequence[str]], new: Sequence[Subject]
+    ) -> dict[Subject, dict[str, Ruling]]:
+        known = self._look_up_facts(missing)
+        decided: dict[Subject, dict[str, Ruling]] = {problem: {} for problem in missing}
+        calls: dict[Subject, dict[str, dict[str, Any]]] = {}
+        for problem, tests in missing.items():
+            for test in tests:
+                fact = known[test, problem.entry_point]
+                if fact["problem"]:
+                    decided[problem][test] = Ruling("invalid", test, fact["key"], fact["problem"])
+                elif fact["call"] is not None:
+                    calls.setdefault(problem, {})[fact["call"]["canonical"]] = fact["call"]
+        self._check_loading(new)
+        returned = self._ask(calls)
+        runs: dict[Subject, list[str]] = {}
+        for problem, tests in missing.items():
+            for test in tests:
+                if test in decided[problem]:
+                    continue
+                call = known[test, problem.entry_point]["call"]
+                answer = returned[problem][call["canonical"]] if call else None
+                if answer is None or answer.undecidable:
+                    runs.setdefault(problem, []).append(test)
+                else:
+                    decided[problem][test] = self._ruling_by_value(test, call, answer)
+        for problem, rulings in self._run_all(runs, known).items():
+            decided[problem] |= rulings
+        return decided
+
+    def _look_up_facts(
+        self, missing: Mapping[Subject, Sequence[str]]
+    ) -> dict[tuple[str, str], dict[str, Any]]:
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        unknown: list[tuple[str, str]] = []
+        for problem, tests in missing.items():
+            for test in tests:
+                pair = (test, problem.entry_point)
+                fact = self._facts.get(pair)
+                if fact is None:
+                    unknown.append(pair)
+                else:
+                    found[pair] = fact
+        for batch in _batches(unknown):
+            for pair, fact in zip(batch, self._analyse(batch), strict=True):
+                found[pair] = fact
+                self._facts.put(pair, fact, 4 * len(pair[0]))
+        return found
+
+    def _analyse(self, pairs: list[tuple[str, str]]) -> list[dict[str, Any]]:
+        try:
+            result: list[dict[str, Any]] = self._sandbox.analyse(facts, pairs)
+        except AnalysisError as error:
+            if len(pairs) == 1:
+                problem = f"cannot be parsed: {error}"
+                return [{"problem": problem, "key": pairs[0][0], "call": None}]
+            half = len(pairs) // 2  # only the one that breaks the parser is lost
+            return self._analyse(pairs[:half]) + self._analyse(pairs[half:])
+        return result
+
+    def _check_loading(self, problems: Sequence[Subject]) -> None:
+        jobs = [self._run(problem, problem.reference, (), 0) for problem in problems]
+        for problem, result in zip(problems, gather(jobs), strict=True):
+            if not result.load.passed:
+                raise BrokenReferenceError(
+                    f"Expect the reference of problem {problem.task_id!r} to run and to define "
+                    f"{problem.entry_point}, actually: {result.load.outcome.value}: "
+                    f"{result.load.message}. Check the data with `codea1 problems validate`."
+                )
+            self._loaded.put(problem, True, len(problem.reference))
+
+    def _ask(
+        self, calls: Mapping[Subject, Mapping[str, dict[str, Any]]]
+    ) -> dict[Subject, dict[str, _Returned]]:
+        """What the reference returns for each distinct call, in two processes."""
+        found: dict[Subject, dict[str, _Returned]] = {}
+        unknown: list[tuple[Subject, list[str]]] = []
+        jobs: list[Future[list[CallResult]]] = []
+        for problem, wanted in calls.items():
+            found[problem] = {}
+            names = []
+            for name in wanted:
+                answer = self._returned.get((problem, name))
+                if answer is None:
+                    names.append(name)
+                else:
+                    found[problem][name] = answer
+            if names:
+                unknown.append((problem, names))
+                arguments = [(wanted[name]["args"], wanted[name]["kwargs"]) for name in names]
+                jobs += [
+                    self._sandbox.submit_calls(
+                        problem.reference,
+                        problem.entry_point,
+                        arguments,
+                        limits=self._limits,
+                        hash_seed=seed,
+                    )
+                    for seed in (0, 1)
+                ]
+        results = gather(jobs)
+        for (problem, names), first, second in zip(
+            unknown, results[::2], results[1::2], strict=True
+        ):
+            for name, one, other in zip(names, first, second, strict=True):
+                answer = _agreed(one, other)
+                found[problem][name] = answer
+                size = len(name) + 5 * len(answer.source or "")
+                self._returned.put((problem, name), answer, size)
+        return found
+
+    def _ruling_by_value(self, test: str, call: Mapping[str, Any], answer: _Returned) -> Ruling:
+        key = equality(call["canonical"], call["predicted"])
+        if answer.reason:
+            return Ruling("invalid", test, key, answer.reason)
+        if _equal(answer.value, call["expected"]):
+            return Ruling("kept", test, key)
+        reason = f"predicts {_short(call['predicted'])}, the reference returns "
+        reason += _short(answer.source or "another value")
+        if self._wrong_oracle == "drop" or answer.source is None:
+            return Ruling("invalid", test, key, reason)
+        text = equality(call["source"], answer.source)
+        return Ruling("corrected", text, equality(call["canonical"], answer.source), reason)
+
+    def _run_all(
+        self,
+        runs: Mapping[Subject, Sequence[str]],
+        known: Mapping[tuple[str, str], Mapping[str, Any]],
+    ) -> dict[Subject, dict[str, Ruling]]:
+        """Rulings on tests that are more than an equality: run on the reference, and on nothing."""
+        jobs = [
+            self._run(p, p.reference, tests, seed) for p, tests in runs.items() for seed in (0, 1)
+        ]
+        results = gather(jobs)
+        found: dict[Subject, dict[str, Ruling]] = {}
+        doubtful: dict[Subject, list[str]] = {}
+        for (problem, tests), first, second in zip(
+            runs.items(), results[::2], results[1::2], strict=True
+        ):
+            rulings = found[problem] = {}
+            for test, one, other in zip(tests, first.tests, second.tests, strict=True):
+                fact = known[test, problem.entry_point]
+                reason = _objection(one, other, problem.entry_point)
+                status: Status = "invalid" if reason else "kept"
+                rulings[test] = Ruling(status, test, fact["key"], reason, fact["stable"])
+                if not reason and not fact["direct"]:
+                    doubtful.setdefault(problem, []).append(test)
+        for program in (_NULL_RAISES, _NULL_RETURNS):
+            jobs = [
+                self._run(problem, program.format(name=problem.entry_point), tests, 0)
+                for problem, tests in doubtful.items()
+            ]
+            passing: dict[Subject, list[str]] = {}
+            for (problem, tests), result in zip(doubtful.items(), gather(jobs), strict=True):
+                for test, verdict in zip(tests, result.tests, strict=True):
+                    if verdict.passed:
+                        passing.setdefault(problem, []).append(test)
+            doubtful = passing
+        for problem, tests in doubtful.items():
+            for test in tests:
+                reason = f"passes whatever {problem.entry_point} does"
+                found[problem][test] = replace(
+                    found[problem][test], status="invalid", reason=reason
+                )
+        return found
+
+    def _run(
+        self, problem: Subject, code: str, tests: Sequence[str], seed: int
+    ) -> Future[JobResult]:
+        return self._sandbox.submit(
+            Job(code, tuple(tests), problem.entry_point, self._limits, hash_seed=seed)
+        )
+
+
+def gather(futures: Sequence[Future[T]]) -> list[T]:
+    """The results of all, in order. If one fails, those that have not begun are cancelled."""
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _batches(pairs: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Lists of tests that are analysed together, none much longer than the others."""
+    batch: list[tuple[str, str]] = []
+    size = 0
+    for pair in pairs:
+        if batch and size + len(pair[0]) > _BATCH_CHARS:
+            yield batch
+            batch, size = [], 0
+        batch.append(pair)
+        size += len(pair[0])
+    if batch:
+        yield batch
+
+
+def _agreed(one: CallResult, other: CallResult) -> _Returned:
+    """What two runs of one call amount to."""
+    if one.outcome in _UNDECIDABLE and one.outcome is other.outcome:
+        return _Returned(None, None, undecidable=True)
+    if one.outcome is not other.outcome:
+        return _Returned(None, None, _NON_DETERMINISTIC)
+    if one.outcome is not Outcome.PASS:
+        return _Returned(None, None, _explained(one.outcome, one.message))
+    if not _equal(one.value, other.value):
+        # nan is not equal to itself, so this may also be a value that no test can predict.
+        same = repr(one.value) == repr(other.value)
+        return _Returned(None, None, "" if same else _NON_DETERMINISTIC, undecidable=same)
+    source = source_of(one.value)
+    return _Returned(one.value, source, undecidable=source is None)
+
+
+def _objection(one: TestResult, other: TestResult, entry_point: str) -> str:
+    """Why a test does not count, after two runs on the reference; "" if it does."""
+    if one.outcome is not other.outcome:
+        return _NON_DETERMINISTIC
+    if not one.passed:
+        return _explained(one.outcome, one.message)
+    return "" if one.called else f"never calls {entry_point}"
+
+
+def _explained(outcome: Outcome, message: str) -> str:
+    reason = _REASONS.get(outcome, f"ends with {outcome.value} on the reference")
+    return f"{reason}: {message}" if message else reason
+
+
+def _equal(value: Any, other: Any) -> bool:
+    try:
+        return bool(value == other)
+    except (ArithmeticError, TypeError, ValueError, RecursionError):
+        return False
+
+
+def _short(source: str) -> str:
+    return source if len(source) <= 100 else f"{source[:97]}..."

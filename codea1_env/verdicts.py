@@ -1,0 +1,125 @@
+"""What the referee is asked and what it answers: plain, frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codea1_env.problems import Problem
+from codea1_env.reference import Status
+from codea1_env.responses import Program, Suite
+from codea1_env.rewards import SuiteOutcome, SuiteRewards
+from codea1_env.sandbox import JobResult, Outcome, TestResult
+
+
+@dataclass(frozen=True)
+class Round:
+    """One program, the suites that attack it, and the tests replayed from the Mistake Book."""
+
+    problem: Problem
+    code: str | Program
+    suites: Sequence[Suite | Sequence[str]]
+    """Suites as `codea1_env.responses` finds them, or just the texts of their tests."""
+    history: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.code, (str, Program)):
+            raise TypeError(
+                f"Expect Round.code to be a str or Program, actually: {type(self.code)}"
+            )
+        for name, lists in (("suites", [self.suites, *self.suites]), ("history", [self.history])):
+            if any(isinstance(item, str) for item in lists):
+                raise TypeError(
+                    f"Expect Round.{name} to hold lists of tests, actually a str. Write [test]."
+                )
+
+
+@dataclass(frozen=True)
+class TestVerdict:
+    """What became of one test."""
+
+    __test__ = False  # pytest would collect a class of this name
+
+    text: str
+    """The test as it is kept; a corrected one with the reference's value. As written, if it is invalid."""
+    status: Status
+    """``"kept"``; ``"corrected"``: counts as invalid, but attacks with the reference's value; ``"invalid"``."""
+    reason: str = ""
+    """Why it is not kept as it was written; "" if it is."""
+    outcome: Outcome | None = None
+    """How it ended on the program; None if it was not run."""
+    message: str = ""
+    """What the sandbox says about the outcome."""
+
+    @property
+    def broke(self) -> bool:
+        """Whether it counts and the program did not pass it."""
+        return self.outcome is not None and self.outcome is not Outcome.PASS
+
+
+@dataclass(frozen=True)
+class SuiteVerdict:
+    """What became of one suite."""
+
+    tests: tuple[TestVerdict, ...]
+    """In the order of the suite."""
+    outcome: SuiteOutcome
+    rewards: SuiteRewards
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The tests that broke the program."""
+        return tuple(test.text for test in self.tests if test.broke)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one round."""
+
+    task_id: str
+    code_executes: bool
+    """Whether the program runs to its end and defines the entry point."""
+    load: TestResult
+    """How running the program itself ended."""
+    code_reward: float | None
+    """The program's reward over all suites; None if no suite could score it."""
+    suites: tuple[SuiteVerdict, ...]
+    history: tuple[TestVerdict, ...]
+    """The replayed tests."""
+    stale: tuple[str, ...] = ()
+    """Tests of the Mistake Book that were not replayed, because the reference does not pass them (any more)."""
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The tests of all suites that broke the program, with repetition: what the book remembers."""
+        return tuple(text for suite in self.suites for text in suite.failed)
+
+    @property
+    def history_passed(self) -> tuple[str, ...]:
+        """The replayed tests that the program passed: what the book may forget."""
+        return tuple(test.text for test in self.history if not test.broke)
+
+
+@dataclass
+class Counters:
+    """What a referee has done since it was made."""
+
+    programs: int = 0
+    """Programs that were run."""
+    tests: int = 0
+    """Tests that were run on programs."""
+    timeouts: int = 0
+    """Of these, the ones that reached a time limit."""
+    errors: int = 0
+    """Of these, the ones that raised, crashed or broke another limit."""
+    seconds: float = 0.0
+    """CPU seconds of programs and their tests."""
+
+    def add(self, result: JobResult) -> None:
+        """Counts one program."""
+        self.programs += 1
+        self.tests += len(result.tests)
+        for test in result.tests:
+            self.timeouts += test.outcome is Outcome.TIMEOUT
+            self.errors += test.outcome not in (Outcome.PASS, Outcome.FAIL, Outcome.TIMEOUT)
+            self.seconds += test.cpu_time
