@@ -8,6 +8,7 @@ It knows nothing of games, rewards or models, and can be used alone:
     42
 """
 
+from .levels import LevelReport, examine, strongest_level
 from .pool import Sandbox, default_sandbox
 from .results import (
     AnalysisError,
@@ -15,6 +16,7 @@ from .results import (
     InfraError,
     Job,
     JobResult,
+    LevelUnavailableError,
     Limits,
     Outcome,
     SandboxError,
@@ -27,10 +29,14 @@ __all__ = [
     "InfraError",
     "Job",
     "JobResult",
+    "LevelReport",
+    "LevelUnavailableError",
     "Limits",
     "Outcome",
     "Sandbox",
     "SandboxError",
     "TestResult",
     "default_sandbox",
+    "examine",
+    "strongest_level",
 ]

@@ -18,6 +18,7 @@ from . import proxy_mode
 from .analysis import Analyst
 from .evaluate import evaluate
 from .inside import codec
+from .levels import check_level, strongest_level
 from .planner import Planner, ProxyPlan, ValuePlan
 from .results import (
     CallResult,
@@ -55,10 +56,13 @@ class Sandbox:
     Args:
         workers: How many programs run at the same time.
         limits: What a job may use unless it says otherwise.
+        level: "namespaces", "kernel", "process" or "none"; see docs/sandbox.md. None chooses the strongest
+            that works, and at least "kernel".
         packages: Packages outside the standard library that programs and tests may import, if installed.
 
     Raises:
-        ValueError: `workers` is not a positive number.
+        ValueError: `workers` is not a positive number, or the level is unknown.
+        LevelUnavailableError: The machine does not offer the level. Found out when the first job comes.
 
     Example:
         >>> with Sandbox() as sandbox:
@@ -72,6 +76,7 @@ class Sandbox:
         workers: int = 1,
         limits: Limits | None = None,
         *,
+        level: str | None = None,
         packages: Sequence[str] = ("numpy",),
     ) -> None:
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
@@ -79,6 +84,7 @@ class Sandbox:
         self.workers = workers
         self.limits = limits if limits is not None else Limits()
         self._packages = _locate(packages)
+        self._asked_level = check_level(level)
         self._analyst = Analyst()
         self._planner = Planner(self._analyst)
         self._executor: ThreadPoolExecutor | None = None
@@ -86,6 +92,15 @@ class Sandbox:
         # One place per worker and hash seed; None stands for a worker that has not been started.
         self._idle: dict[int, queue.LifoQueue[Worker | None]] = {}
         self._closed = False
+
+    @property
+    def level(self) -> str:
+        """How strongly programs and tests are confined.
+
+        Raises:
+            LevelUnavailableError: The machine offers less than "kernel", and no level was asked for.
+        """
+        return self._asked_level if self._asked_level is not None else strongest_level()
 
     # Jobs
 
@@ -245,7 +260,7 @@ class Sandbox:
                 if self._closed:
                     raise SandboxError("the sandbox was closed before the job was done")
                 if worker is None:
-                    worker = Worker(hash_seed, self._packages)
+                    worker = Worker(hash_seed, self.level, self._packages)
                 return task(worker)
             except (WorkerDiedError, OSError) as error:
                 failures.append(f"{type(error).__name__}: {error}")

@@ -159,5 +159,9 @@ class InfraError(SandboxError):
     """A job could not be judged although it was tried again. Not a verdict."""
 
 
+class LevelUnavailableError(SandboxError):
+    """The machine does not offer what the asked level of confinement needs."""
+
+
 class AnalysisError(SandboxError):
     """An analysis function raised, hung or crashed on the text that it was given."""

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .results import SandboxError
+from .paths import settings
+from .results import LevelUnavailableError, SandboxError
 
 _INSIDE = Path(__file__).parent / "inside"
 _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
 _START_TIMEOUT = 60.0
 _ANSWER_TIMEOUT = 30.0
+_CPUCLOCK_SCHED = 2
 HASH_SEEDS = ("0", "1000003")
 
 
@@ -67,18 +72,31 @@ class Ended:
     memory: int
 
 
+def _outer_pid(pidfd: int) -> int:
+    """The process number on this side of a process number namespace."""
+    with open(f"/proc/self/fdinfo/{pidfd}") as file:
+        return next(int(line[4:]) for line in file if line.startswith("Pid:"))
+
+
 @dataclass
 class Process:
-    """A forked child: its number, a pidfd to wait on, and the CPU clock of the whole process."""
+    """A forked child.
 
+    Attributes:
+        inner_pid: Its number as its worker knows it.
+        pid: Its number as we know it.
+        pidfd: A handle that becomes readable when it has ended.
+    """
+
+    inner_pid: int
     pid: int
     pidfd: int
 
     def cpu_time(self) -> float:
         """Seconds of CPU time so far, read from the kernel's clock of that process."""
         try:
-            # Linux: CPUCLOCK_SCHED of another process, as clock_getcpuclockid(3) makes it.
-            return time.clock_gettime((~self.pid << 3) | 2)
+            # As clock_getcpuclockid(3) makes it, for another process than ours.
+            return time.clock_gettime((~self.pid << 3) | _CPUCLOCK_SCHED)
         except OSError:
             return 0.0
 
@@ -88,19 +106,32 @@ class Worker:
 
     Args:
         hash_seed: 0 or 1, see `Job.hash_seed`.
+        level: How strongly its children are confined.
         packages: Top-level packages outside the standard library that programs may import, with the
             folder that holds each.
 
+    Attributes:
+        found: What its first child tried, against its confinement, and what happened.
+
     Raises:
+        LevelUnavailableError: The machine does not offer what the level needs.
         WorkerDiedError: The process did not start.
     """
 
-    def __init__(self, hash_seed: int, packages: Mapping[str, str]) -> None:
+    def __init__(self, hash_seed: int, level: str, packages: Mapping[str, str]) -> None:
+        self._scratch = tempfile.mkdtemp(prefix="codea1-sandbox-")
+        os.chmod(self._scratch, 0o711)  # its folders are private to the children
+        try:
+            self._start(hash_seed, settings(level, packages, self._scratch))
+        except BaseException:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            raise
+
+    def _start(self, hash_seed: int, chosen: str) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        allowed = [f"{name}={folder}" for name, folder in packages.items()]
         with theirs:
             self._process = subprocess.Popen(
-                interpreter("start.py", "zygote", str(theirs.fileno()), *allowed),
+                interpreter("start.py", "zygote", str(theirs.fileno()), chosen),
                 pass_fds=[theirs.fileno()],
                 env=environment(hash_seed),
                 cwd="/",
@@ -110,10 +141,14 @@ class Worker:
                 start_new_session=True,
             )
         self._control.settimeout(_START_TIMEOUT)
-        if self._receive() != b"ready":
-            raise WorkerDiedError(
-                "Expect the worker to say that it is ready, actually: something else"
-            )
+        try:
+            report = json.loads(self._receive())
+            if "error" in report:
+                raise LevelUnavailableError(report["error"])
+        except BaseException:
+            self._end_process()
+            raise
+        self.found: dict[str, str] = report["found"]
         self._control.settimeout(_ANSWER_TIMEOUT)
 
     @property
@@ -123,7 +158,7 @@ class Worker:
 
     def _receive(self) -> bytes:
         try:
-            answer = self._control.recv(64)
+            answer = self._control.recv(1 << 16)
         except OSError as error:
             raise WorkerDiedError(f"a worker does not answer: {error}") from None
         if not answer:
@@ -157,7 +192,7 @@ class Worker:
             raise WorkerDiedError(f"a worker does not answer: {error}") from None
         if not answer:
             raise WorkerDiedError(f"a worker process has ended: {self._last_words()}")
-        return Process(_NUMBER.unpack(answer)[0], handles[0])
+        return Process(_NUMBER.unpack(answer)[0], _outer_pid(handles[0]), handles[0])
 
     def end(self, process: Process) -> Ended:
         """Kills a child, if it still runs, waits for it, and closes its handle.
@@ -167,7 +202,7 @@ class Worker:
         """
         os.close(process.pidfd)
         try:
-            self._control.send(b"k" + _NUMBER.pack(process.pid))
+            self._control.send(b"k" + _NUMBER.pack(process.inner_pid))
         except OSError as error:
             raise WorkerDiedError(f"a worker does not answer: {error}") from None
         status, cpu_time, memory = _ENDED.unpack(self._receive())
@@ -176,6 +211,10 @@ class Worker:
 
     def close(self) -> None:
         """Ends the worker and everything that it has forked."""
+        self._end_process()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _end_process(self) -> None:
         self._control.close()  # it kills its children and exits
         try:
             self._process.wait(5.0)

@@ -16,7 +16,7 @@ from typing import Any
 
 from . import codec, frames
 from .errors import message_of
-from .zygote import apply_limits, forbid_core_and_inspection
+from .privileges import hide, limit_job, limit_resources
 
 _MEMORY = 2 << 30
 _CPU_SECONDS = 1 << 20  # the supervisor's clock ends a request that takes too long
@@ -41,8 +41,9 @@ def _load(file: str, function: str) -> Callable[..., Any]:
 def main(arguments: list[str]) -> None:
     """Serves requests on the two pipes whose numbers are given until one is closed."""
     receive, send = (int(argument) for argument in arguments)
-    apply_limits(_MEMORY, _CPU_SECONDS)
-    forbid_core_and_inspection()
+    limit_job(_MEMORY, _CPU_SECONDS)
+    limit_resources(own_user=False)
+    hide()
     functions: dict[tuple[str, str], Callable[..., Any]] = {}
     while True:
         try:

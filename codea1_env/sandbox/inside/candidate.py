@@ -14,6 +14,7 @@ from typing import Any
 
 from . import codec, frames
 from .errors import MAX_MESSAGE, class_names, message_of
+from .privileges import limit_job
 from .remote import Peer
 
 MODULE_NAME = "program"
@@ -105,10 +106,8 @@ def exports(
 
 def start(job_pipe: int) -> dict[str, Any]:
     """Reads the job and applies its limits."""
-    from .zygote import apply_limits
-
     job: dict[str, Any] = codec.decode(frames.read_frame(job_pipe))
-    apply_limits(job["memory"], job["cpu_seconds"])
+    limit_job(job["memory"], job["cpu_seconds"])
     return job
 
 

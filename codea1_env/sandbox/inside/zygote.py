@@ -12,24 +12,27 @@ Answers: the child's number with a pidfd; or wait status, CPU seconds and peak m
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
+import dataclasses
 import gc
+import importlib
+import json
 import os
-import resource
+import platform
 import signal
 import socket
 import struct
 import sys
+from importlib.machinery import PathFinder
+
+from . import candidate, namespaces, probes, tester
+from .confinement import Confinement, Settings
+from .preimported import PREIMPORTED
+from .privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
 _CHILD_FIRST_FD = 3
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
-
-
-def _prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
 
 
 class AllowedPackages:
@@ -40,17 +43,11 @@ class AllowedPackages:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
         """Finds a top-level package; its submodules are found through the package's own path."""
-        from importlib.machinery import PathFinder
-
         folder = self.folders.get(name)
         return PathFinder.find_spec(name, [folder]) if folder is not None else None
 
 
 def _preimport(packages: dict[str, str]) -> None:
-    import importlib
-
-    from .preimported import PREIMPORTED
-
     sys.meta_path.append(AllowedPackages(packages))  # type: ignore[arg-type]
     for name in (*PREIMPORTED, *packages):
         try:
@@ -59,33 +56,8 @@ def _preimport(packages: dict[str, str]) -> None:
             continue
 
 
-def _limit(kind: int, value: int) -> None:
-    _, hard = resource.getrlimit(kind)
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(kind, (value, value))
-
-
-def apply_limits(memory: int, cpu_seconds: int) -> None:
-    """The resource limits of one child. CPU time here is only the backstop of the supervisor's clock."""
-    _limit(resource.RLIMIT_AS, memory)
-    _limit(resource.RLIMIT_CPU, cpu_seconds)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, 1 << 20)
-    _limit(resource.RLIMIT_NOFILE, 64)
-    _limit(resource.RLIMIT_NPROC, 64)
-    _limit(resource.RLIMIT_MEMLOCK, 0)
-    _limit(resource.RLIMIT_MSGQUEUE, 0)
-
-
-def forbid_core_and_inspection() -> None:
-    """No setuid gain, no ptrace or /proc access by processes of the same user."""
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    _prctl(_PR_SET_DUMPABLE, 0)
-
-
 def _become_child(descriptors: list[int]) -> list[int]:
-    """Moves the run's descriptors to 3, 4, ...; output to 1 and 2; closes all others."""
+    """Moves the run's descriptors to 3, 4, ... and its output to 1 and 2."""
     job, reply, output, *peers = descriptors
     ordered = [job, reply, *peers]
     # First out of the way of the target numbers, then into place.
@@ -94,25 +66,10 @@ def _become_child(descriptors: list[int]) -> list[int]:
     os.dup2(high[0], 2)
     for index, number in enumerate(high[1:]):
         os.dup2(number, _CHILD_FIRST_FD + index, False)
-    os.closerange(_CHILD_FIRST_FD + len(ordered), 256)
     return list(range(_CHILD_FIRST_FD, _CHILD_FIRST_FD + len(ordered)))
 
 
-def _child(role: bytes, descriptors: list[int], parent: int) -> None:
-    from . import candidate, tester
-
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGINT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_DFL)
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    forbid_core_and_inspection()
-    channel = _become_child(descriptors)
-    (tester.main if role == b"t" else candidate.main)(*channel)
-
-
-def _children() -> list[int]:
+def _strays() -> list[int]:
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         return [int(word) for word in file.read().split()]
 
@@ -120,8 +77,9 @@ def _children() -> list[int]:
 class Zygote:
     """Serves requests until the supervisor closes the control socket."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, confinement: Confinement) -> None:
         self.control = control
+        self.confinement = confinement
         self.live: set[int] = set()
 
     def serve(self) -> None:
@@ -136,7 +94,8 @@ class Zygote:
                 self.end(_NUMBER.unpack(request[1:])[0])
         for pid in list(self.live):
             os.kill(pid, signal.SIGKILL)
-        self.kill_strays(spare=set())
+            os.waitpid(pid, 0)
+        self.tidy()
 
     def fork(self, role: bytes, descriptors: list[int]) -> None:
         """Forks one child and answers with its number and a pidfd."""
@@ -145,7 +104,10 @@ class Zygote:
         if pid == 0:
             try:
                 self.control.close()
-                _child(role, descriptors, parent)
+                channel = _become_child(descriptors)
+                self.confinement.put_on(role, parent)
+                os.closerange(channel[-1] + 1, 256)
+                (tester.main if role == b"t" else candidate.main)(*channel)
             finally:
                 os._exit(70)
         for descriptor in descriptors:
@@ -162,30 +124,76 @@ class Zygote:
         os.kill(pid, signal.SIGKILL)  # no effect on a child that has ended already
         _, status, usage = os.wait4(pid, 0)
         self.live.discard(pid)
-        self.kill_strays(spare=self.live)
+        if not self.live:
+            self.tidy()
         cpu = usage.ru_utime + usage.ru_stime
         self.control.send(_ENDED.pack(status, cpu, usage.ru_maxrss * 1024))
 
-    def kill_strays(self, spare: set[int]) -> None:
-        """Ends processes that a child has started and left behind; as subreaper we inherit them."""
-        while strays := [pid for pid in _children() if pid not in spare]:
-            for pid in strays:
-                os.kill(pid, signal.SIGKILL)
-            for pid in strays:
-                os.waitpid(pid, 0)
+    def tidy(self) -> None:
+        """Ends what the run has left behind, and empties its folders. We inherit all its processes."""
+        if os.getpid() == 1:  # of our own process tree
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-1, 0)
+        elif not self.confinement.settings.at_least("kernel"):  # where no process can be started
+            while strays := _strays():
+                for pid in strays:
+                    os.kill(pid, signal.SIGKILL)
+                for pid in strays:
+                    os.waitpid(pid, 0)
+        self.confinement.clean()
+
+
+def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Settings, bool]:
+    """Goes on as the first process of new namespaces; the process that was started waits for it."""
+    in_user_namespace = namespaces.enter()
+    pid = os.fork()
+    if pid:
+        control.close()
+        _, status = os.waitpid(pid, 0)
+        os._exit(0 if status == 0 else 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    namespaces.isolate_files(settings.mounts, platform.machine())
+    if [name for _, name in socket.if_nameindex()] not in ([], ["lo"]):
+        raise OSError("the network namespace has interfaces of the machine")
+    return dataclasses.replace(settings, scratch=namespaces.SCRATCH), not in_user_namespace
+
+
+def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
+    may_change_user = True
+    if settings.level == "namespaces":
+        settings, may_change_user = _enter_namespaces(settings, control)
+    _preimport(settings.packages)
+    confinement = Confinement(settings, may_change_user)
+    found = probes.run(confinement)
+    if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
+        confinement.keep_user()
+        found = probes.run(confinement)
+    wrong = probes.faults(settings.level, found)
+    if wrong:
+        raise OSError("; ".join(wrong))
+    found["children's user"] = (
+        "a number of their own" if confinement.change_user else "the worker's"
+    )
+    return confinement, found
 
 
 def main(arguments: list[str]) -> None:
-    """Starts the worker. Arguments: the control socket, then NAME=FOLDER of each allowed package."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(_PR_SET_DUMPABLE, 0)
+    """Starts the worker. Arguments: the number of the control socket; the settings as JSON."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_DUMPABLE, 0)
     # A Ctrl-C in the terminal is the supervisor's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from . import candidate, codec, tester  # noqa: F401 - loaded once, for all children
-
-    _preimport(dict(item.split("=", 1) for item in arguments[1:]))
     control = socket.socket(fileno=int(arguments[0]))
+    try:
+        confinement, found = _prepare(control, Settings(**json.loads(arguments[1])))
+    except OSError as error:
+        control.send(json.dumps({"error": str(error)}).encode())
+        os._exit(1)
+    sys.argv[:] = [""]
     gc.collect()
     gc.freeze()
-    control.send(b"ready")
-    Zygote(control).serve()
+    control.send(json.dumps({"found": found}).encode())
+    Zygote(control, confinement).serve()

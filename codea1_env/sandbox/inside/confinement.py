@@ -1,0 +1,118 @@
+"""Everything that separates a child from the machine: prepared once per worker, put on by each child."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from dataclasses import dataclass
+
+from . import landlock, privileges, seccomp
+
+LEVELS = ("none", "process", "kernel", "namespaces")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the supervisor tells a worker.
+
+    Attributes:
+        level: One of `LEVELS`; each includes those before it.
+        packages: Allowed packages outside the standard library, and the folder that holds each.
+        readable: Files and folders that children may read.
+        listable: Folders that children may list.
+        mounts: Folders that the worker's own file system holds, at level "namespaces".
+        scratch: A private folder of the worker, made by the supervisor.
+        user: A user number that nobody else has, for the children of a root worker.
+    """
+
+    level: str
+    packages: dict[str, str]
+    readable: list[str]
+    listable: list[str]
+    mounts: list[str]
+    scratch: str
+    user: int
+
+    def at_least(self, level: str) -> bool:
+        """Whether the level includes another."""
+        return LEVELS.index(self.level) >= LEVELS.index(level)
+
+
+class Confinement:
+    """The layers of one worker's children.
+
+    Args:
+        settings: The worker's settings.
+        may_change_user: Whether the worker may give its children another user number.
+
+    Raises:
+        OSError: The kernel does not offer what the level needs.
+    """
+
+    def __init__(self, settings: Settings, may_change_user: bool) -> None:
+        self.settings = settings
+        self.change_user = may_change_user and os.geteuid() == 0 and settings.at_least("process")
+        self._folders: dict[bytes, str] = {}
+        self._rulesets: dict[bytes, landlock.Ruleset] = {}
+        self._filter = b""
+        for role, name in ((b"c", "program"), (b"t", "test")):
+            folder = os.path.join(settings.scratch, name)
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            self._folders[role] = folder
+        self._give_folders()
+        if settings.at_least("kernel"):
+            self._filter = seccomp.build()
+            for role, folder in self._folders.items():
+                self._rulesets[role] = landlock.Ruleset(
+                    settings.readable, settings.listable, folder
+                )
+
+    def keep_user(self) -> None:
+        """Gives up changing the user: the standard library is where no other user may look."""
+        self.change_user = False
+        self._give_folders()
+
+    def _give_folders(self) -> None:
+        if os.geteuid() == 0:
+            owner = self.settings.user if self.change_user else 0
+            for folder in self._folders.values():
+                os.chown(folder, owner, owner)
+
+    def put_on(self, role: bytes, parent: int) -> None:
+        """Confines this process, for good.
+
+        Args:
+            role: b"c" or b"t", which have folders of their own.
+            parent: The worker's process number: without it, there is nobody to work for.
+        """
+        for number in (signal.SIGINT, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        folder = self._folders[role]
+        os.chdir(folder)
+        os.environ["TMPDIR"] = os.environ["HOME"] = folder
+        privileges.limit_resources(own_user=self.change_user)
+        if self.settings.at_least("process"):
+            if self.change_user:
+                privileges.become(self.settings.user)
+            elif os.geteuid() == 0 or self.settings.level == "namespaces":
+                privileges.drop_capabilities()
+            privileges.hide()
+        # After the change of user, which would clear it.
+        privileges.prctl(privileges.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        if self.settings.at_least("kernel"):
+            self._rulesets[role].restrict()
+            seccomp.install(self._filter)
+
+    def clean(self) -> None:
+        """Removes what the last run left in its folders."""
+        for folder in self._folders.values():
+            with os.scandir(folder) as entries:
+                left = list(entries)
+            for entry in left:
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    os.unlink(entry.path)

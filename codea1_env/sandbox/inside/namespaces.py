@@ -1,0 +1,123 @@
+"""Namespaces of one worker: its own users, mounts, process numbers, network, IPC and host name.
+
+Entered once, before the worker is warmed up. The worker becomes process 1 of its own process tree, so
+that all it has forked ends with it and no child can signal it, and sees only the folders that Python
+needs, read-only, at their own paths.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterable
+
+_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
+    0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000,
+)  # fmt: skip
+_ALL = _NEWNS | _NEWUTS | _NEWIPC | _NEWPID | _NEWNET
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = (
+    1, 2, 4, 8, 32, 4096, 16384, 1 << 18,
+)  # fmt: skip
+_MNT_DETACH = 2
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+SCRATCH = "/tmp"
+_SCRATCH_SIZE = "16m"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    encoded = [text.encode() if text is not None else None for text in (source, target, kind)]
+    options = data.encode() if data is not None else None
+    _check(_libc.mount(*encoded, ctypes.c_ulong(flags), options), f"mount {target}")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def enter() -> bool:
+    """Leaves the namespaces of the machine; the next process that is forked starts the new process tree.
+
+    Returns:
+        Whether a user namespace was needed: a full root user can do without, and can then give its
+        children user numbers of their own.
+
+    Raises:
+        OSError: The kernel or the container does not allow it.
+    """
+    if os.geteuid() == 0 and _libc.unshare(_ALL) == 0:
+        return False
+    user, group = os.geteuid(), os.getegid()
+    _check(_libc.unshare(_ALL | _NEWUSER), "unshare")
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{user} {user} 1")
+    _write("/proc/self/gid_map", f"{group} {group} 1")
+    return True
+
+
+def _bind(root: str, path: str) -> None:
+    target = root + path
+    if os.path.isdir(path):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "a"):
+            pass
+    _mount(path, target, None, _MS_BIND | _MS_REC)
+    if path not in _DEVICES:
+        # Flags of the original mount must be kept where a user namespace has locked them.
+        flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
+        _mount(path, target, None, flags | _locked_flags(target))
+
+
+def _locked_flags(path: str) -> int:
+    flags = os.statvfs(path).f_flag
+    return (_MS_NOEXEC if flags & os.ST_NOEXEC else 0) | (1024 if flags & os.ST_NOATIME else 0)
+
+
+def isolate_files(folders: Iterable[str], machine: str) -> None:
+    """Replaces the file system by one that holds only the given folders, read-only, and a scratch folder.
+
+    Args:
+        folders: Absolute paths without symbolic links.
+        machine: The machine's architecture.
+
+    Raises:
+        OSError: A mount is refused.
+    """
+    paths = sorted({path for path in folders if os.path.exists(path)})
+    # A folder to build in, hidden by the mount, and not above anything that is still to be bound.
+    root = next(
+        place
+        for place in ("/mnt", "/srv", "/media", "/opt", "/home", "/var/tmp", "/tmp", "/run")
+        if os.path.isdir(place) and not any(f"{path}/".startswith(f"{place}/") for path in paths)
+    )
+    os.umask(0o022)
+    _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
+    _mount("tmpfs", root, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")
+    for path in (*paths, *_DEVICES):
+        if not any(path != other and path.startswith(f"{other}/") for other in paths):
+            _bind(root, path)
+    for link in ("/lib", "/lib64", "/lib32", "/usr/lib64", "/usr/lib"):
+        if os.path.islink(link) and not os.path.lexists(root + link):
+            os.makedirs(os.path.dirname(root + link), exist_ok=True)
+            os.symlink(os.readlink(link), root + link)
+    os.makedirs(root + SCRATCH, exist_ok=True)
+    _mount(
+        "tmpfs", root + SCRATCH, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={_SCRATCH_SIZE},mode=711"
+    )
+    flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
+    _mount("none", root, None, flags)
+    os.chdir(root)
+    _check(int(_libc.syscall(ctypes.c_long(_PIVOT_ROOT[machine]), b".", b".")), "pivot_root")
+    _check(_libc.umount2(b".", _MNT_DETACH), "umount")
+    os.chdir("/")

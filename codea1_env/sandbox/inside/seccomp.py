@@ -1,0 +1,144 @@
+"""A seccomp filter for one child, assembled here: no library to install and nothing to compile.
+
+No new processes, no program execution, no sockets but a private pair, no signals to others, nothing that
+inspects or changes another process, the machine or the sandbox. Refused calls fail with EPERM, so that a
+program sees an ordinary `PermissionError`. Calls of another architecture end the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+
+from . import syscalls
+
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _JUMP_SET, _AND, _RETURN = (
+    0x20,
+    0x15,
+    0x35,
+    0x45,
+    0x54,
+    0x06,
+)
+_KILL_PROCESS, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
+_X32_BIT = 0x40000000
+
+_ARCHITECTURES = {
+    "x86_64": (0xC000003E, syscalls.X86_64),
+    "aarch64": (0xC00000B7, syscalls.AARCH64),
+}
+
+_CLONE_THREAD = 0x00010000
+_PR_SET_NAME, _PR_GET_NAME = 15, 16
+_TCGETS, _FIONREAD, _FIONBIO, _FIOCLEX, _FIONCLEX = 0x5401, 0x541B, 0x5421, 0x5451, 0x5450
+# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_DUPFD_CLOEXEC, F_GETPIPE_SZ.
+# Not F_SETOWN and F_SETSIG, with which a process can send signals.
+_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032)
+_AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
+_OWN_PID = 0x5A5A5A5A  # replaced by the child's own number
+
+
+def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, if_true, if_false, value)
+
+
+def _argument(index: int) -> bytes:
+    return _instruction(_LOAD, _ARGUMENTS + 8 * index)
+
+
+def _return(action: int) -> bytes:
+    return _instruction(_RETURN, action)
+
+
+_DENY = _return(_ERRNO | errno.EPERM)
+
+
+def _one_of(values: tuple[int, ...], otherwise: int = errno.EPERM) -> list[bytes]:
+    """Allows if the loaded word is one of the values."""
+    count = len(values)
+    tests = [_instruction(_JUMP_EQUAL, value, count - index) for index, value in enumerate(values)]
+    return [*tests, _return(_ERRNO | otherwise), _return(_ALLOW)]
+
+
+_BLOCKS: dict[str, list[bytes]] = {
+    # New threads, but no new processes. glibc falls back to clone when clone3 does not exist.
+    "clone": [_argument(0), _instruction(_JUMP_SET, _CLONE_THREAD, 1, 0), _DENY, _return(_ALLOW)],
+    "clone3": [_return(_ERRNO | errno.ENOSYS)],
+    "kill": [_argument(0), *_one_of((_OWN_PID,))],
+    "tgkill": [_argument(0), *_one_of((_OWN_PID,))],
+    "prctl": [_argument(0), *_one_of((_PR_SET_NAME, _PR_GET_NAME))],
+    "prlimit64": [_argument(0), *_one_of((0,))],
+    "ioctl": [
+        _argument(1),
+        *_one_of((_TCGETS, _FIONREAD, _FIONBIO, _FIOCLEX, _FIONCLEX), errno.ENOTTY),
+    ],
+    "fcntl": [_argument(1), *_one_of(_FCNTL, errno.EINVAL)],
+    # asyncio needs a pair. Only streams: a datagram socket can be made to send elsewhere.
+    "socketpair": [
+        _argument(0),
+        _instruction(_JUMP_EQUAL, _AF_UNIX, 1, 0),
+        _DENY,
+        _argument(1),
+        _instruction(_AND, _SOCK_TYPE_MASK),
+        *_one_of((_SOCK_STREAM,)),
+    ],
+}
+
+
+def supported() -> bool:
+    """Whether this module knows the system calls of the machine."""
+    return platform.machine() in _ARCHITECTURES
+
+
+def build() -> bytes:
+    """Assembles the filter; `install` completes it with the number of the process.
+
+    Raises:
+        OSError: The machine's system calls are not known here.
+    """
+    if not supported():
+        raise OSError(errno.ENOSYS, f"no table of system calls for {platform.machine()}")
+    architecture, numbers = _ARCHITECTURES[platform.machine()]
+    program = [
+        _instruction(_LOAD, _ARCH),
+        _instruction(_JUMP_EQUAL, architecture, 1, 0),
+        _return(_KILL_PROCESS),
+        _instruction(_LOAD, _NUMBER),
+    ]
+    if platform.machine() == "x86_64":
+        program += [_instruction(_JUMP_GREATER_EQUAL, _X32_BIT, 0, 1), _DENY]
+    for name, block in _BLOCKS.items():
+        program += [_instruction(_JUMP_EQUAL, numbers[name], 0, len(block)), *block]
+    plain = sorted(number for name, number in numbers.items() if name not in syscalls.CONDITIONAL)
+    program += _one_of_numbers(plain)
+    return b"".join(program)
+
+
+def _one_of_numbers(numbers: list[int]) -> list[bytes]:
+    """Allows if the system call is one of the numbers. Jumps reach 255 instructions, which is enough."""
+    return _one_of(tuple(numbers))
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def install(filter_bytes: bytes) -> None:
+    """Puts the filter in force for this process, for good.
+
+    Raises:
+        OSError: The kernel refuses, for example because it has no seccomp.
+    """
+    own = filter_bytes.replace(struct.pack("<I", _OWN_PID), struct.pack("<I", os.getpid()))
+    buffer = ctypes.create_string_buffer(own, len(own))
+    program = _Program(len(own) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the kernel refuses the seccomp filter")

@@ -1,0 +1,94 @@
+"""Which level of confinement this machine offers, and how that was found out."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from dataclasses import dataclass
+
+from .inside.confinement import LEVELS
+from .results import LevelUnavailableError
+
+_REMEDIES = {
+    "kernel": (
+        "needs Linux 5.13 or newer with seccomp and Landlock (CONFIG_SECCOMP_FILTER, "
+        "CONFIG_SECURITY_LANDLOCK, and 'landlock' in the kernel's lsm= list)"
+    ),
+    "namespaces": (
+        "needs root with CAP_SYS_ADMIN, or user namespaces for ordinary users "
+        "(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+        "kernel.apparmor_restrict_unprivileged_userns); in a container, a seccomp profile that allows unshare"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class LevelReport:
+    """What was found out about one level.
+
+    Attributes:
+        level: Its name.
+        found: What a confined child tried -> what happened; empty if the level does not work.
+        error: What is missing, or "".
+        remedy: What to do about it, or "".
+    """
+
+    level: str
+    found: dict[str, str]
+    error: str = ""
+    remedy: str = ""
+
+    @property
+    def works(self) -> bool:
+        """Whether the level can be used."""
+        return not self.error
+
+
+def check_level(level: str | None) -> str | None:
+    """Checks a level's name; warns of one that does not contain hostile programs.
+
+    Raises:
+        ValueError: There is no such level.
+    """
+    if level is not None and level not in LEVELS:
+        raise ValueError(f"Expect level to be one of {', '.join(LEVELS)}, actually: {level!r}")
+    if level in ("none", "process"):
+        warnings.warn(
+            f"the sandbox runs at level {level!r}: programs can read files, start processes and use the "
+            'network; use level "kernel" or "namespaces" for programs that you do not trust',
+            stacklevel=3,
+        )
+    return level
+
+
+@functools.cache
+def examine(level: str) -> LevelReport:
+    """Starts a worker at a level and lets a child try what the level forbids. Remembered."""
+    from .worker import Worker, WorkerDiedError
+
+    try:
+        worker = Worker(0, level, {})
+    except (LevelUnavailableError, WorkerDiedError) as error:
+        return LevelReport(level, {}, str(error), _REMEDIES.get(level, ""))
+    worker.close()
+    return LevelReport(level, worker.found)
+
+
+def strongest_level() -> str:
+    """The strongest level that works here.
+
+    Raises:
+        LevelUnavailableError: It is weaker than "kernel".
+    """
+    reports = []
+    for level in ("namespaces", "kernel"):
+        report = examine(level)
+        if report.works:
+            return level
+        reports.append(report)
+    kernel = reports[-1]
+    raise LevelUnavailableError(
+        f"Expect a machine that can confine untrusted programs, actually: {kernel.error}. "
+        f'Level "kernel" {kernel.remedy}. To run programs that you trust all the same, ask for '
+        'Sandbox(level="process"); `codea1 sandbox doctor` shows every layer.'
+    )
