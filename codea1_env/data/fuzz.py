@@ -19,7 +19,7 @@ def vary_calls(calls: Sequence[Call], count: int, rng: np.random.Generator) -> l
 
     Example:
         >>> vary_calls([((3, "ab"), {})], 2, np.random.default_rng(0))
-        [((3, 'aab'), {}), ((3, 'a'), {})]
+        [((3, 'aab'), {}), ((3, ''), {})]
     """
     known = {repr(call) for call in calls}
     new: list[Call] = []
@@ -58,12 +58,12 @@ def vary(value: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> An
         return not value
     if isinstance(value, int):
         near = value + int(rng.integers(-10, 11))
-        varied = _pick([value + 1, value - 1, near, 2 * value, value // 2, 0, 1, -value], rng)
-        return varied if min(alike) < 0 else abs(varied)  # negative only where that is usual
+        return _pick([value + 1, value - 1, near, 2 * value, value // 2, 0, 1, -value], rng)
     if isinstance(value, float):
-        return float(_pick([value + 1, value - 1, value + 0.5, value / 2, 0.0], rng))
+        return float(_pick([value + 1, value - 1, value + 0.5, value / 2, 0.0, -value], rng))
     if isinstance(value, str):
-        text = "".join(_vary_items(list(value), rng, list("".join(alike)), deep=False))
+        letters = list("".join(alike)) if rng.integers(6) else list(" aZ0-.")
+        text = "".join(_vary_items(list(value), rng, letters, deep=False))
         return text.swapcase() if rng.integers(12) == 0 else text
     if isinstance(value, (list, tuple, set, frozenset)):
         items = list(value) if isinstance(value, (list, tuple)) else sorted(value, key=repr)

@@ -148,13 +148,14 @@ def _mbpp(row: Row) -> Problem:
     tests = [*_texts(row, "test_list"), *_texts(row, "challenge_test_list")]
     setup = "\n".join([*_texts(row, "test_imports"), str(row.fields.get("test_setup_code") or "")])
     entry = _entry_point(code, tests)
+    example = tests[0]
     modules = re.findall(r"^import (\w+) *$", code, re.MULTILINE)
     tests = [_imports(modules, _unix(test), "") + _unix(test) for test in tests]
     text = _text(row, "text" if "text" in row.fields else "prompt")
     split = "test" if 10 < number <= 510 else "validation" if 510 < number <= 600 else "train"
     return Problem(
         task_id=f"MBPP/{number}",
-        prompt=_prompt(_signature(code, entry), text, row.fields["test_list"][0]),
+        prompt=_prompt(_signature(code, entry), text, example),
         entry_point=entry,
         reference=code,
         tests=tuple(_with_setup(_unix(setup), test) for test in tests),

@@ -35,7 +35,7 @@ class HubSource(NamedTuple):
     name: str | None = None
     split: str | None = None
     """What to load when no split is asked for; None for all."""
-    data_files: str | None = None
+    data_files: dict[str, str] | None = None
 
 
 HUB_SOURCES = {
@@ -47,7 +47,9 @@ HUB_SOURCES = {
     # The authors publish UnLeakedTestBench in their repository, not on the hub.
     "ult": HubSource(
         "json",
-        data_files="https://raw.githubusercontent.com/huangd1999/UnLeakedTestBench/main/datasets/ULT.jsonl",
+        data_files={
+            "test": "https://raw.githubusercontent.com/huangd1999/UnLeakedTestBench/main/datasets/ULT.jsonl"
+        },
     ),
 }
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
@@ -196,10 +198,11 @@ def _hub_rows(name: str, hub: HubSource, split: str | None) -> Iterator[Row | Pr
     try:
         loaded = datasets.load_dataset(hub.path, hub.name, data_files=hub.data_files)
     except Exception as error:  # the library passes on the errors of a dozen others
+        cause = error.__cause__ or error
         raise ProblemsError(
             name,
             f"Expect the library datasets to load {hub.data_files or hub.path}, "
-            f"actually: {type(error).__name__}: {error!s:.300}. Check the name and the network, or "
+            f"actually: {type(cause).__name__}: {cause!s:.300}. Check the name and the network, or "
             "download the file and give its path.",
         ) from error
     wanted = split or hub.split

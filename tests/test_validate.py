@@ -1,0 +1,186 @@
+"""The check of problem sets: each kind of finding, where it is, and that sound sets have none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.data.calls import literal_calls
+from codea1_env.data.validate import Finding, Kind, validate_problems
+from codea1_env.problems import ProblemsError
+from codea1_env.sandbox import Limits, Sandbox
+
+GOOD: dict[str, Any] = {
+    "task_id": "demo/double",
+    "prompt": 'def double(x: int) -> int:\n    """Double it."""\n',
+    "entry_point": "double",
+    "reference": "def double(x): return 2 * x",
+    "tests": ["assert double(2) == 4", "assert double(0) == 0"],
+    "metadata": {"source": "demo", "split": "train"},
+}
+
+
+def row(task_id: str = "demo/other", **changes: object) -> dict[str, Any]:
+    return {**GOOD, "task_id": task_id, "prompt": f"def double(x): # {task_id}", **changes}
+
+
+def check(path: Path, *rows: object, sandbox: Sandbox) -> list[Finding]:
+    lines = [item if isinstance(item, str) else json.dumps(item) for item in rows]
+    file = path / "set.jsonl"
+    file.write_text("\n".join(lines))
+    return list(validate_problems(file, sandbox).findings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        ({"reference": "def double(x) return x"}, Kind.UNPARSABLE_REFERENCE, "Expect a Python program"),
+        ({"reference": "(" * 10_000}, Kind.UNPARSABLE_REFERENCE, "Expect a Python program"),
+        ({"entry_point": "triple"}, Kind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
+        ({"reference": "double = None.no"}, Kind.REFERENCE_FAILS, "Expect the reference to run, actually: error"),
+        ({"reference": "import os\nos._exit(0)"}, Kind.REFERENCE_FAILS, "Expect the reference to run, actually: exited"),
+        ({"tests": ["assert double(2) == 4", "assert double(3) == 7"]}, Kind.REFERENCE_FAILS, "to pass test 2, actually: fail"),
+        ({"tests": ["assert double('x') == 4 / 0"]}, Kind.REFERENCE_FAILS, "to pass test 1, actually: error"),
+        ({"tests": ["assert double(2 == 4"]}, Kind.REFERENCE_FAILS, "to pass test 1, actually: syntax_error"),
+        ({"test_program": "def check(f):\n    assert f(1) == 3\n\ncheck(double)"}, Kind.REFERENCE_FAILS, "to pass test 3"),
+        ({"reference": "def double(x): return list({'a', 'b', 'c', 'd'})", "tests": ["assert len(double(1)) == 4"]},
+         Kind.NON_DETERMINISTIC, "two runs of double(1) to return the same value"),
+        ({"reference": "import random\ndef double(x): return random.random()", "tests": ["assert double(1) < 1"]},
+         Kind.NON_DETERMINISTIC, "independent of random numbers"),
+        ({"reference": "import time\ndef double(x): return time.time_ns()", "tests": ["assert double(1) > 1"]},
+         Kind.NON_DETERMINISTIC, "two runs of double(1)"),
+        ({"reference": "def double(x): return hash('a') % 2 * 2 if False else next(iter({'a', 'b'}))",
+          "tests": [f"assert double({n}) == 'a'" for n in range(3)]}, None, ""),
+        ({"tests": []}, Kind.NO_TESTS, "Expect tests or a test_program, actually neither"),
+        ({"prompt": GOOD["prompt"]}, Kind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
+        ({"task_id": "demo/double"}, Kind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
+    ],
+)  # fmt: skip
+def test_finding_has_kind_file_and_line(
+    changes: dict[str, Any], kind: Kind | None, message: str, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    bad = row(**changes)
+    findings = check(tmp_path, GOOD, bad, row("demo/third"), sandbox=sandbox)
+    if kind is None:  # which of the two comes first depends on the seed: fails or differs
+        assert {finding.kind for finding in findings} <= {
+            Kind.REFERENCE_FAILS,
+            Kind.NON_DETERMINISTIC,
+        }
+        assert findings
+        return
+    assert [finding.kind for finding in findings] == [kind]
+    assert findings[0].where == f"{tmp_path}/set.jsonl, line 2"
+    assert findings[0].task_id == bad["task_id"]
+    assert message in findings[0].message
+    level = "warning" if kind.is_warning else "error"
+    assert str(findings[0]).startswith(f"{tmp_path}/set.jsonl, line 2: {level} [{kind.value}]")
+
+
+def test_all_findings_are_reported_in_order(tmp_path: Path, sandbox: Sandbox) -> None:
+    findings = check(
+        tmp_path,
+        "not json",
+        row("a", tests=["assert double(1) == 1", "assert double(2) == 2"]),
+        row("b", entry_point="other"),
+        '{"task_id": 3, "prompt": "", "entry_point": "", "reference": ""}',
+        row("a", reference="def"),
+        sandbox=sandbox,
+    )
+    assert [finding.kind for finding in findings] == [
+        Kind.BROKEN_ROW,
+        Kind.REFERENCE_FAILS,
+        Kind.REFERENCE_FAILS,
+        Kind.MISSING_ENTRY_POINT,
+        Kind.BROKEN_ROW,
+        Kind.DUPLICATE_ID,
+        Kind.DUPLICATE_PROMPT,
+        Kind.UNPARSABLE_REFERENCE,
+    ]
+
+
+def test_sound_set(tmp_path: Path, sandbox: Sandbox) -> None:
+    file = tmp_path / "set.jsonl"
+    file.write_text("\n".join(json.dumps(row(f"demo/{n}")) for n in range(40)))
+    seen: list[tuple[int, int]] = []
+    report = validate_problems(
+        str(file), sandbox, progress=lambda done, total: seen.append((done, total))
+    )
+    assert report.ok
+    assert report.findings == report.errors == report.warnings == ()
+    assert (report.problems, report.tests) == (40, 80)
+    assert seen[-1] == (40, 40)
+    assert seen == sorted(seen)
+
+
+def test_warnings_do_not_make_a_set_useless(tmp_path: Path, sandbox: Sandbox) -> None:
+    file = tmp_path / "set.jsonl"
+    file.write_text(json.dumps(row(tests=[])))
+    report = validate_problems(file, sandbox)
+    assert report.ok
+    assert [finding.kind for finding in report.warnings] == [Kind.NO_TESTS]
+
+
+def test_slow_reference_is_a_warning(
+    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codea1_env.data.validate.SLOW", 0.01)
+    busy = "def double(x):\n    for _ in range(3_000_000): pass\n    return 2 * x"
+    findings = check(tmp_path, row(reference=busy), sandbox=sandbox)
+    assert {finding.kind for finding in findings} == {Kind.SLOW_REFERENCE}
+
+
+def test_endless_reference_fails_within_the_limits(tmp_path: Path, sandbox: Sandbox) -> None:
+    file = tmp_path / "set.jsonl"
+    endless = row("demo/endless", reference="def double(x):\n    while True: pass")
+    file.write_text(f"{json.dumps(endless)}\n{json.dumps(GOOD)}")
+    limits = Limits(call_cpu_time=0.2, call_wall_time=5, run_cpu_time=2, run_wall_time=20)
+    report = validate_problems(file, sandbox, limits=limits)
+    assert {finding.kind for finding in report.findings} == {Kind.REFERENCE_FAILS}
+    assert "timeout" in report.findings[0].message
+    assert {finding.task_id for finding in report.findings} == {"demo/endless"}
+
+
+def test_split_and_limit(tmp_path: Path, sandbox: Sandbox) -> None:
+    file = tmp_path / "set.jsonl"
+    other = row("demo/eval", metadata={"split": "eval"}, reference="def")
+    file.write_text(f"{json.dumps(GOOD)}\n{json.dumps(other)}")
+    assert validate_problems(file, sandbox, split="train").ok
+    assert not validate_problems(file, sandbox, split="eval").ok
+    assert validate_problems(file, sandbox, limit=1).ok
+    with pytest.raises(ProblemsError, match="one of eval, train, actually: 'test'"):
+        validate_problems(file, sandbox, split="test")
+    with pytest.raises(ValueError, match="Expect limit to be a positive int or None, actually: 0"):
+        validate_problems(file, sandbox, limit=0)
+
+
+def test_source_that_cannot_be_used_is_raised(tmp_path: Path, sandbox: Sandbox) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no"):
+        validate_problems(tmp_path / "none.jsonl", sandbox)
+    (tmp_path / "set.jsonl").write_text("\n\n")
+    with pytest.raises(ProblemsError, match="at least one problem"):
+        validate_problems(tmp_path / "set.jsonl", sandbox)
+    with pytest.raises(ProblemsError, match="Did you mean starter"):
+        validate_problems("startre", sandbox)
+
+
+def test_public_set(shared_data: Path, sandbox: Sandbox) -> None:
+    report = validate_problems(shared_data / "mbpp.jsonl.gz", sandbox, limit=40)
+    assert report.ok, report.findings
+    assert report.problems == 40
+
+
+@pytest.mark.parametrize(
+    ("tests", "calls"),
+    [
+        (["assert f(1, b=[2]) == f(-1)"], [((1,), {"b": [2]}), ((-1,), {})]),
+        (["x = 3\nassert f(x) == 1", "assert f('a')"], [(("a",), {})]),
+        (["assert f(*[1])", "assert f(**{'a': 1})", "assert g(1)", "assert a.f(1)"], []),
+        (["assert f(", "(" * 10_000, "assert f(2)"], [((2,), {})]),
+        (["assert f({1, 2}, {'a': (None, True)}, -1.5, 1 + 2j)"], [(({1, 2}, {"a": (None, True)}, -1.5, 1 + 2j), {})]),
+    ],
+)  # fmt: skip
+def test_literal_calls(tests: list[str], calls: list[Any], sandbox: Sandbox) -> None:
+    assert sandbox.analyse(literal_calls, tests, "f") == calls
