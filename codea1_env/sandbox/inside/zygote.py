@@ -19,6 +19,7 @@ import importlib
 import json
 import os
 import platform
+import shutil
 import signal
 import socket
 import struct
@@ -153,6 +154,7 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Setti
     if pid:
         control.close()
         _, status = os.waitpid(pid, 0)
+        shutil.rmtree(settings.scratch, ignore_errors=True)
         os._exit(0 if status == 0 else 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     namespaces.isolate_files(settings.mounts, platform.machine())
@@ -165,6 +167,8 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     may_change_user = True
     if settings.level == "namespaces":
         settings, may_change_user = _enter_namespaces(settings, control)
+    # Not before: a process that cannot be looked at may not write its own user map.
+    prctl(PR_SET_DUMPABLE, 0)
     _preimport(settings.packages)
     confinement = Confinement(settings, may_change_user)
     found = probes.run(confinement)
@@ -183,12 +187,12 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
 def main(arguments: list[str]) -> None:
     """Starts the worker. Arguments: the number of the control socket; the settings as JSON."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_DUMPABLE, 0)
     # A Ctrl-C in the terminal is the supervisor's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(arguments[0]))
+    settings = Settings(**json.loads(arguments[1]))
     try:
-        confinement, found = _prepare(control, Settings(**json.loads(arguments[1])))
+        confinement, found = _prepare(control, settings)
     except OSError as error:
         control.send(json.dumps({"error": str(error)}).encode())
         os._exit(1)
@@ -197,3 +201,5 @@ def main(arguments: list[str]) -> None:
     gc.freeze()
     control.send(json.dumps({"found": found}).encode())
     Zygote(control, confinement).serve()
+    if settings.level != "namespaces":  # there, the process outside does it
+        shutil.rmtree(settings.scratch, ignore_errors=True)
