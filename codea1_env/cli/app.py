@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 import codea1_env
-from codea1_env.cli.errors import INTERRUPTED, InputError, unknown_name
+from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, unknown_name
 
 COMMANDS = {
     "play": "Show one round between two scripted players.",
@@ -20,6 +20,8 @@ COMMANDS = {
     "problems": "List, show or check problems.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
+
+_WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 def usage() -> str:
@@ -66,6 +68,9 @@ def run(arguments: Sequence[str]) -> int:
     except InputError as error:
         print(f"codea1: {error}", file=sys.stderr)
         return 2
+    except FailureError as error:
+        print(f"codea1: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("codea1: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -73,6 +78,6 @@ def run(arguments: Sequence[str]) -> int:
         # The reader went away (`codea1 problems list | head`). Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except OSError as error:  # a full disk, say: not ours, and the message says what
+    except OSError as error:  # the message says what and where
         print(f"codea1: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, _WRONG_PATH) else 1  # 1: a full disk, say

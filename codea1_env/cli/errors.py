@@ -14,6 +14,25 @@ class InputError(Exception):
     """Bad input from the user: ends the command with this message, no traceback, and exit code 2."""
 
 
+class FailureError(Exception):
+    """Our own failure, or the machine's: ends the command with this message and exit code 1."""
+
+
+@contextmanager
+def library_errors() -> Iterator[None]:
+    """Tell a user in one line what the library raises about problem sets and about the sandbox."""
+    from codea1_env.problems import ProblemsError
+    from codea1_env.reference import BrokenReferenceError
+    from codea1_env.sandbox import SandboxError
+
+    try:
+        yield
+    except (ProblemsError, BrokenReferenceError, ImportError) as error:
+        raise InputError(str(error)) from error
+    except SandboxError as error:
+        raise FailureError(f"the sandbox failed: {error}") from error
+
+
 @contextmanager
 def user_input() -> Iterator[None]:
     """Turn what the libraries below raise about their arguments into an `InputError`.

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from codea1_env.cli.errors import unknown_name, user_input
+from codea1_env.cli.errors import library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
 from codea1_env.code_a1_v0 import parallel_env
-from codea1_env.problems import load_problems
+from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
 
@@ -50,31 +50,35 @@ def run(arguments: Sequence[str]) -> int:
     known = [problem.task_id for problem in problems]
     if command.problem is not None and command.problem not in known:
         raise unknown_name("problem", command.problem, known)
-    with Sandbox() as sandbox:
-        players = {
-            CODER: make_player(command.coder, CODERS, problems, sandbox, command.seed),
-            TESTER: make_player(command.tester, TESTERS, problems, sandbox, command.seed),
-        }
-        with user_input():
-            env = parallel_env(
-                problems=problems,
-                max_rounds=command.rounds,
-                render_mode=None if command.json else command.render,
-                sandbox=sandbox,
-            )
+    with library_errors(), Sandbox() as sandbox:
+        play(command, problems, sandbox)
+    return 0
+
+
+def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) -> None:
+    """Play the episode and show it."""
+    with user_input():
+        env = parallel_env(
+            problems=problems,
+            max_rounds=command.rounds,
+            render_mode=None if command.json else command.render,
+            sandbox=sandbox,
+        )
+    with user_input():  # a negative seed, say
         chosen = {} if command.problem is None else {"problem_id": command.problem}
         observations, infos = env.reset(seed=command.seed, options=chosen)
-        turns: list[dict[str, Any]] = []
-        while env.agents:
-            actor = infos[CODER]["active_agent"]
-            (action,) = players[actor].act([observations[actor]])
-            observations, rewards, _, _, infos = env.step({actor: action})
-            turns.append(
-                {"agent": actor, "action": action, "rewards": rewards, "info": infos[actor]}
-            )
-        if command.json:
-            problem = infos[CODER]["task_id"]
-            print(json.dumps({"problem": problem, "seed": command.seed, "turns": turns}, indent=2))
-        elif command.render != "human":  # a human has seen every round when it was judged
-            print(env.render())
-    return 0
+    players = {
+        CODER: make_player(command.coder, CODERS, problems, sandbox, command.seed),
+        TESTER: make_player(command.tester, TESTERS, problems, sandbox, command.seed),
+    }
+    turns: list[dict[str, Any]] = []
+    while env.agents:
+        actor = infos[CODER]["active_agent"]
+        (action,) = players[actor].act([observations[actor]])
+        observations, rewards, _, _, infos = env.step({actor: action})
+        turns.append({"agent": actor, "action": action, "rewards": rewards, "info": infos[actor]})
+    if command.json:
+        task_id = infos[CODER]["task_id"]
+        print(json.dumps({"problem": task_id, "seed": command.seed, "turns": turns}, indent=2))
+    elif command.render != "human":  # a human has seen every round when it was judged
+        print(env.render())

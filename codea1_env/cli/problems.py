@@ -12,10 +12,10 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from codea1_env.cli.errors import InputError, unknown_name, user_input
+from codea1_env.cli.errors import library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import parse
 from codea1_env.data.validate import ValidationReport, validate_problems
-from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 
 _Source = Annotated[
@@ -141,20 +141,18 @@ def validate(command: Validate) -> int:
     """Print one line per finding; returns 1 if there are errors."""
     console = Console(stderr=True)
     with (
+        library_errors(),
         Sandbox(workers=command.workers) as sandbox,
         Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
     ):
         task = bar.add_task("references", total=None)
-        try:
-            report = validate_problems(
-                command.path,
-                sandbox,
-                split=command.split,
-                limit=command.limit,
-                progress=lambda done, of: bar.update(task, completed=done, total=of),
-            )
-        except (ProblemsError, OSError, ImportError) as error:
-            raise InputError(str(error)) from error
+        report = validate_problems(
+            command.path,
+            sandbox,
+            split=command.split,
+            limit=command.limit,
+            progress=lambda done, of: bar.update(task, completed=done, total=of),
+        )
     if command.json:
         print(json.dumps(_report(report)))
     else:

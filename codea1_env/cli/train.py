@@ -14,10 +14,9 @@ import tyro
 from rich.console import Console
 
 from codea1_env.baselines import BASELINES
-from codea1_env.cli.errors import INTERRUPTED, InputError, unknown_name
+from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, unknown_name
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.cli.settings import apply_table, read_toml, to_toml
-from codea1_env.problems import ProblemsError
 from codea1_env.training import RunError, TrainConfig, train
 
 _PRESETS = files("codea1_env") / "data" / "presets"
@@ -89,8 +88,9 @@ def run(arguments: Sequence[str]) -> int:
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
     try:
-        result = train(command.settings, resume=command.resume, console=console)
-    except (RunError, ProblemsError, ImportError) as error:
+        with library_errors():
+            result = train(command.settings, resume=command.resume, console=console)
+    except RunError as error:
         raise InputError(str(error)) from error
     if command.json:
         about = dataclasses.asdict(result) | {"output_dir": str(result.output_dir)}

@@ -1,0 +1,164 @@
+"""`codea1 train`: where its settings come from, and a whole run from the shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from codea1_env.baselines import BASELINES
+from codea1_env.cli.app import run
+from codea1_env.cli.train import PRESETS
+
+
+def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert run(["train", "--dry-run", *arguments]) == 0
+    return tomllib.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_preset_is_valid(preset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = dry_run("--preset", preset, capsys=capsys)
+    assert settings != dry_run(capsys=capsys)
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_baseline_reaches_the_settings(baseline: str, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = dry_run("--baseline", baseline, capsys=capsys)
+    assert settings.items() >= dict(BASELINES[baseline].overrides).items()
+
+
+def test_command_line_wins_over_file_over_baseline_over_preset(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('seed = 5\nmax_steps = 50\nuse_book = true\nsplit = "None"\n')
+    settings = dry_run(
+        "--max-steps",
+        "60",
+        "--config",
+        str(path),
+        "--baseline",
+        "no-book",
+        "--quick",
+        capsys=capsys,
+    )
+    assert settings["max_steps"] == 60
+    assert settings["seed"] == 5
+    assert settings["use_book"] is True
+    assert settings["split"] == "None"
+    assert settings["num_generations"] == 4
+
+
+def test_dry_run_can_be_given_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    first = dry_run("--quick", "--split", "None", "--seed", "9", capsys=capsys)
+    path = tmp_path / "again.toml"
+    run(["train", "--quick", "--split", "None", "--seed", "9", "--dry-run"])
+    path.write_text(capsys.readouterr().out)
+    assert dry_run("--config", str(path), capsys=capsys) == first
+
+
+def test_unknown_key_in_a_file_is_explained(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("max_step = 3\n")
+    assert run(["train", "--config", str(path)]) == 2
+    assert f"{path}: unknown key 'max_step'. Did you mean 'max_steps'" in capsys.readouterr().err
+
+
+def test_settings_of_a_run_come_back_whole(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Settings that are None are not lost, although TOML has no word for it."""
+    folder = tmp_path / "run"
+    arguments = ["train", "--quick", "--split", "None", "--max-steps", "2", "--json"]
+    assert run([*arguments, "--output-dir", str(folder)]) == 0
+    resume = ["train", "--resume", "--output-dir", str(folder), "--max-steps", "3"]
+    capsys.readouterr()
+    assert run([*resume, "--dry-run"]) == 0
+    settings = tomllib.loads(capsys.readouterr().out)
+    assert settings["split"] == "None"
+    assert settings["max_steps"] == 3
+    assert run([*resume, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["step"] == 3
+
+
+def test_quick_run_from_the_shell(tmp_path: Path) -> None:
+    done = train("--quick", "--output-dir", "mine", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Run folder: mine" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert (tmp_path / "mine" / "config.toml").is_file()
+
+    again = train("--quick", "--output-dir", "mine", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "it holds a run" in again.stderr
+
+    finished = train("--resume", "--output-dir", "mine", cwd=tmp_path)
+    assert finished.returncode == 2
+    assert "Raise max_steps" in finished.stderr
+
+    changed = train("--resume", "--output-dir", "mine", "--seed", "5", cwd=tmp_path)
+    assert changed.returncode == 2
+    assert "seed was 0, now 5" in changed.stderr
+
+
+def test_run_without_a_folder_makes_one(tmp_path: Path) -> None:
+    done = train("--quick", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["finished"] is True
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert tmp_path / result["output_dir"] == folder
+
+
+def test_ctrl_c_ends_cleanly_and_the_run_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "codea1_env.cli", "train", "--quick", "--max-steps", "200"]
+    command += ["--eval-steps", "200", "--output-dir", "mine"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_for_step(tmp_path / "mine" / "metrics.jsonl", 2)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    steps = [
+        json.loads(line)["step"]
+        for line in (tmp_path / "mine" / "metrics.jsonl").read_text().splitlines()
+    ]
+    assert 2 <= steps[-1] < 200
+    assert (tmp_path / "mine" / "checkpoints" / f"step_{steps[-1]}").is_dir()
+
+    more = str(steps[-1] + 1)
+    done = train("--resume", "--output-dir", "mine", "--max-steps", more, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["step"] == steps[-1] + 1
+
+
+def train(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "codea1_env.cli", "train", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
+        env=os.environ,
+    )
+
+
+def wait_for_step(log: Path, step: int) -> None:
+    for _ in range(600):
+        if log.exists() and f'"step": {step},' in log.read_text():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{log} did not reach step {step} within a minute")
