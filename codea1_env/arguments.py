@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,30 +27,33 @@ def collect_problems(
     """
     if isinstance(problems, str):
         found = load_problems(problems, split)
-    elif isinstance(problems, Sequence) and all(isinstance(item, Problem) for item in problems):
-        found = [item for item in problems if split in (None, item.metadata.get("split"))]
     else:
-        raise TypeError(
-            "Expect problems to be a source for load_problems or a sequence of Problem, actually: "
-            f"{problems!r:.100}"
-        )
-    by_id = {problem.task_id: problem for problem in found}
+        found = []
+        for problem in problems if isinstance(problems, Sequence) else [problems]:
+            if not isinstance(problem, Problem):
+                raise TypeError(
+                    "Expect problems to be a source for load_problems or a sequence of Problem, "
+                    f"actually: {problem!r:.100}"
+                )
+            if split is None or problem.metadata.get("split") == split:
+                found.append(problem)
     if not found:
         raise ValueError(
             f"Expect at least one problem to play, actually: none with split={split!r}. Use "
             "split=None for all."
         )
-    if len(by_id) < len(found):
-        seen: set[str] = set()
-        twice = next(p.task_id for p in found if p.task_id in seen or seen.add(p.task_id))
-        raise ValueError(f"Expect the task_id of problems to be unique, actually twice: {twice!r}")
+    for task_id, count in Counter(problem.task_id for problem in found).items():
+        if count > 1:
+            raise ValueError(
+                f"Expect the task_id of problems to be unique, actually {count} times: {task_id!r}"
+            )
     for problem in found:
         if len(problem.prompt) > MAX_TEXT_CHARS:
             raise ValueError(
                 f"Expect a prompt of at most {MAX_TEXT_CHARS} characters, actually: "
                 f"{len(problem.prompt)} in {problem.task_id!r}. Leave this problem out."
             )
-    return by_id
+    return {problem.task_id: problem for problem in found}
 
 
 def new_generator(seed: int) -> np.random.Generator:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from codea1_env.feedback import broke
-from codea1_env.referee import TestVerdict
+from codea1_env.responses import Dropped
+from codea1_env.verdicts import TestVerdict
 
 Tone = Literal["good", "bad", "warn"]
 
@@ -17,7 +17,7 @@ class Row(NamedTuple):
     tone: Tone
     """From the program's side: "good" if it passed, "bad" if it broke, "warn" if the test does not count."""
     verdict: str
-    """"pass", "fail", "timeout", ..., or "not counted"."""
+    """"pass", "fail", "timeout", ..., or "invalid", or "no test" for prose."""
     text: str
     detail: str
     """Expected and actual value, the reason why it does not count, or that its value was corrected."""
@@ -28,9 +28,12 @@ def verdict_rows(tests: Sequence[TestVerdict]) -> list[Row]:
     return [_row(test) for test in tests]
 
 
-def dropped_rows(dropped: Sequence[tuple[str, str]]) -> list[Row]:
-    """The rows of what no test could be made of, given as (reason, text)."""
-    return [Row("warn", "dropped", clean(text), clean(reason)) for reason, text in dropped]
+def dropped_rows(dropped: Sequence[Dropped]) -> list[Row]:
+    """The rows of what no test could be made of."""
+    return [
+        Row("warn", "invalid" if item.invalid else "no test", clean(item.text), clean(item.reason))
+        for item in dropped
+    ]
 
 
 def clean(text: str) -> str:
@@ -63,12 +66,12 @@ def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], in
 def _row(test: TestVerdict) -> Row:
     text = clean(test.text)
     if test.status == "invalid":
-        return Row("warn", "not counted", text, clean(test.reason))
+        return Row("warn", "invalid", text, clean(test.reason))
     verdict = "not run" if test.outcome is None else test.outcome.value.replace("_", " ")
     details = [clean(test.message)] if test.message else []
     if test.status == "corrected":
-        details.append("expected value corrected by the reference")
-    return Row("bad" if broke(test) else "good", verdict, text, "; ".join(details))
+        details.append(f"corrected, as written it {clean(test.reason)}")
+    return Row("bad" if test.broke else "good", verdict, text, "; ".join(details))
 
 
 def _escape(character: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codea1_env.problems import Problem
-from codea1_env.referee import Verdict
-from codea1_env.responses import Program
+from codea1_env.responses import Dropped, Program
 from codea1_env.spaces import CODER, TESTER
+from codea1_env.verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,8 @@ class PlayedRound:
 
     program: Program
     verdict: Verdict
-    dropped: tuple[tuple[str, str], ...]
-    """(reason, text) of what the tester wrote and no test could be made of."""
+    dropped: tuple[Dropped, ...]
+    """What the tester wrote and no test could be made of."""
     rewards: Mapping[str, float]
     """What each agent got."""
 

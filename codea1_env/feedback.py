@@ -5,50 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from codea1_env.referee import TestVerdict, Verdict
-from codea1_env.responses import MAX_ACTION_CHARS, Program
+from codea1_env.responses import MAX_ACTION_CHARS, Dropped, Program
 from codea1_env.sandbox import Outcome
+from codea1_env.verdicts import TestVerdict, Verdict
 
 LINE_CHARS = 400
 """A test or message is cut to this length where it is only quoted."""
 MAX_LINES = 40
 """Lines of feedback about single tests; the rest is counted."""
-Dropped = Sequence[tuple[str, str]]
-"""(reason, text) of what no test could be made of."""
-
-
-def broke(test: TestVerdict) -> bool:
-    """Whether this test counts and the program did not pass it."""
-    return test.status != "invalid" and test.outcome is not Outcome.PASS
 
 
 def failing_tests(verdict: Verdict, limit: int = MAX_ACTION_CHARS) -> str:
     """Text of the tests, new and replayed, that broke the program: whole tests, up to ``limit`` characters."""
     texts: list[str] = []
-    for test in dict.fromkeys(test.text for test in _counted(verdict) if broke(test)):
+    for test in dict.fromkeys(test.text for test in _counted(verdict) if test.broke):
         if len(test) <= limit:
             limit -= len(test) + 1
             texts.append(test)
     return "\n".join(texts)
 
 
-def feedback(program: Program, verdict: Verdict, dropped: Dropped = ()) -> str:
+def feedback(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()) -> str:
     """A short report on a round for both players, with what each failing test expected and got."""
     new = [test for suite in verdict.suites for test in suite.tests]
-    invalid = [test for test in new if test.status == "invalid"]
     lines = [_program_line(program, verdict)]
     for title, tests in (
         ("New tests", [test for test in new if test.status != "invalid"]),
         ("Tests that broke earlier programs", verdict.history),
     ):
         if tests:
-            failed = [test for test in tests if broke(test)]
+            failed = [test for test in tests if test.broke]
             lines.append(f"{title}: {len(tests) - len(failed)} of {len(tests)} passed.")
-            lines += [f"- {_quote(test.text)}: {_result(test)}" for test in failed]
-    if invalid or dropped:
-        lines.append(f"Not counted as tests: {len(invalid) + len(dropped)}.")
-        lines += [f"- {_quote(test.text)}: {shorten(test.reason)}" for test in invalid]
-        lines += [f"- {_quote(text)}: {shorten(reason)}" for reason, text in dropped]
+            lines += [
+                f"- {_quote(test.text)}: {_ended(test.outcome, test.message)}" for test in failed
+            ]
+    objections = [(test.text, test.reason) for test in new if test.reason]
+    objections += [(item.text, item.reason) for item in dropped]
+    if objections:
+        lines.append(f"Not valid as written: {len(objections)}.")
+        lines += [f"- {_quote(text)}: {shorten(reason)}" for text, reason in objections]
     elif not new:
         lines.append("The tester wrote no tests.")
     if len(lines) > MAX_LINES:
@@ -56,7 +51,7 @@ def feedback(program: Program, verdict: Verdict, dropped: Dropped = ()) -> str:
     return "\n".join(lines)
 
 
-def explain(program: Program, verdict: Verdict, dropped: Dropped = ()) -> dict[str, Any]:
+def explain(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()) -> dict[str, Any]:
     """The part of ``infos`` that says what came of a round. Plain data, and no times in it."""
     rewards = verdict.suites[0].rewards
     return {
@@ -68,7 +63,10 @@ def explain(program: Program, verdict: Verdict, dropped: Dropped = ()) -> dict[s
             "message": verdict.load.message,
         },
         "tests": [_as_data(test) for test in verdict.suites[0].tests],
-        "dropped": [{"reason": reason, "text": shorten(text)} for reason, text in dropped],
+        "dropped": [
+            {"reason": item.reason, "text": shorten(item.text), "invalid": item.invalid}
+            for item in dropped
+        ],
         "history": [_as_data(test) for test in verdict.history],
         "rewards": {
             "code": verdict.code_reward,
@@ -113,15 +111,14 @@ def _program_line(program: Program, verdict: Verdict) -> str:
         return f"The answer held no program: {shorten(program.problem)}."
     if verdict.code_executes:
         return "The program runs."
-    message = shorten(verdict.load.message)
-    return f"The program does not run ({verdict.load.outcome.value}): {message}"
+    return f"The program does not run: {_ended(verdict.load.outcome, verdict.load.message)}"
 
 
 def _quote(text: str) -> str:
     return shorten(" ".join(text.split()))
 
 
-def _result(test: TestVerdict) -> str:
-    if test.outcome is None:
+def _ended(outcome: Outcome | None, message: str) -> str:
+    if outcome is None:
         return "not run"
-    return f"{test.outcome.value}: {shorten(test.message)}" if test.message else test.outcome.value
+    return f"{outcome.value}: {shorten(message)}" if message else outcome.value

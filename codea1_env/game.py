@@ -18,10 +18,11 @@ from codea1_env.episode import Episode, PlayedRound
 from codea1_env.feedback import explain, failing_tests, feedback
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.referee import Referee, RefereeConfig, Round
+from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program, parse_program, parse_suite
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import AGENTS, CODER, TESTER, Observation, observe
+from codea1_env.verdicts import Round
 
 
 class Game:
@@ -124,7 +125,7 @@ class Game:
                 f"actually: {type(action)}"
             )
         if episode.program is None:
-            program = parse_program(action)
+            program = parse_program(action, episode.problem.entry_point)
             self.episode = Episode(episode.problem, self.max_rounds, episode.rounds, program)
         else:
             played = self._judge(episode.problem, episode.program, action)
@@ -141,8 +142,7 @@ class Game:
             CODER: 0.0 if code_reward is None else float(code_reward),
             TESTER: float(verdict.suites[0].rewards.test),
         }
-        dropped = tuple((item.reason, item.text) for item in suite.dropped)
-        return PlayedRound(program, verdict, dropped, rewards)
+        return PlayedRound(program, verdict, suite.dropped, rewards)
 
     def running(self) -> Episode:
         """The episode, finished or not.

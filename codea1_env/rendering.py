@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
-
-from rich.console import Console
-from rich.text import Text as RichText
 
 from codea1_env.display import Row, clean, code_lines, dropped_rows, verdict_rows
 from codea1_env.episode import Episode, PlayedRound
@@ -38,11 +36,11 @@ def ansi(episode: Episode, *, colour: bool = True) -> str:
 
 def show(episode: Episode) -> None:
     """Prints the episode to stdout: coloured on a terminal, plain into a file or a pipe."""
-    console = Console(highlight=False, soft_wrap=True)
-    text = ansi(episode, colour=console.is_terminal and not console.no_color)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    # Not through rich, whose import draws from the global random state.
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    encoding = sys.stdout.encoding or "utf-8"
     # A terminal that knows only ASCII shows escapes instead of failing on a tick.
-    console.print(RichText.from_ansi(text.encode(encoding, "backslashreplace").decode(encoding)))
+    print(ansi(episode, colour=colour).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _paint(style: str, text: str) -> str:
@@ -69,7 +67,7 @@ def _round(number: int, played: PlayedRound, max_rounds: int) -> Iterator[tuple[
     verdict = played.verdict
     if played.program.problem is None and not verdict.code_executes:
         message = clean(shorten(verdict.load.message, LINE_CHARS))
-        yield "bad", f"The program does not run ({verdict.load.outcome.value}): {message}"
+        yield "bad", f"The program does not run: {verdict.load.outcome.value} {message}".rstrip()
     yield "head", f"Tests by {TESTER}"
     suite = [*verdict_rows(verdict.suites[0].tests), *dropped_rows(played.dropped)]
     yield from _tests(suite, "no tests")

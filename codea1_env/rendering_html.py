@@ -16,9 +16,12 @@ from codea1_env.spaces import CODER, TESTER
 MAX_LINES: Final = 500
 LINE_CHARS: Final = 1_000
 TEXT_CHARS: Final = 4_000
-# Each alternative starts with another character and none backtracks: linear time on any text.
+# No alternative backtracks over what it has read: linear time on any text.
 TOKEN: Final = re.compile(
-    r"""(?P<comment>\#.*)|(?P<string>"[^"\n]*"?|'[^'\n]*'?)|(?P<number>\b\d[\w.]*)|(?P<word>[^\W\d]\w*)"""
+    r"""(?P<comment>\#.*)"""
+    r"""|(?P<string>\"{3}[\s\S]*?(?:\"{3}|\Z)|'{3}[\s\S]*?(?:'{3}|\Z)"""
+    r"""|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)"""
+    r"""|(?P<number>\b\d[\w.]*)|(?P<word>[^\W\d]\w*)"""
 )
 KEYWORDS: Final = frozenset(keyword.kwlist)
 
@@ -55,6 +58,7 @@ table { width: 100%; border-collapse: collapse; }
 th { text-align: left; font-size: .8rem; color: var(--dim); font-weight: 600; }
 th, td { padding: .5rem 1rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 tr:last-child td { border-bottom: 0; }
+td { font-size: .9rem; }
 td code { white-space: pre-wrap; overflow-wrap: anywhere; }
 .badge { display: inline-block; padding: .05rem .6rem; border-radius: 1rem; font-size: .8rem;
   font-weight: 600; white-space: nowrap; }
@@ -142,25 +146,28 @@ def _program(program: Program) -> str:
 
 def _code(code: str) -> str:
     shown, left_out = code_lines(code.strip("\n"), MAX_LINES, LINE_CHARS)
-    lines = [f"<i>{number}</i>{_coloured(line)}" for number, line in enumerate(shown, start=1)]
+    coloured = _coloured("\n".join(shown)).split("\n")
+    lines = [f"<i>{number}</i>{line}" for number, line in enumerate(coloured, start=1)]
     if left_out:
         lines.append(f'<i></i><span class="dim">... {left_out} more lines</span>')
     return f"<pre>{chr(10).join(lines)}</pre>"
 
 
-def _coloured(line: str) -> str:
-    """One line of Python as HTML. A rough colouring for readers: it need not understand the line."""
+def _coloured(code: str) -> str:
+    """Python as HTML. A rough colouring for readers: it need not understand the text."""
     parts = []
     end = 0
-    for match in TOKEN.finditer(line):
+    for match in TOKEN.finditer(code):
         kind, text = match.lastgroup, match[0]
-        parts.append(escape(line[end : match.start()]))
+        parts.append(escape(code[end : match.start()]))
         end = match.end()
         if kind == "word" and text not in KEYWORDS:
             parts.append(escape(text))
         else:
-            parts.append(f'<span class="t-{kind}">{escape(text)}</span>')
-    parts.append(escape(line[end:]))
+            # A string may go over several lines, each of which gets a number of its own.
+            spans = [f'<span class="t-{kind}">{escape(line)}</span>' for line in text.split("\n")]
+            parts.append("\n".join(spans))
+    parts.append(escape(code[end:]))
     return "".join(parts)
 
 

@@ -1,0 +1,602 @@
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pettingzoo
+import pytest
+
+from codea1_env import CODER, TESTER
+from codea1_env.code_a1_v0 import env, parallel_env, raw_env
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import Problem
+from codea1_env.referee import RefereeConfig
+from codea1_env.rewards import RewardConfig
+from codea1_env.sandbox import Sandbox, SandboxError
+
+ADD = Problem(
+    task_id="test/add",
+    prompt='def add(a, b):\n    """Return the sum of a and b."""\n',
+    entry_point="add",
+    reference="def add(a, b):\n    secret_of_the_reference = a + b\n    return secret_of_the_reference\n",
+    tests=("assert add(17, 25) == 42",),
+    metadata={"split": "train"},
+)
+EVEN = Problem(
+    task_id="test/is_even",
+    prompt='def is_even(n):\n    """Return whether n is even."""\n',
+    entry_point="is_even",
+    reference="def is_even(n):\n    return n % 2 == 0\n",
+    tests=("assert is_even(4)",),
+    metadata={"split": "eval"},
+)
+PROBLEMS = [ADD, EVEN]
+
+RIGHT = "def add(a, b):\n    return a + b\n"
+WRONG = "def add(a, b):\n    return a - b\n"
+SUITE = (
+    "assert add(1, 2) == 3\nassert add(0, 0) == 0\nassert add(2, 2) == 4\nassert add(-1, 1) == 0"
+)
+ACTIONS = {
+    CODER: [
+        RIGHT,
+        WRONG,
+        "def add(a, b):\n    return 3",
+        "",
+        "def is_even(n):\n    return not n % 2",
+    ],
+    TESTER: [
+        SUITE,
+        "assert add(1, 2) == 4",
+        "assert is_even(3) == False\nassert is_even(8)",
+        "",
+        "(",
+    ],
+}
+
+
+@pytest.fixture
+def make(sandbox: Sandbox) -> Callable[..., Any]:
+    """A parallel environment over two small problems, in the sandbox of all tests."""
+
+    def make(**settings: Any) -> Any:
+        return parallel_env(**({"problems": PROBLEMS, "sandbox": sandbox} | settings))
+
+    return make
+
+
+def start(game: Any, problem: Problem = ADD, **options: Any) -> Any:
+    """Resets to a known problem; returns the observations."""
+    return game.reset(options={"problem_id": problem.task_id, **options})[0]
+
+
+def play(game: Any, program: str, tests: str) -> Any:
+    """One round; returns what the tester's step returned."""
+    game.step({CODER: program})
+    return game.step({TESTER: tests})
+
+
+# Turns and rewards
+
+
+def test_the_tester_sees_the_program_of_this_turn(make: Any) -> None:
+    game = make(max_rounds=2)
+    observations = start(game)
+    assert observations[TESTER]["code"] == ""
+    for program in (WRONG, RIGHT):
+        observations, rewards, _, _, infos = game.step({CODER: program})
+        assert observations[TESTER]["code"].strip() == program.strip()
+        assert observations[TESTER]["turn"] == 1
+        assert infos[TESTER]["active_agent"] == TESTER
+        assert rewards == {CODER: 0.0, TESTER: 0.0}
+        game.step({TESTER: SUITE})
+
+
+def test_the_tester_sees_the_program_of_this_turn_in_the_turn_based_form(sandbox: Sandbox) -> None:
+    game = env(problems=PROBLEMS, sandbox=sandbox)
+    start_turns(game)
+    assert game.agent_selection == CODER
+    game.step(WRONG)
+    assert game.agent_selection == TESTER
+    observation, reward, terminated, truncated, info = game.last()
+    assert observation["code"].strip() == WRONG.strip()
+    assert (reward, terminated, truncated, info["active_agent"]) == (0.0, False, False, TESTER)
+
+
+def start_turns(game: Any, problem: Problem = ADD) -> None:
+    game.reset(options={"problem_id": problem.task_id})
+
+
+def test_both_are_paid_in_the_testers_step(make: Any) -> None:
+    config = RefereeConfig(rewards=RewardConfig(num_tests=4))
+    game = make(referee=config)
+    start(game)
+    observations, rewards, terminations, truncations, infos = play(game, WRONG, SUITE)
+    # WRONG passes add(0, 0) only; four valid tests of four, three of which break it, no history.
+    assert rewards == {CODER: 0.25, TESTER: 0.5 * 1 + 0.5 * 0.75}
+    assert terminations == {CODER: True, TESTER: True}
+    assert truncations == {CODER: False, TESTER: False}
+    assert game.agents == []
+    for agent in (CODER, TESTER):
+        info = infos[agent]
+        assert info["active_agent"] is None
+        assert info["task_id"] == "test/add"
+        assert info["scorable"] is True
+        assert info["program"] == {
+            "problem": None,
+            "executes": True,
+            "outcome": "pass",
+            "message": "",
+        }
+        assert [test["outcome"] for test in info["tests"]] == ["fail", "pass", "fail", "fail"]
+        assert [test["status"] for test in info["tests"]] == ["kept"] * 4
+        assert info["rewards"] == {
+            "code": 0.25,
+            "test": 0.875,
+            "validity": 1.0,
+            "adversarial": 0.75,
+        }
+        assert info["book"] == {"size": 3, "problem_size": 3}
+        assert observations[agent]["round"] == 1
+    assert infos[CODER]["tests"] is not infos[TESTER]["tests"]
+
+
+def test_the_turn_based_form_pays_the_same(sandbox: Sandbox, make: Any) -> None:
+    parallel = make()
+    start(parallel)
+    expected = play(parallel, WRONG, SUITE)[1]
+    game = env(problems=PROBLEMS, sandbox=sandbox)
+    start_turns(game)
+    game.step(WRONG)
+    game.step(SUITE)
+    paid = {}
+    for agent in game.agent_iter():
+        observation, reward, terminated, _, info = game.last()
+        paid[agent] = reward
+        assert terminated
+        assert observation["round"] == 1
+        assert info["scorable"] is True
+        game.step(None)
+    assert paid == expected
+    assert game.agents == []
+
+
+def test_rewards_accumulate_over_rounds_in_the_turn_based_form(sandbox: Sandbox) -> None:
+    game = raw_env(problems=PROBLEMS, sandbox=sandbox, max_rounds=2)
+    start_turns(game)
+    game.step(RIGHT)
+    game.step("assert add(1, 2) == 3")
+    assert game.agent_selection == CODER
+    assert game.last()[1] == 1.0  # the coder's reward of round 1, before it acts again
+    game.step(RIGHT)
+    assert game.rewards == {CODER: 0.0, TESTER: 0.0}
+    assert game.last()[1] == pytest.approx(1 / 16)  # the tester's: validity 1/8, nothing broken
+
+
+def test_a_program_that_nothing_could_score_gets_zero_and_says_so(make: Any) -> None:
+    game = make()
+    start(game)
+    _, rewards, _, _, infos = play(game, RIGHT, "no tests at all")
+    assert rewards[CODER] == 0.0
+    assert infos[CODER]["scorable"] is False
+    assert infos[CODER]["rewards"]["code"] is None
+
+
+def test_the_coder_sees_in_round_two_what_broke_its_program(make: Any) -> None:
+    game = make(max_rounds=2)
+    start(game)
+    observations, _, terminations, _, infos = play(game, WRONG, SUITE + "\nassert unknown(1)")
+    seen = observations[CODER]
+    assert terminations == {CODER: False, TESTER: False}
+    assert infos[CODER]["active_agent"] == CODER
+    assert (seen["round"], seen["turn"]) == (1, 0)
+    assert seen["code"].strip() == WRONG.strip()
+    assert seen["tests"].split("\n") == [
+        "assert add(1, 2) == 3",
+        "assert add(2, 2) == 4",
+        "assert add(-1, 1) == 0",
+    ]
+    assert "assert add(0, 0) == 0" not in seen["tests"]
+    line = next(row for row in seen["feedback"].split("\n") if "add(1, 2)" in row)
+    assert "3" in line.split(":", 1)[1], "the expected value"
+    assert "-1" in line.split(":", 1)[1], "the actual value"
+    assert "unknown(1)" in seen["feedback"]
+    observations, rewards, terminations, _, infos = play(game, RIGHT, SUITE)
+    assert rewards[CODER] == 1.0
+    assert terminations == {CODER: True, TESTER: True}
+    assert observations[CODER]["tests"] == ""
+    assert [test["outcome"] for test in infos[CODER]["history"]] == ["pass"] * 3
+    assert len(game.mistake_book) == 0
+
+
+def test_nothing_of_the_reference_or_the_golden_tests_is_shown(make: Any) -> None:
+    game = make(max_rounds=3, render_mode="html")
+    shown = [start(game)]
+    for program in (WRONG, "def add(a, b):\n    raise ValueError", ""):
+        shown.append(game.step({CODER: program}))
+        shown.append(
+            game.step({TESTER: SUITE + "\nassert add(1, 1) == 3\nassert add(None, 1) == 0"})
+        )
+        shown.append(game.render())
+        shown.append(game.state())
+    assert "add(1, 1)" in repr(shown)
+    assert "secret_of_the_reference" not in repr(shown)
+    assert "17, 25" not in repr(shown)
+
+
+# Spaces
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_observations_lie_in_their_spaces_at_every_step(make: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    game = make(max_rounds=3)
+    observations, infos = game.reset(seed=seed)
+    steps = 0
+    while game.agents:
+        check_spaces(game, observations, infos)
+        actor = infos[CODER]["active_agent"]
+        observations, rewards, _, _, infos = game.step({actor: str(rng.choice(ACTIONS[actor]))})
+        assert all(type(reward) is float and -1 <= reward <= 1 for reward in rewards.values())
+        steps += 1
+    check_spaces(game, observations, infos)
+    assert steps == 6
+
+
+def check_spaces(game: Any, observations: Any, infos: Any) -> None:
+    assert set(observations) == set(infos) == {CODER, TESTER}
+    for agent, observation in observations.items():
+        assert observation in game.observation_space(agent)
+    assert game.state() in game.state_space
+
+
+def test_spaces_are_the_same_objects_at_every_call_and_each_agents_own(make: Any) -> None:
+    game, other = make(), make()
+    spaces = [game.action_space(CODER), game.action_space(TESTER), other.action_space(CODER)]
+    assert spaces[0] is game.action_space(CODER)
+    assert game.observation_space(TESTER) is game.observation_space(TESTER)
+    assert len({id(space) for space in spaces}) == 3
+    assert game.observation_space(CODER) == game.observation_space(TESTER)
+
+
+# Seeds, options and the Mistake Book
+
+
+def episodes(game: Any, seed: int, steps: int) -> list[Any]:
+    """What happens in ``steps`` steps of episodes that go on without a new seed."""
+    rng = np.random.default_rng(seed)
+    log: list[Any] = [game.reset(seed=seed)]
+    infos = log[0][1]
+    for _ in range(steps):
+        if not game.agents:
+            log.append(game.reset())
+            infos = log[-1][1]
+        actor = infos[CODER]["active_agent"]
+        log.append(game.step({actor: str(rng.choice(ACTIONS[actor]))}))
+        infos = log[-1][4]
+    return log
+
+
+def test_the_same_seed_gives_the_same_episodes_for_fifty_steps(make: Any) -> None:
+    first, second = make(max_rounds=2), make(max_rounds=2)
+    second.reset(seed=99)
+    play(second, WRONG, SUITE)  # what came before a seed must not matter
+    log = episodes(first, seed=7, steps=50)
+    assert log == episodes(second, seed=7, steps=50)
+    assert log == episodes(first, seed=7, steps=50)
+    assert log != episodes(first, seed=8, steps=50)
+    assert any(step[4][CODER].get("history") for step in log if len(step) == 5), (
+        "the book took part"
+    )
+
+
+def test_seeds_choose_among_all_problems(make: Any) -> None:
+    game = make()
+    drawn = [game.reset(seed=seed)[1][CODER]["task_id"] for seed in range(20)]
+    assert set(drawn) == {"test/add", "test/is_even"}
+    game.reset(seed=0)
+    assert len({game.reset()[1][CODER]["task_id"] for _ in range(20)}) == 2
+
+
+def test_a_group_plays_the_same_problem(make: Any) -> None:
+    game = make()
+    assert {start(game, EVEN)[CODER]["entry_point"] for _ in range(5)} == {"is_even"}
+
+
+def test_a_split_leaves_the_other_problems_out(make: Any) -> None:
+    game = make(split="eval")
+    assert {game.reset(seed=seed)[1][CODER]["task_id"] for seed in range(8)} == {"test/is_even"}
+
+
+def test_the_book_survives_a_reset_and_is_cleared_by_a_seed(make: Any) -> None:
+    game = make()
+    start(game)
+    play(game, WRONG, SUITE)
+    assert len(game.mistake_book) == 3
+    _, infos = game.reset(options={"problem_id": "test/add"})
+    assert infos[CODER]["book"] == {"size": 3, "problem_size": 3}
+    _, infos = game.reset(seed=1)
+    assert infos[CODER]["book"] == {"size": 0, "problem_size": 0}
+
+
+def test_the_book_can_be_kept_cleared_and_given(make: Any) -> None:
+    mine = MistakeBook()
+    game = make(mistake_book=mine)
+    start(game)
+    play(game, WRONG, SUITE)
+    assert len(mine) == 3
+    game.reset(seed=1, options={"mistake_book": "keep"})
+    assert len(mine) == 3
+    game.reset(options={"mistake_book": "clear"})
+    assert len(mine) == 0
+    other = MistakeBook()
+    other.update("test/add", failed=["assert add(5, 5) == 10"])
+    game.reset(seed=1, options={"mistake_book": other, "problem_id": "test/add"})
+    assert game.mistake_book is other
+    *_, infos = play(game, WRONG, "")
+    assert [test["text"] for test in infos[CODER]["history"]] == ["assert add(5, 5) == 10"]
+    assert infos[CODER]["scorable"] is True
+
+
+def test_the_global_random_state_is_left_alone(make: Any) -> None:
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    episodes(make(), seed=1, steps=4)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+
+
+# Copies
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+def test_a_copy_in_mid_episode_goes_on_as_the_original(make: Any, clone: Any) -> None:
+    game = make(max_rounds=2)
+    episodes(game, seed=3, steps=5)  # in the middle of a round, with something in the book
+    assert game.game.actor == TESTER
+    twin = clone(game)
+    assert twin.state() == game.state()
+    played = [play_on(each) for each in (game, twin)]
+    assert played[0] == played[1]
+    assert game.mistake_book is not twin.mistake_book
+    assert game.mistake_book.state_dict() == twin.mistake_book.state_dict()
+
+
+def play_on(game: Any) -> list[Any]:
+    log = [game.step({TESTER: SUITE}), play(game, WRONG, SUITE) if game.agents else None]
+    return [*log, game.reset(), game.reset(), game.action_space(CODER).sample.__name__]
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+@pytest.mark.parametrize("form", [env, raw_env])
+def test_turn_based_copies_go_on_too(sandbox: Sandbox, form: Any, clone: Any) -> None:
+    game = form(problems=PROBLEMS, sandbox=sandbox)
+    game.reset(seed=2)
+    game.step(WRONG)
+    twin = clone(game)
+    for each in (game, twin):
+        each.step(SUITE)
+    assert twin.last() == game.last()
+    for each in (game, twin):
+        each.step(None)
+    assert twin.last() == game.last()
+
+
+def test_what_a_copy_does_leaves_the_original_alone(make: Any) -> None:
+    game = make()
+    start(game)
+    game.step({CODER: WRONG})
+    before = game.state()
+    copy.deepcopy(game).step({TESTER: SUITE})
+    assert game.state() == before
+    assert len(game.mistake_book) == 0
+
+
+def test_a_copy_shares_problems_and_sandbox_and_a_pickle_holds_no_processes(make: Any) -> None:
+    game = make()
+    start(game)
+    play(game, RIGHT, SUITE)
+    twin = copy.deepcopy(game)
+    assert twin.game.sandbox is game.game.sandbox
+    assert twin.game.problems["test/add"] is ADD
+    assert pickle.loads(pickle.dumps(game)).game.__dict__["_sandbox"] is None
+
+
+# The registry
+
+
+def test_both_forms_can_be_made_by_name_after_importing_the_package_only() -> None:
+    program = """
+import sys, random
+state = random.getstate()
+import codea1_env, pettingzoo
+names = ("codea1_env/code_a1_v0", "codea1_env/code_a1-v0", "codea1_env/code_a1")
+for name in names:
+    print(type(pettingzoo.make("parallel", name)).__name__, type(pettingzoo.make("aec", name)).__name__)
+print(pettingzoo.make("parallel", names[0], max_rounds=3).game.max_rounds)
+assert not {"torch", "transformers", "datasets"} & set(sys.modules)
+assert random.getstate() == state
+"""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split("\n") == ["parallel_env OrderEnforcingWrapper"] * 3 + ["3", ""]
+
+
+def test_registering_twice_changes_nothing() -> None:
+    from codea1_env.registration import register_environments
+
+    before = dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry)
+    register_environments()
+    register_environments()
+    assert (dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry)) == before
+
+
+def test_conversion_by_pettingzoo_is_refused(sandbox: Sandbox) -> None:
+    from pettingzoo.utils.conversions import aec_to_parallel
+
+    with pytest.raises(AssertionError, match="not generally safe"):
+        aec_to_parallel(env(problems=PROBLEMS, sandbox=sandbox))
+
+
+# Errors of a programmer
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"max_rounds": 0}, ValueError, "Expect max_rounds to be a positive integer, actually: 0"),
+        ({"max_rounds": 1.5}, ValueError, "Expect max_rounds to be a positive integer"),
+        ({"render_mode": "rgb_array"}, ValueError, "Expect render_mode .*'html'.*'rgb_array'"),
+        ({"problems": []}, ValueError, "Expect at least one problem"),
+        ({"problems": [ADD, ADD]}, ValueError, "unique, actually 2 times: 'test/add'"),
+        ({"problems": ["test/add"]}, TypeError, "Expect problems to be a source"),
+        ({"problems": PROBLEMS, "split": "trian"}, ValueError, "none with split='trian'"),
+        ({"problems": "no/such/file.jsonl"}, OSError, "no/such/file.jsonl"),
+        ({"referee": RewardConfig()}, TypeError, "Expect referee to be a RefereeConfig"),
+        (
+            {"mistake_book": {}},
+            TypeError,
+            "Expect mistake_book to be a MistakeBook or None, actually",
+        ),
+        ({"sandbox": 2}, TypeError, "Expect sandbox to be a Sandbox or None, actually"),
+        ({"max_round": 2}, TypeError, "max_round"),
+    ],
+)
+def test_wrong_arguments_raise(
+    make: Any, settings: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make(**settings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"seed": -1}, ValueError, "Expect seed to be 0 or greater, actually: -1"),
+        ({"seed": "1"}, TypeError, "Expect seed to be an integer or None, actually"),
+        ({"options": "test/add"}, TypeError, "Expect options to be a dict or None, actually"),
+        ({"options": {"problem": "test/add"}}, ValueError, "'problem'. Did you mean 'problem_id'"),
+        ({"options": {"problem_id": "test/ad"}}, ValueError, "'test/ad'. Did you mean 'test/add'"),
+        (
+            {"options": {"problem_id": "zzz"}},
+            ValueError,
+            "2 problems .*'zzz'. Known are .*'test/add'",
+        ),
+        ({"options": {"mistake_book": "kep"}}, ValueError, '"keep" or "clear", actually: \'kep\''),
+        ({"options": {"mistake_book": {}}}, ValueError, '"keep" or "clear", actually: {}'),
+    ],
+)
+def test_a_wrong_reset_raises_and_leaves_the_episode_alone(
+    make: Any, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    game = make(max_rounds=2)
+    game.reset(seed=5)
+    play(game, WRONG, SUITE)
+    game.step({CODER: RIGHT})
+    before = game.state(), game.mistake_book.state_dict()
+    with pytest.raises(error, match=message):
+        game.reset(**arguments)
+    assert (game.state(), game.mistake_book.state_dict()) == before
+
+
+@pytest.mark.parametrize(
+    ("actions", "error", "message"),
+    [
+        (
+            {TESTER: SUITE},
+            ValueError,
+            r"Expect the action of 'coder_0', .*actions of \['tester_0'\]",
+        ),
+        ({}, ValueError, "Expect the action of 'coder_0'"),
+        ({"coder_1": RIGHT}, ValueError, "Expect agent to be .*actually: 'coder_1'"),
+        ({CODER: RIGHT, "coder": ""}, ValueError, "actually: 'coder'"),
+        (RIGHT, TypeError, "Expect actions to be a dict"),
+        ({CODER: None}, TypeError, "Expect the action of coder_0 to be a str .*NoneType"),
+        ({CODER: b"pass"}, TypeError, "bytes"),
+        ({CODER: ["pass"]}, TypeError, "list"),
+    ],
+)
+def test_wrong_actions_raise_and_change_nothing(
+    make: Any, actions: Any, error: type[Exception], message: str
+) -> None:
+    game = make()
+    start(game)
+    with pytest.raises(error, match=message):
+        game.step(actions)
+    assert game.state()["turn"] == 0
+    play(game, RIGHT, SUITE)
+
+
+def test_the_other_agents_action_is_ignored(make: Any) -> None:
+    game = make()
+    start(game)
+    observations, *_ = game.step({CODER: RIGHT, TESTER: SUITE})
+    assert observations[TESTER]["turn"] == 1
+    _, rewards, *_ = game.step({CODER: WRONG, TESTER: SUITE})
+    assert rewards[CODER] == 1.0
+
+
+@pytest.mark.parametrize("call", ["step", "render", "state"])
+def test_nothing_can_be_done_before_reset(make: Any, call: str) -> None:
+    game = make(render_mode="ansi")
+    with pytest.raises(gymnasium.error.ResetNeeded, match="Expect reset"):
+        getattr(game, call)(*([{CODER: ""}] if call == "step" else []))
+
+
+def test_nothing_can_be_done_after_the_end(make: Any, sandbox: Sandbox) -> None:
+    game = make()
+    start(game)
+    play(game, RIGHT, SUITE)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="all of its 1 round"):
+        game.step({CODER: RIGHT})
+    turns = raw_env(problems=PROBLEMS, sandbox=sandbox)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="no episode was started"):
+        turns.step(RIGHT)
+    start_turns(turns)
+    turns.step(RIGHT)
+    turns.step(SUITE)
+    with pytest.raises(ValueError, match="Expect None as the action of coder_0"):
+        turns.step(RIGHT)
+    turns.step(None)
+    turns.step(None)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="both have left"):
+        turns.step(None)
+
+
+def test_unknown_agents_raise(sandbox: Sandbox) -> None:
+    game = raw_env(problems=PROBLEMS, sandbox=sandbox)
+    game.reset(seed=0)
+    for call in (game.observe, game.action_space, game.observation_space):
+        with pytest.raises(
+            ValueError, match="Expect agent to be 'coder_0' or 'tester_0', actually: 'x'"
+        ):
+            call("x")
+
+
+def test_a_live_agent_cannot_pass(sandbox: Sandbox) -> None:
+    game = raw_env(problems=PROBLEMS, sandbox=sandbox)
+    game.reset(seed=0)
+    with pytest.raises(TypeError, match="Expect the action of coder_0 to be a str"):
+        game.step(None)
+    assert game.agent_selection == CODER
+
+
+def test_a_sandbox_that_fails_is_no_verdict_and_changes_nothing() -> None:
+    with Sandbox(workers=1) as broken:
+        game = parallel_env(problems=PROBLEMS, sandbox=broken)
+        start(game)
+        game.step({CODER: WRONG})
+    before = game.state()
+    with pytest.raises((SandboxError, RuntimeError)):
+        game.step({TESTER: SUITE})
+    assert game.state() == before
+    _, rewards, *_ = pickle.loads(pickle.dumps(game)).step({TESTER: SUITE})
+    assert not math.isnan(rewards[CODER])

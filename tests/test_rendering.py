@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from codea1_env import CODER, TESTER, rendering
+from codea1_env.code_a1_v0 import env, parallel_env
+from codea1_env.display import clean, code_lines
+from codea1_env.problems import Problem
+from codea1_env.rendering_html import _coloured
+from codea1_env.sandbox import Sandbox
+
+ADD = Problem(
+    task_id="test/<add>",
+    prompt='def add(a, b):\n    """Return the <b>sum</b> of a & b."""\n',
+    entry_point="add",
+    reference="def add(a, b):\n    return a + b\n",
+)
+WRONG = 'def add(a, b):\n    """It\'s\n    if & <script>alert(1)</script>"""\n    return a - b  # wrong\n'
+SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0\nassert add(1, 1) == 3\nassert sub(1, 1) == 0"
+VOID = {"meta", "br", "link", "img", "input"}
+
+
+@pytest.fixture
+def play(sandbox: Sandbox) -> Callable[..., Any]:
+    """Plays rounds of (program, tests) and returns the environment."""
+
+    def play(*turns: str, render_mode: str = "ansi", max_rounds: int = 1) -> Any:
+        game = parallel_env(
+            problems=[ADD], sandbox=sandbox, render_mode=render_mode, max_rounds=max_rounds
+        )
+        game.reset(seed=0)
+        for number, text in enumerate(turns):
+            game.step({(CODER, TESTER)[number % 2]: text})
+        return game
+
+    return play
+
+
+class Page(HTMLParser):
+    """Checks that elements are balanced, and collects elements and text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def without_colour(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_ansi_shows_problem_program_verdicts_and_rewards(play: Any) -> None:
+    text = without_colour(play(WRONG, SUITE).render())
+    for part in ("test/<add>", "Return the <b>sum</b>", "   4 │     return a - b  # wrong"):
+        assert part in text
+    assert re.search(r"✗ fail +assert add\(1, 2\) == 3\n +.*3.*-1|✗ fail +.*\n +.*-1.*3", text)
+    assert re.search(r"✓ pass +assert add\(0, 0\) == 0", text)
+    assert "corrected, as written it predicts 3, the reference returns 2" in text
+    assert re.search(r"– (invalid|no test) +assert sub\(1, 1\) == 0", text)
+    assert re.search(r"coder_0 +0\.\d\d\d\n", text)
+    assert re.search(r"tester_0 +0\.\d\d\d  validity 0\.\d\d\d, adversarial 0\.\d\d\d", text)
+    assert text.endswith("The episode is over.")
+
+
+def test_every_stage_of_an_episode_can_be_shown(play: Any) -> None:
+    turns = [WRONG, SUITE, "", "", WRONG, SUITE]
+    endings = []
+    for stage in range(len(turns) + 1):
+        game = play(*turns[:stage], max_rounds=3)
+        endings.append(without_colour(game.render()).split("\n")[-1])
+        Page(rendering.html(game.game.episode))
+    assert endings == ["coder_0 is to act.", "tester_0 is to act."] * 3 + ["The episode is over."]
+
+
+def test_the_book_and_missing_programs_are_shown(play: Any) -> None:
+    game = play(WRONG, SUITE, "", "", max_rounds=2)
+    text = without_colour(game.render())
+    assert "Program by coder_0, round 2 of 2\nno program: " in text
+    assert "Tests from the Mistake Book" in text
+    page = Page(rendering.html(game.game.episode)).text
+    assert "Tests from the Mistake Book" in page
+    assert "no program" in page
+
+
+def test_an_unscorable_program_is_called_that(play: Any) -> None:
+    game = play(WRONG, "")
+    assert "could not be scored" in game.render()
+    assert "no test could score it" in rendering.html(game.game.episode)
+
+
+def test_html_is_one_balanced_page_that_loads_and_runs_nothing(play: Any) -> None:
+    text = play(WRONG, SUITE, render_mode="html").render()
+    assert text.startswith("<!DOCTYPE html>")
+    page = Page(text)
+    assert not {"script", "link", "img", "iframe", "a", "form"} & set(page.tags)
+    names = {name for name, _ in page.attributes}
+    assert names <= {"lang", "charset", "name", "content", "http-equiv", "class"}
+    assert "://" not in text
+    assert "url(" not in text
+    assert "prefers-color-scheme: dark" in text
+    assert "default-src 'none'" in text
+
+
+def test_html_shows_the_players_text_and_nothing_of_it_acts(play: Any) -> None:
+    attack = "</code></td><script>alert(2)</script><b onclick=x>"
+    program = f"{WRONG}# {attack}\n"
+    game = play(program, f"{SUITE}\nassert add({attack!r}, '') == {attack!r}\n{attack}")
+    text = rendering.html(game.game.episode)
+    page = Page(text)
+    assert "script" not in page.tags
+    assert "onclick" not in {name for name, _ in page.attributes}
+    for part in ("test/<add>", "<b>sum</b> of a & b", "if & <script>alert(1)</script>", attack):
+        assert part in page.text
+    assert page.tags.count("tr") >= 5
+    assert "corrected, as written it predicts 3, the reference returns 2" in page.text
+
+
+def test_colours_follow_strings_over_several_lines() -> None:
+    page = _coloured('x = """It\'s\nif """ + "a\\"b"  # "c\nreturn 1')
+    assert page.count("\n") == 2
+    first, second, third = page.split("\n")
+    assert first == 'x = <span class="t-string">&quot;&quot;&quot;It&#x27;s</span>'
+    assert second.startswith('<span class="t-string">if &quot;&quot;&quot;</span> + ')
+    assert '<span class="t-string">&quot;a\\&quot;b&quot;</span>' in second
+    assert second.endswith('<span class="t-comment"># &quot;c</span>')
+    assert third == '<span class="t-word">return</span> <span class="t-number">1</span>'
+
+
+@pytest.mark.parametrize("text", ['"', "'", "\\", '"\\', '"""', '"a', "\\'", '""" ', "(", "9", "#"])
+def test_colouring_keeps_every_character_of_any_text_and_is_quick(text: str) -> None:
+    code = text * (60_000 // len(text))
+    assert Page(f"<pre>{_coloured(code)}</pre>").text == code
+
+
+def test_characters_that_terminals_and_browsers_act_on_are_shown_as_escapes(play: Any) -> None:
+    program = "def add(a, b):\n    return '\x1b[2J\x07\u202e\x9b' and a\n"
+    game = play(program, "assert add('\x1b]0;x\x07', '') == ''\nassert add(1, 0) == '\u2066'")
+    for text in (without_colour(game.render()), rendering.html(game.game.episode)):
+        assert "\\x1b[2J\\x07\\u202e\\x9b" in text
+        assert all(c == "\n" or c.isprintable() for c in text)
+
+
+def test_clean_keeps_all_that_can_be_printed() -> None:
+    assert clean("a é 漢 🎉\n\tb\r\nc") == "a é 漢 🎉\n    b\nc"
+    assert clean("\x00\ud800\r\xa0\u200b") == "\\x00\\ud800\\r\\xa0\\u200b"
+
+
+def test_long_programs_are_cut_and_say_so(play: Any) -> None:
+    program = "def add(a, b):\n    return a\n" + "\n".join(f"x{n} = {n}" for n in range(2000))
+    game = play(program, "")
+    text = game.render()
+    assert "more lines" in text
+    assert len(text.split("\n")) < 120
+    assert "1502 more lines" in rendering.html(game.game.episode)
+    assert code_lines("a" * 100 + "\nb\nc", 2, 10) == (["a" * 10 + " ... (90 more)", "b"], 1)
+
+
+def test_human_prints_each_judged_round_once(play: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    game = play(WRONG, render_mode="human", max_rounds=2)
+    assert capsys.readouterr().out == ""
+    game.step({TESTER: SUITE})
+    printed = capsys.readouterr().out
+    assert printed.count("Rewards") == 1
+    assert "\x1b" not in printed  # not a terminal
+    assert "return a - b  # wrong" in printed
+    assert game.render() is None
+    assert capsys.readouterr().out == printed
+
+
+def test_human_prints_in_the_turn_based_form_too(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = env(problems=[ADD], sandbox=sandbox, render_mode="human")
+    game.reset(seed=0)
+    game.step(WRONG)
+    game.step(SUITE)
+    assert capsys.readouterr().out.count("Rewards") == 1
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes(
+    play: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    game = play(WRONG, SUITE)
+    with open(tmp_path / "out", "w", encoding="ascii") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        rendering.show(game.game.episode)
+    assert "\\u2717 fail" in (tmp_path / "out").read_text()
+
+
+def test_render_without_a_mode_warns(sandbox: Sandbox) -> None:
+    game = parallel_env(problems=[ADD], sandbox=sandbox)
+    game.reset(seed=0)
+    with pytest.warns(UserWarning, match="without a render mode"):
+        assert game.render() is None
