@@ -7,7 +7,7 @@ remembers the answers), runs every distinct program once on the union of the tes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, get_args
 
@@ -53,8 +53,10 @@ class RefereeConfig:
     limits: Limits | None = None
     """What programs may use; None for the limits of the sandbox."""
     reference_share: float = 0.25
-    """Share of the CPU time of a call that the reference may use: a test that needs more does not count,
-    because a program as good as the reference could time out on it by chance."""
+    """Share of the time of a call that the reference may use: a test that needs more does not count, because
+    a program as good as the reference could time out on it by chance."""
+    max_suite_tests: int = 64
+    """Tests of one suite that are looked at; those after them are invalid. Bounds what a suite can cost."""
 
     def __post_init__(self) -> None:
         if self.wrong_oracle not in get_args(WrongOracle):
@@ -66,6 +68,11 @@ class RefereeConfig:
             raise ValueError(
                 f"Expect RefereeConfig.reference_share to be above 0 and at most 1, "
                 f"actually: {self.reference_share!r}"
+            )
+        if not isinstance(self.max_suite_tests, int) or self.max_suite_tests < 1:
+            raise ValueError(
+                f"Expect RefereeConfig.max_suite_tests to be a positive integer, "
+                f"actually: {self.max_suite_tests!r}"
             )
 
 
@@ -118,7 +125,7 @@ class Referee:
         wanted: dict[Subject, list[str]] = {}
         for each in rounds:
             tests = wanted.setdefault(Subject.of(each.problem), [])
-            tests.extend(test for suite in each.suites for test in _tests(suite))
+            tests.extend(test for suite in each.suites for test in self._tests(suite))
             tests.extend(each.history)
         rulings = self._reference.rule(wanted)
         results = self._run(rounds, rulings)
@@ -146,7 +153,7 @@ class Referee:
                 results[attack] = (TestResult(Outcome.SYNTAX_ERROR, each.code.problem), {})
                 continue
             tests = attacks.setdefault(attack, {})
-            for test in (test for suite in each.suites for test in _tests(suite)):
+            for test in (test for suite in each.suites for test in self._tests(suite)):
                 if ruled[test].status != "invalid":
                     tests[ruled[test].text] = None
             tests.update((test, None) for test in each.history if ruled[test].status == "kept")
@@ -180,7 +187,7 @@ class Referee:
         for suite in each.suites:
             tests = tuple(
                 test if test.status == "invalid" else _judged(test, results.get(test.text, load))
-                for test in _sorted_out(_tests(suite), rulings)
+                for test in self._sorted_out(suite, rulings)
             )
             dropped = suite.dropped if isinstance(suite, Suite) else ()
             outcome = SuiteOutcome(
@@ -203,39 +210,45 @@ class Referee:
             stale=tuple(test for test in replayed if rulings[test].status != "kept"),
         )
 
+    def _tests(self, suite: Suite | Sequence[str]) -> Sequence[str]:
+        return _texts(suite)[: self.config.max_suite_tests]
 
-def _tests(suite: Suite | Sequence[str]) -> Sequence[str]:
+    def _sorted_out(
+        self, suite: Suite | Sequence[str], rulings: dict[str, Ruling]
+    ) -> list[TestVerdict]:
+        """The tests of a suite with their rulings. Of tests that say the same, one is kept.
+
+        A test that is right as written goes before one that became the same by correction.
+        """
+        tests = self._tests(suite)
+        verdicts: dict[int, TestVerdict] = {}
+        kept: dict[str, int] = {}
+        for wanted in ("kept", "corrected", "invalid"):
+            for number, test in enumerate(tests):
+                ruling = rulings[test]
+                if ruling.status != wanted:
+                    continue
+                if wanted == "invalid":
+                    verdicts[number] = TestVerdict(test, "invalid", ruling.reason)
+                elif ruling.key in kept:
+                    same = f"says the same as test {kept[ruling.key] + 1}"
+                    reason = f"{ruling.reason}; {same}" if ruling.reason else same
+                    verdicts[number] = TestVerdict(test, "invalid", reason)
+                else:
+                    kept[ruling.key] = number
+                    verdicts[number] = TestVerdict(ruling.text, ruling.status, ruling.reason)
+        reason = f"comes after the first {self.config.max_suite_tests} tests"
+        late = [TestVerdict(test, "invalid", reason) for test in _texts(suite)[len(tests) :]]
+        return [verdicts[number] for number in range(len(tests))] + late
+
+
+def _texts(suite: Suite | Sequence[str]) -> Sequence[str]:
     return suite.tests if isinstance(suite, Suite) else suite
 
 
 def _attack(each: Round) -> _Attack:
     code = each.code.code if isinstance(each.code, Program) else each.code
     return _Attack(Subject.of(each.problem), code)
-
-
-def _sorted_out(tests: Iterable[str], rulings: dict[str, Ruling]) -> list[TestVerdict]:
-    """The tests of a suite with their rulings. Of tests that say the same, one is kept.
-
-    A test that is right as written goes before one that became the same by correction.
-    """
-    tests = list(tests)
-    verdicts: dict[int, TestVerdict] = {}
-    kept: dict[str, int] = {}
-    for wanted in ("kept", "corrected", "invalid"):
-        for number, test in enumerate(tests):
-            ruling = rulings[test]
-            if ruling.status != wanted:
-                continue
-            if wanted == "invalid":
-                verdicts[number] = TestVerdict(test, "invalid", ruling.reason)
-            elif ruling.key in kept:
-                same = f"says the same as test {kept[ruling.key] + 1}"
-                reason = f"{ruling.reason}; {same}" if ruling.reason else same
-                verdicts[number] = TestVerdict(test, "invalid", reason)
-            else:
-                kept[ruling.key] = number
-                verdicts[number] = TestVerdict(ruling.text, ruling.status, ruling.reason)
-    return [verdicts[number] for number in range(len(tests))]
 
 
 def _judged(test: TestVerdict, result: TestResult) -> TestVerdict:

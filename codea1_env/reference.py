@@ -8,7 +8,7 @@ other players are never run here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -20,7 +20,6 @@ from codea1_env.sandbox import (
     AnalysisError,
     CallResult,
     Job,
-    JobResult,
     Limits,
     Outcome,
     Sandbox,
@@ -42,16 +41,17 @@ _REASONS = {
 }
 _NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 # Programs that do nothing of what was asked; a test that passes on both tests nothing.
-_NULL_RETURNS = "def {name}(*args, **kwargs):\n    return object()\n"
-_NULL_RAISES = (
-    "class _Null(Exception):\n    pass\n\n\ndef {name}(*args, **kwargs):\n    raise _Null\n"
-)
+_NULL_RETURNS = "def {}(*args, **kwargs):\n    return object()\n"
+_NULL_RAISES = "class _Null(Exception):\n    pass\n\n\ndef {}(*args, **kwargs):\n    raise _Null\n"
 
 T = TypeVar("T")
 
 
 class BrokenReferenceError(ValueError):
     """The reference of a problem does not run, or does not define its entry point."""
+
+
+_Tests = Mapping["Subject", Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Reference:
         sandbox: Where references run.
         wrong_oracle: What becomes of a test that predicts a wrong value.
         limits: What programs may use.
-        share: The share of the CPU time that the reference may use of it, so that a test near the limit
+        share: The share of the time of a call that the reference may use, so that a test near the limit
             does not time out on programs by chance.
     """
 
@@ -109,7 +109,11 @@ class Reference:
         base = sandbox.limits if limits is None else limits
         self._sandbox = sandbox
         self._wrong_oracle = wrong_oracle
-        self._limits = replace(base, call_cpu_time=base.call_cpu_time * share)
+        self._limits = replace(
+            base,
+            call_cpu_time=base.call_cpu_time * share,
+            call_wall_time=base.call_wall_time * share,
+        )
         self._facts = Remembered[tuple[str, str], dict[str, Any]]()
         self._returned = Remembered[tuple[Subject, str], _Returned]()
         self._rulings = Remembered[tuple[Subject, str], Ruling]()
@@ -125,21 +129,21 @@ class Reference:
         """
         ruled: dict[Subject, dict[str, Ruling]] = {}
         missing: dict[Subject, list[str]] = {}
-        for problem, tests in wanted.items():
-            found = ruled[problem] = {}
+        for subject, tests in wanted.items():
+            found = ruled[subject] = {}
             for test in dict.fromkeys(tests):
-                ruling = self._rulings.get((problem, test))
+                ruling = self._rulings.get((subject, test))
                 if ruling is not None:
                     found[test] = ruling
                 else:
-                    missing.setdefault(problem, []).append(test)
-        new = [problem for problem in wanted if self._loaded.get(problem) is None]
+                    missing.setdefault(subject, []).append(test)
+        new = [subject for subject in wanted if self._loaded.get(subject) is None]
         if missing or new:
-            for problem, rulings in self._decide(missing, new).items():
-                ruled[problem] |= rulings
+            for subject, rulings in self._decide(missing, new).items():
+                ruled[subject] |= rulings
                 for test, ruling in rulings.items():
                     size = 2 * len(test) + len(ruling.text) + len(ruling.reason)
-                    self._rulings.put((problem, test), ruling, size)
+                    self._rulings.put((subject, test), ruling, size)
         return ruled
 
     def confirm(self, failed: Mapping[Subject, Iterable[str]]) -> bool:
@@ -151,24 +155,23 @@ class Reference:
         Returns:
             Whether a ruling has changed.
         """
-        asked: list[tuple[Subject, list[str]]] = []
-        for problem, tests in failed.items():
+        asked: dict[Subject, list[str]] = {}
+        for subject, tests in failed.items():
             doubtful = []
             for test in dict.fromkeys(tests):
-                ruling = self._rulings.get((problem, test))
-                times = self._confirmed.get((problem, test)) or 0
+                ruling = self._rulings.get((subject, test))
+                times = self._confirmed.get((subject, test)) or 0
                 if ruling is not None and not ruling.stable and times < _CONFIRMATIONS:
-                    self._confirmed.put((problem, test), times + 1, len(test))
+                    self._confirmed.put((subject, test), times + 1, len(test))
                     doubtful.append(test)
             if doubtful:
-                asked.append((problem, doubtful))
-        jobs = [self._run(problem, problem.reference, tests, 0) for problem, tests in asked]
+                asked[subject] = doubtful
         changed = False
-        for (problem, tests), result in zip(asked, gather(jobs), strict=True):
-            for test, verdict in zip(tests, result.tests, strict=True):
-                if not verdict.passed:
+        for subject, results in self._trial(asked, _reference_of).items():
+            for test, result in results.items():
+                if not result.passed:
                     ruling = Ruling("invalid", test, test, _NON_DETERMINISTIC)
-                    self._rulings.put((problem, test), ruling, 3 * len(test))
+                    self._rulings.put((subject, test), ruling, 3 * len(test))
                     changed = True
         return changed
 
@@ -176,30 +179,30 @@ class Reference:
         self, missing: Mapping[Subject, Sequence[str]], new: Sequence[Subject]
     ) -> dict[Subject, dict[str, Ruling]]:
         known = self._look_up_facts(missing)
-        decided: dict[Subject, dict[str, Ruling]] = {problem: {} for problem in missing}
+        decided: dict[Subject, dict[str, Ruling]] = {subject: {} for subject in missing}
         calls: dict[Subject, dict[str, dict[str, Any]]] = {}
-        for problem, tests in missing.items():
+        for subject, tests in missing.items():
             for test in tests:
-                fact = known[test, problem.entry_point]
+                fact = known[test, subject.entry_point]
                 if fact["problem"]:
-                    decided[problem][test] = Ruling("invalid", test, fact["key"], fact["problem"])
+                    decided[subject][test] = Ruling("invalid", test, fact["key"], fact["problem"])
                 elif fact["call"] is not None:
-                    calls.setdefault(problem, {})[fact["call"]["canonical"]] = fact["call"]
+                    calls.setdefault(subject, {})[fact["call"]["canonical"]] = fact["call"]
         self._check_loading(new)
         returned = self._ask(calls)
         runs: dict[Subject, list[str]] = {}
-        for problem, tests in missing.items():
+        for subject, tests in missing.items():
             for test in tests:
-                if test in decided[problem]:
+                if test in decided[subject]:
                     continue
-                call = known[test, problem.entry_point]["call"]
-                answer = returned[problem][call["canonical"]] if call else None
+                call = known[test, subject.entry_point]["call"]
+                answer = returned[subject][call["canonical"]] if call else None
                 if answer is None or answer.undecidable:
-                    runs.setdefault(problem, []).append(test)
+                    runs.setdefault(subject, []).append(test)
                 else:
-                    decided[problem][test] = self._ruling_by_value(test, call, answer)
-        for problem, rulings in self._run_all(runs, known).items():
-            decided[problem] |= rulings
+                    decided[subject][test] = self._ruling_by_value(test, call, answer)
+        for subject, rulings in self._run_all(runs, known).items():
+            decided[subject] |= rulings
         return decided
 
     def _look_up_facts(
@@ -207,9 +210,9 @@ class Reference:
     ) -> dict[tuple[str, str], dict[str, Any]]:
         found: dict[tuple[str, str], dict[str, Any]] = {}
         unknown: list[tuple[str, str]] = []
-        for problem, tests in missing.items():
+        for subject, tests in missing.items():
             for test in tests:
-                pair = (test, problem.entry_point)
+                pair = (test, subject.entry_point)
                 fact = self._facts.get(pair)
                 if fact is None:
                     unknown.append(pair)
@@ -232,16 +235,19 @@ class Reference:
             return self._analyse(pairs[:half]) + self._analyse(pairs[half:])
         return result
 
-    def _check_loading(self, problems: Sequence[Subject]) -> None:
-        jobs = [self._run(problem, problem.reference, (), 0) for problem in problems]
-        for problem, result in zip(problems, gather(jobs), strict=True):
+    def _check_loading(self, subjects: Sequence[Subject]) -> None:
+        jobs = [
+            self._sandbox.submit(Job(subject.reference, (), subject.entry_point, self._limits))
+            for subject in subjects
+        ]
+        for subject, result in zip(subjects, gather(jobs), strict=True):
             if not result.load.passed:
                 raise BrokenReferenceError(
-                    f"Expect the reference of problem {problem.task_id!r} to run and to define "
-                    f"{problem.entry_point}, actually: {result.load.outcome.value}: "
+                    f"Expect the reference of problem {subject.task_id!r} to run and to define "
+                    f"{subject.entry_point}, actually: {result.load.outcome.value}: "
                     f"{result.load.message}. Check the data with `codea1 problems validate`."
                 )
-            self._loaded.put(problem, True, len(problem.reference))
+            self._loaded.put(subject, True, len(subject.reference))
 
     def _ask(
         self, calls: Mapping[Subject, Mapping[str, dict[str, Any]]]
@@ -250,22 +256,22 @@ class Reference:
         found: dict[Subject, dict[str, _Returned]] = {}
         unknown: list[tuple[Subject, list[str]]] = []
         jobs: list[Future[list[CallResult]]] = []
-        for problem, wanted in calls.items():
-            found[problem] = {}
+        for subject, wanted in calls.items():
+            found[subject] = {}
             names = []
             for name in wanted:
-                answer = self._returned.get((problem, name))
+                answer = self._returned.get((subject, name))
                 if answer is None:
                     names.append(name)
                 else:
-                    found[problem][name] = answer
+                    found[subject][name] = answer
             if names:
-                unknown.append((problem, names))
+                unknown.append((subject, names))
                 arguments = [(wanted[name]["args"], wanted[name]["kwargs"]) for name in names]
                 jobs += [
                     self._sandbox.submit_calls(
-                        problem.reference,
-                        problem.entry_point,
+                        subject.reference,
+                        subject.entry_point,
                         arguments,
                         limits=self._limits,
                         hash_seed=seed,
@@ -273,14 +279,14 @@ class Reference:
                     for seed in (0, 1)
                 ]
         results = gather(jobs)
-        for (problem, names), first, second in zip(
+        for (subject, names), first, second in zip(
             unknown, results[::2], results[1::2], strict=True
         ):
             for name, one, other in zip(names, first, second, strict=True):
                 answer = _agreed(one, other)
-                found[problem][name] = answer
+                found[subject][name] = answer
                 size = len(name) + 5 * len(answer.source or "")
-                self._returned.put((problem, name), answer, size)
+                self._returned.put((subject, name), answer, size)
         return found
 
     def _ruling_by_value(self, test: str, call: Mapping[str, Any], answer: _Returned) -> Ruling:
@@ -297,53 +303,66 @@ class Reference:
         return Ruling("corrected", text, equality(call["canonical"], answer.source), reason)
 
     def _run_all(
-        self,
-        runs: Mapping[Subject, Sequence[str]],
-        known: Mapping[tuple[str, str], Mapping[str, Any]],
+        self, runs: _Tests, known: Mapping[tuple[str, str], Mapping[str, Any]]
     ) -> dict[Subject, dict[str, Ruling]]:
         """Rulings on tests that are more than an equality: run on the reference, and on nothing."""
-        jobs = [
-            self._run(p, p.reference, tests, seed) for p, tests in runs.items() for seed in (0, 1)
-        ]
-        results = gather(jobs)
+        first = self._trial(runs, _reference_of)
+        second = self._trial(_passing(first), _reference_of, hash_seed=1)
         found: dict[Subject, dict[str, Ruling]] = {}
         doubtful: dict[Subject, list[str]] = {}
-        for (problem, tests), first, second in zip(
-            runs.items(), results[::2], results[1::2], strict=True
-        ):
-            rulings = found[problem] = {}
-            for test, one, other in zip(tests, first.tests, second.tests, strict=True):
-                fact = known[test, problem.entry_point]
-                reason = _objection(one, other, problem.entry_point)
+        for subject, results in first.items():
+            rulings = found[subject] = {}
+            for test, result in results.items():
+                fact = known[test, subject.entry_point]
+                reason = ""
+                if not result.passed:
+                    reason = _explained(result.outcome, result.message)
+                elif not result.called:
+                    reason = f"never calls {subject.entry_point}"
+                elif not second[subject][test].passed:
+                    reason = _NON_DETERMINISTIC
+                elif not fact["direct"]:
+                    doubtful.setdefault(subject, []).append(test)
                 status: Status = "invalid" if reason else "kept"
                 rulings[test] = Ruling(status, test, fact["key"], reason, fact["stable"])
-                if not reason and not fact["direct"]:
-                    doubtful.setdefault(problem, []).append(test)
-        for program in (_NULL_RAISES, _NULL_RETURNS):
-            jobs = [
-                self._run(problem, program.format(name=problem.entry_point), tests, 0)
-                for problem, tests in doubtful.items()
-            ]
-            passing: dict[Subject, list[str]] = {}
-            for (problem, tests), result in zip(doubtful.items(), gather(jobs), strict=True):
-                for test, verdict in zip(tests, result.tests, strict=True):
-                    if verdict.passed:
-                        passing.setdefault(problem, []).append(test)
-            doubtful = passing
-        for problem, tests in doubtful.items():
+        raising = self._trial(doubtful, lambda subject: _NULL_RAISES.format(subject.entry_point))
+        vacuous = self._trial(
+            _passing(raising), lambda subject: _NULL_RETURNS.format(subject.entry_point)
+        )
+        for subject, tests in _passing(vacuous).items():
             for test in tests:
-                reason = f"passes whatever {problem.entry_point} does"
-                found[problem][test] = replace(
-                    found[problem][test], status="invalid", reason=reason
+                reason = f"passes whatever {subject.entry_point} does"
+                found[subject][test] = replace(
+                    found[subject][test], status="invalid", reason=reason
                 )
         return found
 
-    def _run(
-        self, problem: Subject, code: str, tests: Sequence[str], seed: int
-    ) -> Future[JobResult]:
-        return self._sandbox.submit(
-            Job(code, tuple(tests), problem.entry_point, self._limits, hash_seed=seed)
-        )
+    def _trial(
+        self, tests: _Tests, program: Callable[[Subject], str], hash_seed: int = 0
+    ) -> dict[Subject, dict[str, TestResult]]:
+        """Runs tests on a program of ours for each subject."""
+        jobs = [
+            self._sandbox.submit(
+                Job(program(subject), tuple(each), subject.entry_point, self._limits, hash_seed)
+            )
+            for subject, each in tests.items()
+        ]
+        return {
+            subject: dict(zip(each, result.tests, strict=True))
+            for (subject, each), result in zip(tests.items(), gather(jobs), strict=True)
+        }
+
+
+def _reference_of(subject: Subject) -> str:
+    return subject.reference
+
+
+def _passing(results: Mapping[Subject, Mapping[str, TestResult]]) -> dict[Subject, list[str]]:
+    passed = {
+        subject: [test for test, result in each.items() if result.passed]
+        for subject, each in results.items()
+    }
+    return {subject: tests for subject, tests in passed.items() if tests}
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:
@@ -383,15 +402,6 @@ def _agreed(one: CallResult, other: CallResult) -> _Returned:
         return _Returned(None, None, "" if same else _NON_DETERMINISTIC, undecidable=same)
     source = source_of(one.value)
     return _Returned(one.value, source, undecidable=source is None)
-
-
-def _objection(one: TestResult, other: TestResult, entry_point: str) -> str:
-    """Why a test does not count, after two runs on the reference; "" if it does."""
-    if one.outcome is not other.outcome:
-        return _NON_DETERMINISTIC
-    if not one.passed:
-        return _explained(one.outcome, one.message)
-    return "" if one.called else f"never calls {entry_point}"
 
 
 def _explained(outcome: Outcome, message: str) -> str:
