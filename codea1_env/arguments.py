@@ -74,10 +74,10 @@ def did_you_mean(actual: object, known: Sequence[str] | Mapping[str, Any]) -> st
     """The remedy at the end of an error about a wrong name.
 
     Example:
-        >>> did_you_mean("starter/ad", ["starter/add", "starter/is_even"])
-        ". Did you mean 'starter/add'?"
+        >>> print(did_you_mean("starter/ad", ["starter/add", "starter/is_even"]))
+        . Did you mean 'starter/add'?
     """
-    near = difflib.get_close_matches(str(actual), list(known), n=3)
+    near = difflib.get_close_matches(str(actual), list(known), n=3, cutoff=0.7)
     if near:
         return ". Did you mean " + " or ".join(repr(name) for name in near) + "?"
     return f". Known are for example {', '.join(repr(name) for name in list(known)[:3])}."

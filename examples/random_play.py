@@ -40,7 +40,10 @@ def play_turns(seed: int) -> None:
     for agent in env.agent_iter():
         _, reward, terminated, truncated, info = env.last()
         if terminated or truncated:
-            print(f"{agent}: reward {reward:.2f}, program: {info['program']['problem'] or 'runs'}")
+            program = info["program"]["message"] or "the program runs"
+            print(
+                f"{agent}: reward {reward:.2f} ({program}; dropped texts: {len(info['dropped'])})"
+            )
             env.step(None)
         else:
             env.step(env.action_space(agent).sample())
