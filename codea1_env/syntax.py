@@ -10,6 +10,7 @@ What the descriptions are for is in `codea1_env.splitting`.
 from __future__ import annotations
 
 import ast
+import bisect
 import re
 import symtable
 from collections.abc import Iterable, Iterator
@@ -97,6 +98,8 @@ def _salvage(code: str, dropped: list[Item]) -> Iterator[tuple[str, ast.Module]]
     """The shortest pieces that parse, each from a line without indentation up to another one."""
     lines = _LINE.findall(code)
     starts = [n for n, line in enumerate(lines) if line.strip() and not _CONTINUATION.match(line)]
+    # A stray bracket may end a piece; after one that is needed, the piece does not parse yet.
+    ends = sorted({*starts, *(n for n, line in enumerate(lines) if line[0] in ")]}"), len(lines)})
     starts.append(len(lines))
     indented = "".join(lines[: starts[0]])
     if _TEST_LIKE.search(indented):
@@ -104,9 +107,11 @@ def _salvage(code: str, dropped: list[Item]) -> Iterator[tuple[str, ast.Module]]
     budget = MAX_PARSES
     first = 0
     while starts[first] < len(lines):
+        start = rest = starts[first]
         reason = ""
-        for last in range(first + 1, min(first + 30, len(starts))):
-            piece = "".join(lines[starts[first] : starts[last]])
+        next_end = bisect.bisect_right(ends, start)
+        for end in ends[next_end : next_end + 30]:
+            piece = "".join(lines[start:end])
             budget -= 1 + len(piece) // 2_000
             try:
                 module = ast.parse(piece)
@@ -114,15 +119,17 @@ def _salvage(code: str, dropped: list[Item]) -> Iterator[tuple[str, ast.Module]]
                 reason = reason or f"cannot be parsed: {_message(error)}"
                 continue
             yield piece, module
-            first = last
+            rest = end
             break
-        else:
-            text = "".join(lines[starts[first] : starts[first + 1]]).rstrip()
+        # Go on where the next statement begins, and name what lies before it.
+        first = max(first + (rest == start), bisect.bisect_left(starts, rest))
+        text = "".join(lines[rest : starts[first]]).rstrip()
+        if text:
+            reason = reason or "cannot be parsed: unmatched bracket"
             dropped.append((reason, text, _TEST_LIKE.search(text) is not None))
-            first += 1
         if budget < 0:
-            rest = "".join(lines[starts[first] :])
-            dropped.append(("too broken to be parsed", rest[:200], True))
+            text = "".join(lines[starts[first] :])
+            dropped.append(("too broken to be parsed", text[:200], True))
             return
 
 
