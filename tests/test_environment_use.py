@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import pettingzoo
+import pytest
+
+from codea1_env import CODER, TESTER
+from codea1_env.code_a1_v0 import env, parallel_env, raw_env
+from codea1_env.problems import Problem
+from codea1_env.rewards import RewardConfig
+from codea1_env.sandbox import Sandbox, SandboxError
+
+ADD = Problem(
+    task_id="test/add",
+    prompt='def add(a, b):\n    """Return the sum of a and b."""\n',
+    entry_point="add",
+    reference="def add(a, b):\n    return a + b\n",
+    metadata={"split": "train"},
+)
+EVEN = Problem(
+    task_id="test/is_even",
+    prompt='def is_even(n):\n    """Return whether n is even."""\n',
+    entry_point="is_even",
+    reference="def is_even(n):\n    return n % 2 == 0\n",
+)
+PROBLEMS = [ADD, EVEN]
+RIGHT = "def add(a, b):\n    return a + b\n"
+WRONG = "def add(a, b):\n    return a - b\n"
+SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0"
+
+
+@pytest.fixture
+def make(sandbox: Sandbox) -> Callable[..., Any]:
+    """A parallel environment over two small problems, in the sandbox of all tests."""
+
+    def make(**settings: Any) -> Any:
+        return parallel_env(**({"problems": PROBLEMS, "sandbox": sandbox} | settings))
+
+    return make
+
+
+def start(game: Any) -> None:
+    game.reset(options={"problem_id": "test/add"})
+
+
+def play(game: Any, program: str, tests: str) -> Any:
+    game.step({CODER: program})
+    return game.step({TESTER: tests})
+
+
+# The registry
+
+
+def test_both_forms_can_be_made_by_name_after_importing_the_package_only() -> None:
+    program = """
+import sys, random
+state = random.getstate()
+import codea1_env, pettingzoo
+names = ("codea1_env/code_a1_v0", "codea1_env/code_a1-v0", "codea1_env/code_a1")
+for name in names:
+    print(type(pettingzoo.make("parallel", name)).__name__, type(pettingzoo.make("aec", name)).__name__)
+print(pettingzoo.make("parallel", names[0], max_rounds=3).game.max_rounds)
+assert not {"torch", "transformers", "datasets"} & set(sys.modules)
+assert random.getstate() == state
+"""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split("\n") == ["parallel_env OrderEnforcingWrapper"] * 3 + ["3", ""]
+
+
+def test_registering_twice_changes_nothing() -> None:
+    from codea1_env.registration import register_environments
+
+    before = dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry)
+    register_environments()
+    register_environments()
+    assert (dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry)) == before
+
+
+def test_conversion_by_pettingzoo_is_refused(sandbox: Sandbox) -> None:
+    from pettingzoo.utils.conversions import aec_to_parallel
+
+    with pytest.raises(AssertionError, match="not generally safe"):
+        aec_to_parallel(env(problems=PROBLEMS, sandbox=sandbox))
+
+
+# Errors of a programmer
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"max_rounds": 0}, ValueError, "Expect max_rounds to be a positive integer, actually: 0"),
+        ({"max_rounds": 1.5}, ValueError, "Expect max_rounds to be a positive integer"),
+        ({"render_mode": "rgb_array"}, ValueError, "Expect render_mode .*'html'.*'rgb_array'"),
+        ({"problems": []}, ValueError, "Expect at least one problem"),
+        ({"problems": [ADD, ADD]}, ValueError, "unique, actually 2 times: 'test/add'"),
+        ({"problems": ["test/add"]}, TypeError, "Expect problems to be a source"),
+        ({"problems": PROBLEMS, "split": "trian"}, ValueError, "none with split='trian'"),
+        ({"problems": "no/such/file.jsonl"}, OSError, "no/such/file.jsonl"),
+        ({"referee": RewardConfig()}, TypeError, "Expect referee to be a RefereeConfig"),
+        (
+            {"mistake_book": {}},
+            TypeError,
+            "Expect mistake_book to be a MistakeBook or None, actually",
+        ),
+        ({"sandbox": 2}, TypeError, "Expect sandbox to be a Sandbox or None, actually"),
+        ({"max_round": 2}, TypeError, "max_round"),
+    ],
+)
+def test_wrong_arguments_raise(
+    make: Any, settings: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make(**settings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"seed": -1}, ValueError, "Expect seed to be 0 or greater, actually: -1"),
+        ({"seed": "1"}, TypeError, "Expect seed to be an integer or None, actually"),
+        ({"options": "test/add"}, TypeError, "Expect options to be a dict or None, actually"),
+        ({"options": {"problem": "test/add"}}, ValueError, "'problem'. Did you mean 'problem_id'"),
+        ({"options": {"problem_id": "test/ad"}}, ValueError, "'test/ad'. Did you mean 'test/add'"),
+        (
+            {"options": {"problem_id": "zzz"}},
+            ValueError,
+            "2 problems .*'zzz'. Known are .*'test/add'",
+        ),
+        ({"options": {"mistake_book": "kep"}}, ValueError, '"keep" or "clear", actually: \'kep\''),
+        ({"options": {"mistake_book": {}}}, ValueError, '"keep" or "clear", actually: {}'),
+    ],
+)
+def test_a_wrong_reset_raises_and_leaves_the_episode_alone(
+    make: Any, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    game = make(max_rounds=2)
+    game.reset(seed=5)
+    play(game, WRONG, SUITE)
+    game.step({CODER: RIGHT})
+    before = game.state(), game.mistake_book.state_dict()
+    with pytest.raises(error, match=message):
+        game.reset(**arguments)
+    assert (game.state(), game.mistake_book.state_dict()) == before
+
+
+@pytest.mark.parametrize(
+    ("actions", "error", "message"),
+    [
+        (
+            {TESTER: SUITE},
+            ValueError,
+            r"Expect the action of 'coder_0', .*actions of \['tester_0'\]",
+        ),
+        ({}, ValueError, "Expect the action of 'coder_0'"),
+        ({"coder_1": RIGHT}, ValueError, "Expect agent to be .*actually: 'coder_1'"),
+        ({CODER: RIGHT, "coder": ""}, ValueError, "actually: 'coder'"),
+        (RIGHT, TypeError, "Expect actions to be a dict"),
+        ({CODER: None}, TypeError, "Expect the action of coder_0 to be a str .*NoneType"),
+        ({CODER: b"pass"}, TypeError, "bytes"),
+        ({CODER: ["pass"]}, TypeError, "list"),
+    ],
+)
+def test_wrong_actions_raise_and_change_nothing(
+    make: Any, actions: Any, error: type[Exception], message: str
+) -> None:
+    game = make()
+    start(game)
+    with pytest.raises(error, match=message):
+        game.step(actions)
+    assert game.state()["turn"] == 0
+    play(game, RIGHT, SUITE)
+
+
+def test_the_other_agents_action_is_ignored(make: Any) -> None:
+    game = make()
+    start(game)
+    observations, *_ = game.step({CODER: RIGHT, TESTER: SUITE})
+    assert observations[TESTER]["turn"] == 1
+    _, rewards, *_ = game.step({CODER: WRONG, TESTER: SUITE})
+    assert rewards[CODER] == 1.0
+
+
+@pytest.mark.parametrize("call", ["step", "render", "state"])
+def test_nothing_can_be_done_before_reset(make: Any, call: str) -> None:
+    game = make(render_mode="ansi")
+    with pytest.raises(gymnasium.error.ResetNeeded, match="Expect reset"):
+        getattr(game, call)(*([{CODER: ""}] if call == "step" else []))
+
+
+def test_nothing_can_be_done_after_the_end(make: Any, sandbox: Sandbox) -> None:
+    game = make()
+    start(game)
+    play(game, RIGHT, SUITE)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="all of its 1 round"):
+        game.step({CODER: RIGHT})
+    turns = raw_env(problems=PROBLEMS, sandbox=sandbox)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="no episode was started"):
+        turns.step(RIGHT)
+    start(turns)
+    turns.step(RIGHT)
+    turns.step(SUITE)
+    with pytest.raises(ValueError, match="Expect None as the action of coder_0"):
+        turns.step(RIGHT)
+    turns.step(None)
+    turns.step(None)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="both have left"):
+        turns.step(None)
+
+
+def test_unknown_agents_raise(sandbox: Sandbox) -> None:
+    game = raw_env(problems=PROBLEMS, sandbox=sandbox)
+    game.reset(seed=0)
+    for call in (game.observe, game.action_space, game.observation_space):
+        with pytest.raises(
+            ValueError, match="Expect agent to be 'coder_0' or 'tester_0', actually: 'x'"
+        ):
+            call("x")
+
+
+def test_a_live_agent_cannot_pass(sandbox: Sandbox) -> None:
+    game = raw_env(problems=PROBLEMS, sandbox=sandbox)
+    game.reset(seed=0)
+    with pytest.raises(TypeError, match="Expect the action of coder_0 to be a str"):
+        game.step(None)
+    assert game.agent_selection == CODER
+
+
+def test_a_sandbox_that_fails_is_no_verdict_and_changes_nothing() -> None:
+    with Sandbox(workers=1) as broken:
+        game = parallel_env(problems=PROBLEMS, sandbox=broken)
+        start(game)
+        game.step({CODER: WRONG})
+    before = game.state()
+    with pytest.raises((SandboxError, RuntimeError)):
+        game.step({TESTER: SUITE})
+    assert game.state() == before
+    _, rewards, *_ = pickle.loads(pickle.dumps(game)).step({TESTER: SUITE})
+    assert not math.isnan(rewards[CODER])
