@@ -12,6 +12,7 @@ The text is hostile, so this file is loaded alone in a helper process and gives 
 from __future__ import annotations
 
 import ast
+import cmath
 import operator
 import re
 import symtable
@@ -84,6 +85,8 @@ def _source(value: Any) -> Iterator[str]:
         yield repr(value)
     elif kind is float and value == value:
         yield f"float('{value}')" if value in (float("inf"), -float("inf")) else repr(value)
+    elif kind is complex and cmath.isfinite(value):
+        yield repr(value)
     elif kind is list:
         yield f"[{', '.join(''.join(_source(item)) for item in value)}]"
     elif kind is tuple:

@@ -90,8 +90,10 @@ class Splitter:
                 self.statements.append(statement)
         fixed = {name for s in self.statements if s.is_definition for name in s.binds}
         self._bound = {name for s in self.statements for name in s.binds}
+        self._relevant = self._bound | _DYNAMIC
         self._variables = self._bound - fixed
         self._modules = {name for s in self.statements if s.kind == "import" for name in s.binds}
+        self._scene = {n for n, s in enumerate(self.statements) if self._sets_the_scene(s)}
         self._used: set[int] = set()
         self._found: list[tuple[int, str]] = []
         self._room = MAX_TEST_CHARS
@@ -189,7 +191,10 @@ class Splitter:
             if any(self.statements[n].touches & self._variables for n in together[:-1]):
                 old = {group[n] for n in together}
                 group = {n: min(old) if key in old else key for n, key in group.items()}
-        return [[n for n in group if group[n] == key] for key in dict.fromkeys(group.values())]
+        groups: dict[int, list[int]] = {}
+        for number, key in group.items():
+            groups.setdefault(key, []).append(number)
+        return list(groups.values())
 
     def _is_bare(self, number: int, runners: set[str]) -> bool:
         """Whether a statement that no test needs runs the entry point, and so is a test itself."""
@@ -213,14 +218,18 @@ class Splitter:
 
     def _slice(self, numbers: list[int], *, with_checks: bool = False) -> set[int]:
         """The statements and all earlier ones that they depend on; if asked, also assertions."""
-        chosen = set(numbers)
+        last = max(numbers)
+        chosen = {*numbers, *(number for number in self._scene if number < last)}
         # Names that functions read: they may be called at any time, so no assignment hides another.
-        late = set().union(*(self.statements[number].late for number in numbers))
+        late = set().union(*(self.statements[number].late for number in chosen))
         size = -1
         while size != len(chosen) + len(late):
             size = len(chosen) + len(late)
             live = set(late)
-            for number in range(max(numbers), -1, -1):
+            first = min(chosen)
+            for number in range(last, -1, -1):
+                if number < first and not live & self._relevant:
+                    break
                 statement = self.statements[number]
                 if number in chosen or self._matters(statement, live, with_checks):
                     chosen.add(number)
@@ -230,18 +239,17 @@ class Splitter:
         return chosen
 
     def _matters(self, statement: Statement, live: set[str], with_checks: bool) -> bool:
-        if statement.kind == "wide import":
-            return True
         if statement.kind == "assert" and not with_checks:
             return False
         if statement.binds & live or (live & _DYNAMIC and not statement.is_check):
             return True
         if statement.is_check and not with_checks:
             return False
-        if statement.touches & live & self._variables:
-            return True
-        # random.seed(1), sys.setrecursionlimit(9999): they set the scene for all that follows.
-        return (
+        return bool(statement.touches & live & self._variables)
+
+    def _sets_the_scene(self, statement: Statement) -> bool:
+        """Whether all that follows depends on it: random.seed(1), sys.setrecursionlimit(9999)."""
+        return statement.kind == "wide import" or (
             statement.kind == "expression"
             and bool(statement.uses & self._modules)
             and not statement.names & (self._variables | {self.entry_point})
