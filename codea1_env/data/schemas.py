@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from codea1_env.data.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, UNITTEST_CHECK
 from codea1_env.data.problem import Problem, ProblemsError
 
 
@@ -187,7 +188,7 @@ def _bigcodebench(row: Row) -> Problem:
         prompt=prompt,
         entry_point=entry,
         reference=prompt + _text(row, "canonical_solution"),
-        test_program=_check_program(_text(row, "test") + _UNITTEST_CHECK, entry),
+        test_program=_check_program(_text(row, "test") + UNITTEST_CHECK, entry),
         metadata=_metadata(row, "bigcodebench", "test"),
     )
 
@@ -214,42 +215,11 @@ def _kodcode(row: Row) -> Problem:
         entry_point=entry,
         reference=code,
         test_program=_check_program(
-            _SOLUTION_MODULE.format(entry=entry) + test + _PYTEST_CHECK, entry
+            SOLUTION_MODULE.format(entry=entry) + PYTEST + test + PYTEST_CHECK, entry
         ),
         metadata=_metadata(row, "kodcode", "train")
         | {key: value for key, value in extra.items() if isinstance(value, str)},
     )
-
-
-_UNITTEST_CHECK = """
-
-
-def check(candidate):
-    import unittest
-
-    suite = unittest.defaultTestLoader.loadTestsFromTestCase(TestCases)
-    result = unittest.TestResult()
-    suite.run(result)
-    assert result.testsRun > 0, "no tests were found"
-    for kind in (result.errors, result.failures):
-        assert not kind, kind[0][1]
-"""
-_SOLUTION_MODULE = """import sys
-import types
-
-sys.modules["solution"] = types.ModuleType("solution")
-sys.modules["solution"].{entry} = {entry}
-
-"""
-_PYTEST_CHECK = """
-
-
-def check(candidate):
-    tests = [test for name, test in globals().items() if name.startswith("test") and callable(test)]
-    assert tests, "no tests were found"
-    for test in tests:
-        test()
-"""
 
 
 def _check_program(test: str, entry: str) -> str:

@@ -1,0 +1,161 @@
+"""Program text around tests that were written for unittest or pytest. It runs in the test's sandbox.
+
+The sandbox has neither pytest nor its plugins, and needs few of them: the stand-in below knows what tests of
+single functions use (raises, approx, parametrize and other marks, fixtures without scope).
+"""
+
+UNITTEST_CHECK = """
+
+
+def check(candidate):
+    import unittest
+
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(TestCases)
+    result = unittest.TestResult()
+    suite.run(result)
+    assert result.testsRun > 0, "no tests were found"
+    for kind in (result.errors, result.failures):
+        assert not kind, kind[0][1]
+"""
+"""Runs the class `TestCases`."""
+
+SOLUTION_MODULE = """import sys
+import types
+
+sys.modules["solution"] = types.ModuleType("solution")
+sys.modules["solution"].{entry} = {entry}
+
+"""
+"""Makes the function importable from a module `solution`."""
+
+PYTEST = """import itertools
+import re
+import sys
+import types
+
+
+class _Raises:
+    def __init__(self, expected, match=None):
+        self.expected, self.match, self.type, self.value = expected, match, None, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        assert kind is not None, f"DID NOT RAISE {self.expected}"
+        self.type, self.value = kind, value
+        if not issubclass(kind, self.expected):
+            return False
+        assert self.match is None or re.search(self.match, str(value)), f"{value} does not match"
+        return True
+
+
+def _raises(expected, function=None, *arguments, match=None, **keywords):
+    context = _Raises(expected, match)
+    if function is None:
+        return context
+    with context:
+        function(*arguments, **keywords)
+    return context
+
+
+class _Approx:
+    def __init__(self, expected, rel=None, abs=None, nan_ok=False):
+        self.expected, self.rel, self.abs, self.nan_ok = expected, rel, abs, nan_ok
+
+    def __eq__(self, actual):
+        expected = self.expected
+        if isinstance(expected, dict):
+            return actual.keys() == expected.keys() and all(
+                actual[key] == self._like(expected[key]) for key in expected
+            )
+        if isinstance(expected, (list, tuple)):
+            return len(actual) == len(expected) and all(
+                a == self._like(b) for a, b in zip(actual, expected)
+            )
+        if actual == expected or not isinstance(expected, (int, float, complex)):
+            return actual == expected
+        if expected != expected:
+            return self.nan_ok and actual != actual
+        absolute = 1e-12 if self.abs is None else self.abs
+        relative = 0 if self.rel is None and self.abs is not None else self.rel or 1e-6
+        return abs(actual - expected) <= max(absolute, relative * abs(expected)) != float("inf")
+
+    def _like(self, expected):
+        return _Approx(expected, self.rel, self.abs, self.nan_ok)
+
+
+class _Marks:
+    def __getattr__(self, name):
+        return lambda *given, **_: given[0] if len(given) == 1 and callable(given[0]) else lambda f: f
+
+    @staticmethod
+    def parametrize(names, rows, **_):
+        names = [n.strip() for n in names.split(",") if n.strip()] if isinstance(names, str) else list(names)
+        cases = [dict(zip(names, row if len(names) > 1 else [row])) for row in rows]
+
+        def mark(test):
+            test.parameters = [*getattr(test, "parameters", []), cases]
+            return test
+
+        return mark
+
+
+_fixtures = {}
+
+
+def _fixture(function=None, *, name=None, **_):
+    if function is None:
+        return lambda f: _fixture(f, name=name)
+    _fixtures[name or function.__name__] = function
+    return function
+
+
+def _fail(reason="", **_):
+    raise AssertionError(reason)
+
+
+sys.modules["pytest"] = types.ModuleType("pytest")
+sys.modules["pytest"].__dict__.update(
+    raises=_raises, approx=_Approx, mark=_Marks(), fixture=_fixture, fail=_fail,
+    param=lambda *values, **_: values if len(values) > 1 else values[0], main=lambda *_, **__: 0,
+)
+
+
+def _value(name):
+    made = _call(_fixtures[name], {})
+    return next(made) if isinstance(made, types.GeneratorType) else made
+
+
+def _call(function, given):
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    names = names[1:] if isinstance(function, types.MethodType) else names
+    return function(**{n: given[n] if n in given else _value(n) for n in names if n in given or n in _fixtures})
+
+
+def _run(tests):
+    count = 0
+    for test in tests:
+        for cases in itertools.product(*getattr(test, "parameters", [])):
+            _call(test, {name: value for case in cases for name, value in case.items()})
+            count += 1
+    return count
+
+
+"""
+PYTEST_CHECK = """
+
+
+def check(candidate):
+    found = [(name, value) for name, value in globals().items() if callable(value)]
+    count = _run(value for name, value in found if name.startswith("test"))
+    for name, group in found:
+        if name.startswith("Test") and isinstance(group, type):
+            for method in [method for method in dir(group) if method.startswith("test")]:
+                item = group()
+                getattr(item, "setup_method", lambda *_: None)()
+                count += _run([getattr(item, method)])
+    assert count, "no tests were found"
+"""
+"""Runs every function called test... and every method test... of a class called Test..."""
