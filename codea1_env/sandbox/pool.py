@@ -30,6 +30,7 @@ from .results import (
     SandboxError,
     TestResult,
 )
+from .slots import Slots
 from .value_mode import run_calls
 from .worker import Worker, WorkerDiedError
 
@@ -90,7 +91,7 @@ class Sandbox:
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
         # One place per worker and hash seed; None stands for a worker that has not been started.
-        self._idle: dict[int, queue.LifoQueue[Worker | None]] = {}
+        self._idle: dict[int, queue.LifoQueue[Slots | None]] = {}
         self._closed = False
 
     @property
@@ -147,7 +148,7 @@ class Sandbox:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Starts a job and returns at once."""
-        return self._submit(lambda worker: self._judge(worker, job), job.hash_seed)
+        return self._submit(lambda slots: self._judge(slots, job), job.hash_seed)
 
     def call(
         self,
@@ -191,9 +192,7 @@ class Sandbox:
         except codec.EncodeError as error:
             raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
         bounds = limits if limits is not None else self.limits
-        return self._submit(
-            lambda worker: run_calls(worker, code, name, calls, bounds)[1], hash_seed
-        )
+        return self._submit(lambda slots: run_calls(slots, code, name, calls, bounds)[1], hash_seed)
 
     def analyse(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls one of this package's own functions on hostile text, in a helper process.
@@ -203,7 +202,7 @@ class Sandbox:
         self._check_open()
         return self._analyst.analyse(function, *arguments)
 
-    def _judge(self, worker: Worker, job: Job) -> JobResult:
+    def _judge(self, slots: Slots, job: Job) -> JobResult:
         limits = job.limits if job.limits is not None else self.limits
         plans = self._planner.plans(job.tests, job.entry_point)
         results: list[TestResult | None] = [None] * len(plans)
@@ -222,7 +221,7 @@ class Sandbox:
                 calls += plan.calls
         load: TestResult | None = None
         if calls or not proxied:
-            load, returned = run_calls(worker, job.code, job.entry_point, calls, limits)
+            load, returned = run_calls(slots, job.code, job.entry_point, calls, limits)
             for index, value_plan, first in spans:
                 part = returned[first : first + len(value_plan.calls)]
                 results[index] = _value_verdict(value_plan, part)
@@ -231,7 +230,7 @@ class Sandbox:
                 results[index] = load
                 continue
             loaded, results[index] = proxy_mode.run_test(
-                worker, job.code, job.entry_point, job.tests[index], plan.names, limits
+                slots, job.code, job.entry_point, job.tests[index], plan.names, limits
             )
             load = load or loaded
         assert load is not None
@@ -239,19 +238,19 @@ class Sandbox:
 
     # Workers
 
-    def _submit(self, task: Callable[[Worker], T], hash_seed: int) -> Future[T]:
+    def _submit(self, task: Callable[[Slots], T], hash_seed: int) -> Future[T]:
         with self._lock:
             self._check_open()
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self.workers, "codea1-sandbox")
             if hash_seed not in self._idle:
-                places: queue.LifoQueue[Worker | None] = queue.LifoQueue()
+                places: queue.LifoQueue[Slots | None] = queue.LifoQueue()
                 for _ in range(self.workers):
                     places.put(None)
                 self._idle[hash_seed] = places
             return self._executor.submit(self._attempt, task, hash_seed)
 
-    def _attempt(self, task: Callable[[Worker], T], hash_seed: int) -> T:
+    def _attempt(self, task: Callable[[Slots], T], hash_seed: int) -> T:
         idle = self._idle[hash_seed]
         failures = []
         for _ in range(_ATTEMPTS):
@@ -260,7 +259,7 @@ class Sandbox:
                 if self._closed:
                     raise SandboxError("the sandbox was closed before the job was done")
                 if worker is None:
-                    worker = Worker(hash_seed, self.level, self._packages)
+                    worker = Slots(Worker(hash_seed, self.level, self._packages))
                 return task(worker)
             except (WorkerDiedError, OSError) as error:
                 failures.append(f"{type(error).__name__}: {error}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from .inside import codec
-from .inside.remote import CANDIDATE_GONE
 from .results import Limits, Outcome, TestResult
+from .slots import Slots
 from .supervise import Stop, Supervised, Watch, cpu_backstop, outcome_of, reply_of
 from .value_mode import job_frame
-from .worker import Worker
+from .worker import WorkerDiedError
 
 _VERDICTS = {
     outcome.value: outcome
@@ -24,7 +24,7 @@ _VERDICTS = {
 
 
 def run_test(
-    worker: Worker,
+    slots: Slots,
     code: str,
     entry_point: str | None,
     test: str,
@@ -34,7 +34,7 @@ def run_test(
     """Judges one test with a process for the program and a process for the test.
 
     Args:
-        worker: Forks both processes.
+        slots: Where both processes come from.
         code: Program text.
         entry_point: The only name that the test may use from the program; None for any.
         test: Test text.
@@ -44,40 +44,31 @@ def run_test(
     Returns:
         How loading ended, and the verdict.
     """
-    to_program, from_program = os.pipe(), os.pipe()
-    children: list[Supervised] = []
-    try:
-        program_ends = (to_program[0], from_program[1])
-        test_ends = (to_program[1], from_program[0])
-        for role, ends in ((b"c", program_ends), (b"t", test_ends)):
-            children.append(Supervised(worker, role, limits, ends))
-    except BaseException:
-        for child in children:
-            child.end()
-        raise
-    finally:
-        for descriptor in (*to_program, *from_program):
-            os.close(descriptor)
-    program, tester = children
-    return _Pair(program, tester, limits).run(code, entry_point, test, names)
+    program, tester = slots.take(with_test=True).with_test()
+    return _Pair(slots, program, tester, limits).run(code, entry_point, test, names)
 
 
 class _Pair:
     """A program's process and a test's process."""
 
-    def __init__(self, program: Supervised, test: Supervised, limits: Limits) -> None:
+    def __init__(self, slots: Slots, program: Supervised, test: Supervised, limits: Limits) -> None:
+        self.slots = slots
         self.program = program
         self.test = test
         self.limits = limits
-        self.watch = Watch(program, test)
 
     def run(
         self, code: str, entry_point: str | None, test: str, names: Sequence[str]
     ) -> tuple[TestResult, TestResult]:
         verdict: bytes | Stop | None = None
+        offered = [entry_point] if entry_point is not None else list(names)
         try:
-            offered = [entry_point] if entry_point is not None else list(names)
-            self.program.send(job_frame(code, entry_point, self.limits, offered))
+            self.program.start(
+                self.limits, job_frame(code, entry_point, self.limits, offered, proxy=True)
+            )
+            self.test.start(self.limits)
+            self.watch = Watch(self.program, self.test)
+            self.slots.prepare()
             loaded = self._frame(self.program)
             if isinstance(loaded, bytes):
                 load, exports = _exports(loaded)
@@ -85,27 +76,37 @@ class _Pair:
                     self.watch.lap()
                     self.test.send(self._test_job(test, names, exports))
                     verdict = self._frame(self.test)
-            alive = not self.program.ended_by_itself()
+            if self.program.ended_by_itself():  # whatever the test says: a crash is never a pass
+                self.program.stop = self.program.stop or Stop.CLOSED
             called = b"called" in self.program.frames
-        finally:
-            ended_test = self.test.end()
-            ended_program = self.program.end()
-        cpu = ended_test.cpu_time + ended_program.cpu_time
+        except BaseException:
+            for child in (self.test, self.program):
+                with contextlib.suppress(WorkerDiedError):
+                    child.dismiss()
+            raise
+        lost = verdict is Stop.CLOSED and self.program.stop is None and self._test_lost_program()
+        if lost:  # its end was noticed there first
+            self.program.stop = Stop.CLOSED
+        ended_test, ended_program = self.test.end(), self.program.end()
+        cpu = self.test.used(ended_test) + self.program.used(ended_program)
         if isinstance(loaded, Stop):
             load = outcome_of(self.program.stop or loaded, ended_program, self.limits)
         if load.outcome is not Outcome.PASS:
             return load, replace(load, cpu_time=cpu)
-        gone = ended_test.exit_code == CANDIDATE_GONE
-        if isinstance(verdict, bytes) and alive:
+        if verdict in (Stop.CPU, Stop.WALL):
+            result = outcome_of(verdict, ended_program, self.limits)
+        elif self.program.stop is not None:
+            result = outcome_of(self.program.stop, ended_program, self.limits)
+        elif isinstance(verdict, bytes):
             result = _verdict(verdict)
-        elif isinstance(verdict, Stop) and verdict is not Stop.CLOSED:
-            result = outcome_of(verdict, ended_test, self.limits)
-        elif gone or not alive:
-            result = outcome_of(self.program.stop or Stop.CLOSED, ended_program, self.limits)
         else:
             result = outcome_of(self.test.stop or Stop.CLOSED, ended_test, self.limits)
             result = replace(result, message=f"in the test: {result.message}")
         return load, replace(result, cpu_time=cpu, called=called)
+
+    def _test_lost_program(self) -> bool:
+        """Whether the test's process has ended because the program's process had."""
+        return self.test.ended_by_itself(1.0) and self.program.ended_by_itself(0.2)
 
     def _frame(self, child: Supervised) -> bytes | Stop:
         limits = self.limits

@@ -14,7 +14,7 @@ from typing import Any
 
 from .inside import codec, frames
 from .results import Limits, Outcome, TestResult
-from .worker import Ended, Process, Worker
+from .worker import Answer, Ended, Process, Worker
 
 _READ = 1 << 18
 _LAST_BYTES_TIMEOUT = 2.0
@@ -55,42 +55,69 @@ def pipe_from_child() -> Pipes:
 
 
 class Supervised:
-    """One child and the pipes to it.
+    """One child and the pipes to it. It is asked for at once, and waited for by `start`.
 
     Args:
         worker: The worker that forks it.
         role: b"c" or b"t".
-        limits: Its limits.
-        peers: Descriptors that connect it to another child; they stay open here.
+        peers: Descriptors that connect it to another child.
     """
 
-    def __init__(self, worker: Worker, role: bytes, limits: Limits, peers: tuple[int, ...]) -> None:
-        self.limits = limits
+    def __init__(self, worker: Worker, role: bytes, peers: tuple[int, ...]) -> None:
         self._worker = worker
         job, reply, output = pipe_to_child(), pipe_from_child(), pipe_from_child()
         theirs = [job.theirs, reply.theirs, output.theirs]
         self._open = {job.ours, reply.ours, output.ours}
+        self.job, self.reply, self.output = job.ours, reply.ours, output.ours
+        self.process: Process | None = None
+        self.frames: deque[bytes] = deque()
+        self.stop: Stop | None = None
+        self._unsent = bytearray()
+        self._received = bytearray()
+        self._printed = 0
         try:
-            self.process: Process = worker.fork(role, [*theirs, *peers])
+            self._asked = worker.fork(role, [*theirs, *peers])
         except BaseException:
             self.close_pipes()
             raise
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        self.job, self.reply, self.output = job.ours, reply.ours, output.ours
-        self.frames: deque[bytes] = deque()
-        self.stop: Stop | None = None
-        self._unsent = bytearray()
-        self._received = bytearray()
-        self._printed = 0
+
+    def start(self, limits: Limits, *job: bytes) -> None:
+        """Waits for the child and queues its first frames.
+
+        Args:
+            limits: Its limits.
+            job: Frames.
+        """
+        self.limits = limits
+        try:
+            self.process = self._worker.forked(self._asked)
+        except BaseException:
+            self.close_pipes()
+            raise
+        self.cpu_at_start = self.process.cpu_time()
+        self.send(*job)
+
+    @property
+    def handle(self) -> int:
+        """A descriptor that becomes readable when the child has ended."""
+        assert self.process is not None
+        return self.process.pidfd
+
+    def cpu_time(self) -> float:
+        """Seconds of CPU time since it was started."""
+        assert self.process is not None
+        return max(0.0, self.process.cpu_time() - self.cpu_at_start)
 
     # Bytes
 
-    def send(self, payload: bytes) -> None:
-        """Queues a frame for the child."""
-        self._unsent += frames.PREFIX.pack(len(payload))
-        self._unsent += payload
+    def send(self, *payloads: bytes) -> None:
+        """Queues frames for the child."""
+        for payload in payloads:
+            self._unsent += frames.PREFIX.pack(len(payload))
+            self._unsent += payload
         self.write()
 
     @property
@@ -147,7 +174,7 @@ class Supervised:
 
     def ended_by_itself(self, timeout: float = 0.0) -> bool:
         """Whether the process is no longer running although nobody has ended it."""
-        return bool(select.select([self.process.pidfd], [], [], timeout)[0])
+        return bool(select.select([self.handle], [], [], timeout)[0])
 
     # The end
 
@@ -166,12 +193,22 @@ class Supervised:
         for descriptor in list(self._open):
             self._close(descriptor)
 
+    def used(self, ended: Ended) -> float:
+        """Seconds of CPU time from its start to its end."""
+        return max(0.0, ended.cpu_time - self.cpu_at_start)
+
+    def dismiss(self) -> Answer:
+        """Ends a child whose end does not matter; does not wait for it."""
+        self.close_pipes()
+        if self.process is None:
+            self.process = self._worker.forked(self._asked)
+        return self._worker.end(self.process)
+
     def end(self) -> Ended:
-        """Kills the child if it still runs, and frees everything."""
+        """Kills the child if it still runs, frees everything, and says how it had ended."""
         if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
             self.stop = Stop.LEFT
-        self.close_pipes()
-        return self._worker.end(self.process)
+        return self._worker.ended(self.dismiss())
 
 
 class Watch:
@@ -188,7 +225,7 @@ class Watch:
         for child in children:
             self._add(child.reply, child, "reply")
             self._add(child.output, child, "output")
-            self._add(child.process.pidfd, child, "pidfd")
+            self._add(child.handle, child, "handle")
         self._cpu_before = 0.0
         self._started = time.monotonic()
 
@@ -202,7 +239,7 @@ class Watch:
 
     def cpu_time(self) -> float:
         """Seconds of CPU time of the children together."""
-        return sum(child.process.cpu_time() for child in self.children)
+        return sum(child.cpu_time() for child in self.children)
 
     def lap(self) -> float:
         """CPU seconds since the last lap."""
@@ -251,7 +288,7 @@ class Watch:
             elif what == "output":
                 if not child.drain_output():
                     self._poll.unregister(descriptor)
-            elif what == "pidfd":
+            elif what == "handle":
                 while child.read():  # what it wrote before it ended
                     if not select.select([child.reply], [], [], 0)[0]:
                         break
@@ -260,7 +297,7 @@ class Watch:
                 self._closed(child)
 
     def _closed(self, child: Supervised) -> None:
-        for descriptor in (child.reply, child.process.pidfd):
+        for descriptor in (child.reply, child.handle):
             if descriptor in self._by_descriptor:
                 del self._by_descriptor[descriptor]
                 self._poll.unregister(descriptor)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from .inside import codec
 from .results import CallResult, Limits, Outcome, TestResult
-from .supervise import Stop, Supervised, Watch, cpu_backstop, outcome_of, reply_of
-from .worker import Worker
+from .slots import Slots
+from .supervise import Stop, Watch, cpu_backstop, outcome_of, reply_of
+from .worker import WorkerDiedError
 
 
 def job_frame(
-    code: str, entry_point: str | None, limits: Limits, names: Sequence[str] = ()
+    code: str,
+    entry_point: str | None,
+    limits: Limits,
+    names: Sequence[str] = (),
+    *,
+    proxy: bool = False,
 ) -> bytes:
     """What a candidate's process is told."""
     return codec.encode(
@@ -20,6 +27,7 @@ def job_frame(
             "code": code,
             "entry_point": entry_point,
             "names": list(names),
+            "proxy": proxy,
             "memory": int(limits.memory),
             "cpu_seconds": cpu_backstop(limits),
             "result": int(limits.result),
@@ -28,7 +36,7 @@ def job_frame(
 
 
 def run_calls(
-    worker: Worker, code: str, entry_point: str | None, calls: Sequence[bytes], limits: Limits
+    slots: Slots, code: str, entry_point: str | None, calls: Sequence[bytes], limits: Limits
 ) -> tuple[TestResult, list[CallResult]]:
     """Loads a program and makes calls, in order, in one process.
 
@@ -36,7 +44,7 @@ def run_calls(
     process, as long as the limits of the whole run allow.
 
     Args:
-        worker: Forks the processes.
+        slots: Where the processes come from.
         code: Program text.
         entry_point: A name that the program must define, or None.
         calls: Encoded calls (name, arguments, keyword arguments).
@@ -51,7 +59,7 @@ def run_calls(
     cpu_left, wall_left = limits.run_cpu_time, limits.run_wall_time
     while load is None or len(results) < len(calls):
         left = replace(limits, run_cpu_time=cpu_left, run_wall_time=wall_left)
-        part = _Part(worker, left)
+        part = _Part(slots, left)
         loaded, some = part.run(job, calls[len(results) :])
         load = load or loaded
         results += some
@@ -71,12 +79,12 @@ def run_calls(
 class _Part:
     """The calls that one process answers."""
 
-    def __init__(self, worker: Worker, limits: Limits) -> None:
+    def __init__(self, slots: Slots, limits: Limits) -> None:
         self.limits = limits
         self.cpu_time = 0.0
         self.wall_time = 0.0
-        self._child = Supervised(worker, b"c", limits, ())
-        self._watch = Watch(self._child)
+        self._slots = slots
+        self._child = slots.take(with_test=False).without_test()
 
     def _frame(self) -> bytes | Stop:
         limits = self.limits
@@ -90,9 +98,9 @@ class _Part:
         load = TestResult(Outcome.PASS)
         stop: Stop | None = None
         try:
-            self._child.send(job)
-            for call in calls:
-                self._child.send(call)
+            self._child.start(self.limits, job, *calls)
+            self._watch = Watch(self._child)
+            self._slots.prepare()
             for index in range(len(calls) + 1):
                 frame = self._frame()
                 if isinstance(frame, Stop):
@@ -108,16 +116,21 @@ class _Part:
                 else:
                     results.append(_call_result(outcome, content, spent))
             clean = stop is not None or self._watch.closes_cleanly(self._child)
-        finally:
+        except BaseException:
+            with contextlib.suppress(WorkerDiedError):
+                self._child.dismiss()
+            raise
+        self.wall_time = self._watch.elapsed()
+        if stop is None:
+            self._child.dismiss()
+        else:
             ended = self._child.end()
-            self.cpu_time = ended.cpu_time
-            self.wall_time = self._watch.elapsed()
-        if stop is not None:
+            self.cpu_time = max(self.cpu_time, self._child.used(ended))
             stop = self._child.stop or stop
             why = outcome_of(stop, ended, self.limits)
             if not results and index == 0:
                 return why, []
-            spent = max(0.0, ended.cpu_time - sum(result.cpu_time for result in results))
+            spent = max(0.0, self.cpu_time - sum(result.cpu_time for result in results))
             return load, [*results, CallResult(why.outcome, None, why.message, spent)]
         if not clean:
             forged = "it wrote to the channel that carries its results"

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +102,14 @@ class Process:
             return 0.0
 
 
+@dataclass
+class Answer:
+    """What a worker will answer to a request; without data until it has been waited for."""
+
+    data: bytes = b""
+    handle: int = -1
+
+
 class Worker:
     """One warmed-up interpreter that forks a fresh child for each run.
 
@@ -119,6 +128,8 @@ class Worker:
     """
 
     def __init__(self, hash_seed: int, level: str, packages: Mapping[str, str]) -> None:
+        self._own_process_tree = level == "namespaces"
+        self._unanswered: deque[Answer] = deque()
         self._scratch = tempfile.mkdtemp(prefix="codea1-sandbox-")
         os.chmod(self._scratch, 0o711)  # its folders are private to the children
         try:
@@ -175,37 +186,60 @@ class Worker:
         words = self._process.stderr.read() or b""
         return f"status {self._process.returncode}, {words[-1000:].decode(errors='replace')}"
 
-    def fork(self, role: bytes, descriptors: list[int]) -> Process:
-        """Forks a child.
+    def _ask(self, request: bytes, descriptors: list[int]) -> Answer:
+        try:
+            socket.send_fds(self._control, [request], descriptors)
+        except OSError as error:
+            raise WorkerDiedError(f"a worker does not answer: {error}") from None
+        answer = Answer()
+        self._unanswered.append(answer)
+        return answer
+
+    def _wait(self, answer: Answer) -> None:
+        """Receives answers, which come in the order of the requests, until this one is there."""
+        while not answer.data:
+            try:
+                data, handles, _, _ = socket.recv_fds(self._control, 64, 1)
+            except OSError as error:
+                raise WorkerDiedError(f"a worker does not answer: {error}") from None
+            if not data:
+                raise WorkerDiedError(f"a worker process has ended: {self._last_words()}")
+            first = self._unanswered.popleft()
+            first.data = data
+            first.handle = handles[0] if handles else -1
+
+    def fork(self, role: bytes, descriptors: list[int]) -> Answer:
+        """Asks for a child and does not wait for it.
 
         Args:
             role: b"c" for a program, b"t" for a test.
-            descriptors: The child's ends of the pipes of its run. They stay open here.
+            descriptors: The child's ends of the pipes of its run. They may be closed afterwards.
 
         Raises:
             WorkerDiedError: The worker is gone.
         """
-        try:
-            socket.send_fds(self._control, [role], descriptors)
-            answer, handles, _, _ = socket.recv_fds(self._control, 64, 1)
-        except OSError as error:
-            raise WorkerDiedError(f"a worker does not answer: {error}") from None
-        if not answer:
-            raise WorkerDiedError(f"a worker process has ended: {self._last_words()}")
-        return Process(_NUMBER.unpack(answer)[0], _outer_pid(handles[0]), handles[0])
+        return self._ask(role, descriptors)
 
-    def end(self, process: Process) -> Ended:
-        """Kills a child, if it still runs, waits for it, and closes its handle.
+    def forked(self, answer: Answer) -> Process:
+        """The child that was asked for."""
+        self._wait(answer)
+        (number,) = _NUMBER.unpack(answer.data)
+        pid = _outer_pid(answer.handle) if self._own_process_tree else number
+        return Process(number, pid, answer.handle)
+
+    def end(self, process: Process) -> Answer:
+        """Asks for a child to be killed, if it still runs, and reaped; closes its handle.
 
         Raises:
             WorkerDiedError: The worker is gone.
         """
         os.close(process.pidfd)
-        try:
-            self._control.send(b"k" + _NUMBER.pack(process.inner_pid))
-        except OSError as error:
-            raise WorkerDiedError(f"a worker does not answer: {error}") from None
-        status, cpu_time, memory = _ENDED.unpack(self._receive())
+        return self._ask(b"k" + _NUMBER.pack(process.inner_pid), [])
+
+    def ended(self, answer: Answer) -> Ended:
+        """How the child that was to be ended had ended."""
+        self._wait(answer)
+        status, cpu_time, memory = _ENDED.unpack(answer.data)
         code = os.waitstatus_to_exitcode(status)
         return Ended(code if code >= 0 else None, -code if code < 0 else None, cpu_time, memory)
 

@@ -8,6 +8,7 @@ further pipes. All frames are plain data in the codec's form.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import types
 from typing import Any
@@ -16,6 +17,9 @@ from . import codec, frames
 from .errors import MAX_MESSAGE, class_names, message_of
 from .privileges import limit_job
 from .remote import Peer
+
+# Kept here, since the program may replace the functions of the module `os`.
+_close = os.close
 
 MODULE_NAME = "program"
 
@@ -119,11 +123,14 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     entry_point = job["entry_point"]
     if reply == ("ok",) and entry_point is not None and entry_point not in namespace:
         reply = ("raised", f"NameError: the program does not define {entry_point!r}")
-    if not peer_pipes:
+    if not job["proxy"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
         caller = Caller(namespace, job["result"], numpy)
-        while True:
-            frames.write_frame(reply_pipe, caller.reply(frames.read_frame(job_pipe)))
+        try:
+            while True:
+                frames.write_frame(reply_pipe, caller.reply(frames.read_frame(job_pipe)))
+        finally:
+            _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
     peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy)
     exported = exports(namespace, job["names"], peer) if reply == ("ok",) else []
     frames.write_frame(reply_pipe, codec.encode((*reply, exported)))

@@ -12,7 +12,6 @@ Answers: the child's number with a pidfd; or wait status, CPU seconds and peak m
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import gc
 import importlib
@@ -125,21 +124,14 @@ class Zygote:
         os.kill(pid, signal.SIGKILL)  # no effect on a child that has ended already
         _, status, usage = os.wait4(pid, 0)
         self.live.discard(pid)
-        if not self.live:
-            self.tidy()
+        self.tidy()
         cpu = usage.ru_utime + usage.ru_stime
         self.control.send(_ENDED.pack(status, cpu, usage.ru_maxrss * 1024))
 
     def tidy(self) -> None:
         """Ends what the run has left behind, and empties its folders. We inherit all its processes."""
-        if os.getpid() == 1:  # of our own process tree
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                while True:
-                    os.waitpid(-1, 0)
-        elif not self.confinement.settings.at_least("kernel"):  # where no process can be started
-            while strays := _strays():
+        if not self.confinement.settings.at_least("kernel"):  # where no process can be started
+            while strays := [pid for pid in _strays() if pid not in self.live]:
                 for pid in strays:
                     os.kill(pid, signal.SIGKILL)
                 for pid in strays:

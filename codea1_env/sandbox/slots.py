@@ -1,0 +1,96 @@
+"""Children that are forked before they are needed, so that no job waits for a fork."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from .supervise import Supervised
+from .worker import Worker, WorkerDiedError
+
+
+class Slot:
+    """A child for a program and, connected to it, room for a child for a test.
+
+    Args:
+        worker: Forks the children.
+        with_test: Whether to fork the test's child already.
+    """
+
+    def __init__(self, worker: Worker, *, with_test: bool) -> None:
+        self._worker = worker
+        (receive, to_program), (from_program, send) = os.pipe(), os.pipe()
+        self._test_ends: tuple[int, ...] = (to_program, from_program)
+        self._test: Supervised | None = None
+        try:
+            self.program = Supervised(worker, b"c", (receive, send))
+            if with_test:
+                self._fork_test()
+        except BaseException:
+            self._close_test_ends()
+            raise
+        finally:
+            os.close(receive)
+            os.close(send)
+
+    def _close_test_ends(self) -> None:
+        for descriptor in self._test_ends:
+            os.close(descriptor)
+        self._test_ends = ()
+
+    def _fork_test(self) -> Supervised:
+        try:
+            self._test = Supervised(self._worker, b"t", self._test_ends)
+        finally:
+            self._close_test_ends()
+        return self._test
+
+    def without_test(self) -> Supervised:
+        """The program's child, which no test will reach."""
+        if self._test is not None:
+            self._test.dismiss()
+        self._close_test_ends()
+        return self.program
+
+    def with_test(self) -> tuple[Supervised, Supervised]:
+        """The program's child and the test's child."""
+        return self.program, self._test if self._test is not None else self._fork_test()
+
+    def dismiss(self) -> None:
+        """Ends the children of a slot that nobody needs."""
+        self.without_test().dismiss()
+
+
+class Slots:
+    """A worker and the slot that it has ready.
+
+    Args:
+        worker: Forks the children.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self._ready: Slot | None = None
+        self._last_had_test = False
+
+    def take(self, *, with_test: bool) -> Slot:
+        """A slot, usually one that is ready.
+
+        Args:
+            with_test: Whether a test's child will be needed; the next slot is made likewise.
+        """
+        self._last_had_test = with_test
+        slot, self._ready = self._ready, None
+        return slot if slot is not None else Slot(self.worker, with_test=with_test)
+
+    def prepare(self) -> None:
+        """Has the next slot made while the present one works."""
+        if self._ready is None:
+            self._ready = Slot(self.worker, with_test=self._last_had_test)
+
+    def close(self) -> None:
+        """Ends the worker with all that it has forked."""
+        if self._ready is not None:
+            with contextlib.suppress(WorkerDiedError):
+                self._ready.dismiss()
+        self.worker.close()
