@@ -8,6 +8,7 @@ the same Mistake Book.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import time
 from collections import Counter
@@ -17,7 +18,7 @@ from typing import Literal, Protocol
 
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.referee import Referee, Round, Verdict
+from codea1_env.referee import Counters, Referee, Round, Verdict
 from codea1_env.responses import Program, Suite, parse_program, parse_suites
 from codea1_env.spaces import Observation, observe
 
@@ -95,7 +96,9 @@ class Rollouts:
     episodes: tuple[RolloutEpisode, ...]
     book_change: BookChange
     """What the step did to the Mistake Book."""
-    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    sandbox: Counters = field(compare=False)
+    """What the sandbox did."""
+    seconds: Mapping[str, float] = field(compare=False)
     """Wall-clock time of each phase: coder, tester, judge."""
 
     def coder_experience(self) -> list[Experience]:
@@ -190,6 +193,7 @@ def rollout(
         Round(problem, program, suites[i * repeats : (i + 1) * repeats], history[problem.task_id])
         for i, (problem, program) in enumerate(zip(asked, programs, strict=True))
     ]
+    before = dataclasses.replace(referee.counters)
     verdicts = referee.judge(rounds)
     judged = time.perf_counter()
 
@@ -209,7 +213,7 @@ def rollout(
     )
     change = update_book(book, episodes) if config.use_book else BookChange(0, 0, 0)
     seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
-    return Rollouts(episodes, change, seconds)
+    return Rollouts(episodes, change, _since(before, referee.counters), seconds)
 
 
 def update_book(book: MistakeBook, episodes: Sequence[RolloutEpisode]) -> BookChange:
@@ -243,6 +247,16 @@ def _act(agent: Agent, role: str, observations: Sequence[Observation]) -> list[s
     if wrong is not None:
         raise ValueError(f"Expect the {role} to answer with strings, actually: {type(wrong)}")
     return answers
+
+
+def _since(before: Counters, now: Counters) -> Counters:
+    return Counters(
+        programs=now.programs - before.programs,
+        tests=now.tests - before.tests,
+        timeouts=now.timeouts - before.timeouts,
+        errors=now.errors - before.errors,
+        seconds=now.seconds - before.seconds,
+    )
 
 
 def _spread(episode: RolloutEpisode) -> float:

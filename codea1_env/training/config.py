@@ -73,8 +73,11 @@ class TrainConfig:
 
     algorithm: str = "grpo"
     """How tabular players learn: a name in `codea1_env.agents.ALGORITHMS`."""
-    learning_rate: float = 2.0
-    """Step size of both players. A table of logits wants one near 1, a language model one near 1e-6."""
+    learning_rate: float = 1.0
+    """Step size of the coder. A table of logits wants one near 1, a language model one near 1e-6."""
+    tester_learning_rate: float = 16.0
+    """Step size of the tester. Larger, because the loss of an answer is the mean over its draws: a tester that
+    draws K tests moves each of them K times less than a coder moves its one program."""
     epsilon: float = 0.2
     """GRPO: lower clipping bound of the probability ratio."""
     epsilon_high: float = 0.28
@@ -141,6 +144,6 @@ class TrainConfig:
 
 _POSITIVE = (
     "max_problems", "pool_size", "problems_per_step", "num_tests", "max_tests_per_problem",
-    "learning_rate", "num_iterations", "max_steps", "eval_steps", "eval_samples", "save_steps",
-    "save_total_limit", "time_limit", "workers",
+    "learning_rate", "tester_learning_rate", "num_iterations", "max_steps", "eval_steps",
+    "eval_samples", "save_steps", "save_total_limit", "time_limit", "workers",
 )  # fmt: skip

@@ -132,7 +132,8 @@ def train(
                 started = time.perf_counter()
                 save()
                 seconds["checkpoint"] = time.perf_counter() - started
-            folder.append(TIMINGS, {"step": step, **prefixed("seconds", seconds)})
+            timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
+            folder.append(TIMINGS, {"step": step, **timings})
             display.update(row)
         if step_of(checkpoints(folder.path)[-1]) != step:  # interrupted
             save()

@@ -7,7 +7,6 @@ from typing import Any
 
 from codea1_env.referee import TestVerdict
 from codea1_env.rollout import Experience, RolloutEpisode, Rollouts
-from codea1_env.sandbox import Outcome
 
 Row = dict[str, Any]
 
@@ -25,10 +24,6 @@ def step_metrics(
     """
     episodes = rollouts.episodes
     suites = [suite for episode in episodes for suite in episode.verdict.suites]
-    outcomes = [
-        test.outcome for suite in suites for test in suite.tests if test.outcome is not None
-    ]
-    plain = (Outcome.PASS, Outcome.FAIL, Outcome.TIMEOUT)
     return {
         "reward/coder/mean": mean(episode.verdict.code_reward for episode in episodes),
         "reward/tester/mean": mean(suite.rewards.test for suite in suites),
@@ -46,8 +41,10 @@ def step_metrics(
         "book/added": rollouts.book_change.added,
         "book/removed": rollouts.book_change.removed + rollouts.book_change.evicted,
         **_book_metrics(episodes),
-        "sandbox/timeouts": outcomes.count(Outcome.TIMEOUT),
-        "sandbox/errors": sum(outcome not in plain for outcome in outcomes),
+        "sandbox/programs": rollouts.sandbox.programs,
+        "sandbox/tests": rollouts.sandbox.tests,
+        "sandbox/timeouts": rollouts.sandbox.timeouts,
+        "sandbox/errors": rollouts.sandbox.errors,
     }
 
 

@@ -80,7 +80,8 @@ def _make_tester(
         return GoldenTester(problems, config.num_tests, seed)
     if config.tester == "boundary":
         return BoundaryTester(problems, sandbox, config.num_tests, seed)
-    algorithm = make_algorithm(config.algorithm, dataclasses.asdict(config))
+    settings = dataclasses.asdict(config) | {"learning_rate": config.tester_learning_rate}
+    algorithm = make_algorithm(config.algorithm, settings)
     pools = [
         pool_of_tests(split, sandbox, size=2 * config.pool_size, seed=config.seed)
         for split in held_out

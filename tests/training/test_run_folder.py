@@ -39,7 +39,7 @@ def test_resuming_with_another_configuration_names_the_differences(config):
     begin(config)
     other = TrainConfig(output_dir=config.output_dir, learning_rate=9.0, max_problems=3)
     with pytest.raises(
-        RunError, match=r"learning_rate was 2\.0, now 9\.0; max_problems was None, now 3"
+        RunError, match=r"learning_rate was 1\.0, now 9\.0; max_problems was None, now 3"
     ):
         RunFolder.reopen(other)
 

@@ -27,14 +27,13 @@ SMALL = TrainConfig(
 )
 
 
-def run(folder, sandbox, *, resume=False, coder=None, tester=None, **changes):
+def run(folder, sandbox, *, resume=False, player=None, **changes):
     out = io.StringIO()
     result = train(
         dataclasses.replace(SMALL, output_dir=folder, **changes),
         resume=resume,
         sandbox=sandbox,
-        coder=coder,
-        tester=tester,
+        tester=player,
         console=Console(file=out, width=120),
     )
     return result, out.getvalue()
@@ -96,7 +95,7 @@ def test_metrics(finished):
 def test_timings_are_apart(finished):
     rows = list(read_rows(finished[0] / TIMINGS))
     assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
-    assert all(row["seconds/judge"] > 0 for row in rows)
+    assert all(row["seconds/judge"] > 0 and row["sandbox/seconds"] > 0 for row in rows)
 
 
 def test_episodes(finished):
@@ -142,13 +141,13 @@ class Interrupting(FixedAgent):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_goes_on_to_the_same_bytes(number, sandbox, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    run(whole, sandbox, tester=Interrupting(number, after=-1))
-    # The first two times it acts are the measurement before step 1, and step 1.
-    result, output = run(parts, sandbox, tester=Interrupting(number, after=4))
+    run(whole, sandbox, player=Interrupting(number, after=-1))
+    # It acts before step 1, in steps 1 and 2, in the measurement after step 2, and then in step 3.
+    result, output = run(parts, sandbox, player=Interrupting(number, after=5))
     assert (result.step, result.finished) == (3, False)
     assert "codea1 train --resume --output-dir" in output
     assert (parts / "checkpoints" / "step_3").is_dir()
-    result, output = run(parts, sandbox, resume=True, tester=Interrupting(number, after=-1))
+    result, output = run(parts, sandbox, resume=True, player=Interrupting(number, after=-1))
     assert result.finished
     assert "after step 3" in output
     for name, data in contents(whole).items():
@@ -189,7 +188,7 @@ def test_a_damaged_checkpoint_is_named(sandbox, tmp_path):
 
 
 def test_bad_problems_leave_no_folder(sandbox, tmp_path):
-    with pytest.raises(ValueError, match="nowhere"):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         run(tmp_path / "run", sandbox, problems="nowhere.jsonl")
     with pytest.raises(ValueError, match="nosplit"):
         run(tmp_path / "run", sandbox, split="nosplit")
