@@ -1,22 +1,26 @@
-"""Train two tabular players against each other in well under two minutes on two cores, no GPU.
+"""Train two tabular players against each other on two cores, no GPU: about a minute.
 
-python examples/train_tabular.py [SEED]
+python examples/train_tabular.py [--seed N] [--max-steps N]
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 from codea1_env.training import TrainConfig, train
 
 
-def main(seed: int) -> None:
+def main() -> None:
     """Train, and say what was learned."""
-    result = train(TrainConfig(seed=seed, max_steps=60))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--max-steps", type=int, default=60)
+    options = parser.parse_args()
+    result = train(TrainConfig(seed=options.seed, max_steps=options.max_steps))
     for name, who in (("pass_rate", "coder"), ("kill_rate", "tester")):
         start, end = (row[f"held_out/{name}"] for row in (result.start, result.end))
         print(f"{who}: {name} on what training held back, {start:.2f} -> {end:.2f}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    main()
