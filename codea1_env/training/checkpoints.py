@@ -102,6 +102,9 @@ def verify(checkpoint: Path) -> None:
             raise _damaged(checkpoint, f"{name} is missing")
         if actual[name] != wanted.get(name):
             raise _damaged(checkpoint, f"{name} was changed")
+    state = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+    if state["step"] != step_of(checkpoint):
+        raise _damaged(checkpoint, f"it is that of step {state['step']}")
 
 
 def _damaged(checkpoint: Path, what: str) -> RunError:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
+
+_NOTE = b"\nStopping after this step; once more to stop at once.\n"
 
 
 class StopRequest:
@@ -17,15 +21,12 @@ class StopRequest:
 
 
 @contextmanager
-def stop_request(on_request: Callable[[], None]) -> Iterator[StopRequest]:
+def stop_request() -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM into a request, which the loop obeys between two steps.
 
     A step that is broken off would leave players, book and logs at different moments. The second signal has
     its usual effect: whoever cannot wait loses the steps since the last checkpoint, nothing else. Only the
     main thread can set signal handlers; elsewhere nothing is changed.
-
-    Args:
-        on_request: Called at the first signal, to tell the user.
     """
     stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -37,7 +38,9 @@ def stop_request(on_request: Callable[[], None]) -> Iterator[StopRequest]:
         stop.requested = True
         for each, handler in before.items():
             signal.signal(each, handler)
-        on_request()
+        # Not print(): the signal may have come in the middle of one, and buffers are not reentrant.
+        with suppress(OSError, ValueError):
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTE)
 
     for number in before:
         signal.signal(number, handle)

@@ -99,11 +99,7 @@ def train(
             save()
 
         display = stack.enter_context(TrainingProgress(console, config.max_steps, step))
-        stop = stack.enter_context(
-            stop_request(
-                lambda: display.note("Stopping after this step; once more to stop at once.")
-            )
-        )
+        stop = stack.enter_context(stop_request())
         while step < config.max_steps and not stop.requested:
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
             played = rollout(batch, players.coder, players.tester, referee, book, numbers)

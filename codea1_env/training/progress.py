@@ -83,10 +83,6 @@ class TrainingProgress:
         if not self._console.is_terminal and (step % every == 0 or step == self._max_steps):
             self._console.print(f"step {step}/{self._max_steps}  {state}", highlight=False)
 
-    def note(self, text: str) -> None:
-        """Say something above the bar."""
-        self._console.print(text, highlight=False)
-
 
 def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.2f}"

@@ -46,7 +46,7 @@ class RunFolder:
         Raises:
             RunError: The folder already holds a run.
         """
-        path = config.output_dir or _new_name()
+        path = config.output_dir or _new_folder()
         if (path / "config.toml").exists():
             raise RunError(
                 f"Expect {path} to be a new folder, actually: it holds a run. Resume that run, or choose "
@@ -191,8 +191,14 @@ def _end_of_step(path: Path, step: int) -> int:
     return end
 
 
-def _new_name() -> Path:
-    """A name in runs/ that is free."""
+def _new_folder() -> Path:
+    """Make a folder in runs/, named after the time."""
     name = time.strftime("%Y%m%d-%H%M%S")
-    candidates = [Path("runs") / name, *(Path("runs") / f"{name}-{n}" for n in range(2, 1000))]
-    return next(path for path in candidates if not path.exists())
+    for suffix in ["", *(f"-{number}" for number in range(2, 1000))]:
+        path = Path("runs") / f"{name}{suffix}"
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return path
+    raise RunError(f"Expect a free name for a run in runs/, actually: {name} was taken 999 times.")

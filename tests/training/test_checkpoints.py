@@ -103,6 +103,12 @@ def test_damage_is_noticed(tmp_path, damage, message):
         load_checkpoint(path, *players(), TrainConfig())
 
 
+def test_a_renamed_checkpoint_is_noticed(tmp_path):
+    path = save_checkpoint(tmp_path, 2, *players(), MistakeBook(), keep=2)
+    with pytest.raises(RunError, match="it is that of step 2"):
+        verify(path.rename(path.with_name("step_7")))
+
+
 def test_players_with_other_pools_do_not_load(tmp_path):
     path = save_checkpoint(tmp_path, 2, *players(), MistakeBook(), keep=2)
     other = TabularAgent([Pool(PROBLEM, ("a", "b"))], GRPO(), np.random.default_rng(0))

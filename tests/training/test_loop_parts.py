@@ -73,15 +73,14 @@ def progress(**console):
     with TrainingProgress(Console(file=out, width=120, **console), max_steps=20) as display:
         for row in list(rows())[1:]:
             display.update(row)
-        display.note("a note")
     return out.getvalue()
 
 
 def test_without_a_terminal_there_are_plain_lines():
     lines = progress().splitlines()
     assert lines[0] == "step 2/20  coder 0.10  book 2"
-    assert lines[-2:] == ["step 20/20  coder 1.00  book 20  pass rate 1.00", "a note"]
-    assert len(lines) == 11
+    assert lines[-1] == "step 20/20  coder 1.00  book 20  pass rate 1.00"
+    assert len(lines) == 10
     assert "\x1b" not in "".join(lines)
 
 
@@ -89,4 +88,3 @@ def test_in_a_terminal_there_is_a_bar():
     shown = progress(force_terminal=True)
     assert "20/20" in shown
     assert "pass rate 1.00" in shown
-    assert "a note" in shown
