@@ -15,6 +15,7 @@ import pytest
 
 import codea1_env
 from codea1_env.cli.app import COMMANDS, run
+from codea1_env.sandbox import Sandbox
 
 PLAYER = '''
 class Even:
@@ -27,6 +28,15 @@ class Even:
 class Mute:
     pass
 '''
+
+GOOD = {
+    "task_id": "own/one",
+    "prompt": "def one() -> int:",
+    "entry_point": "one",
+    "reference": "def one():\n    return 1",
+    "tests": ["assert one() == 1"],
+    "metadata": {},
+}
 
 
 def codea1(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -80,7 +90,8 @@ def test_no_command_shows_usage(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["play", "train", "problems list", "problems show", "problems validate"]
+    "command",
+    ["play", "train", "problems list", "problems show", "problems validate", "sandbox doctor"],
 )
 def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = options_of(command, capsys)
@@ -116,6 +127,7 @@ def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["problems", "list", "--problems", "none.jsonl"], "none.jsonl"),
         (["problems", "validate", "none.jsonl"], "none.jsonl"),
+        (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'?"),
     ],
 )
 def test_mistake_is_explained(
@@ -143,6 +155,28 @@ def test_unknown_option_ends_with_code_2(arguments: list[str]) -> None:
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     assert "codea1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("def one(:", "expect every reference to be a Python program"),
+        ("while True: pass", "Expect the reference of problem 'own/one' to run"),
+    ],
+)
+def test_broken_problems_are_the_users_mistake(
+    reference: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text(json.dumps({**GOOD, "reference": reference}))
+    assert run(["play", "--problems", str(path)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_closed_standard_streams_do_no_harm() -> None:
+    command = f"{sys.executable} -m codea1_env.cli play >&- <&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # codea1 play
@@ -245,16 +279,6 @@ def test_problem_shown_as_json_is_a_row_of_a_set(
     assert problem in codea1_env.load_problems("starter")
 
 
-GOOD = {
-    "task_id": "own/one",
-    "prompt": "def one() -> int:",
-    "entry_point": "one",
-    "reference": "def one():\n    return 1",
-    "tests": ["assert one() == 1"],
-    "metadata": {},
-}
-
-
 def test_good_set_is_valid(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "good.jsonl"
     path.write_text(json.dumps(GOOD) + "\n")
@@ -304,3 +328,29 @@ def test_reader_that_leaves_early_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
+
+
+# codea1 sandbox doctor
+
+
+def test_doctor_says_what_the_sandbox_uses_here(
+    capsys: pytest.CaptureFixture[str], sandbox: Sandbox
+) -> None:
+    assert run(["sandbox", "doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["default"] == sandbox.level
+    levels = {level["level"]: level for level in found["levels"]}
+    assert levels[sandbox.level]["works"] is True
+    assert levels[sandbox.level]["found"]["open a socket"].startswith("denied")
+
+    assert run(["sandbox", "doctor"]) == 0
+    out = capsys.readouterr().out
+    assert f"Sandbox() uses the level {sandbox.level!r} here." in out
+    assert "open a socket" in out
+
+
+def test_weaker_level_is_a_warning_in_one_line() -> None:
+    done = codea1("play", "--json", "--sandbox-level", "process")
+    assert done.returncode == 0
+    (warning,) = done.stderr.splitlines()
+    assert warning.startswith("codea1: warning: the sandbox runs at level 'process'")

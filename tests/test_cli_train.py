@@ -111,6 +111,19 @@ def test_quick_run_from_the_shell(tmp_path: Path) -> None:
     assert "seed was 0, now 5" in changed.stderr
 
 
+def test_run_at_another_level_of_the_sandbox(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    results = []
+    for level in ("kernel", "None"):
+        folder = str(tmp_path / level)
+        arguments = ["--quick", "--max-steps", "1", "--json", "--output-dir", folder]
+        assert run(["train", *arguments, "--sandbox-level", level]) == 0
+        capsys.readouterr()
+        results.append((tmp_path / level / "metrics.jsonl").read_bytes())
+    assert results[0] == results[1]
+
+
 def test_run_without_a_folder_makes_one(tmp_path: Path) -> None:
     done = train("--quick", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

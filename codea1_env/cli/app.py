@@ -18,6 +18,7 @@ COMMANDS = {
     "play": "Show one round between two scripted players.",
     "train": "Train both players against each other.",
     "problems": "List, show or check problems.",
+    "sandbox": "Find out what the sandbox can do on this machine (`codea1 sandbox doctor`).",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
 

@@ -23,12 +23,17 @@ def library_errors() -> Iterator[None]:
     """Tell a user in one line what the library raises about problem sets and about the sandbox."""
     from codea1_env.problems import ProblemsError
     from codea1_env.reference import BrokenReferenceError
-    from codea1_env.sandbox import SandboxError
+    from codea1_env.sandbox import AnalysisError, SandboxError
 
     try:
         yield
     except (ProblemsError, BrokenReferenceError, ImportError) as error:
         raise InputError(str(error)) from error
+    except AnalysisError as error:
+        raise InputError(
+            f"expect every reference to be a Python program, actually: {error}. "
+            "`codea1 problems validate` names the problem, file and line"
+        ) from error
     except SandboxError as error:
         raise FailureError(f"the sandbox failed: {error}") from error
 

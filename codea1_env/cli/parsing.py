@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 
 from codea1_env.cli.errors import user_input
 
 Command = TypeVar("Command")
+
+SandboxLevel = Annotated[
+    Literal["namespaces", "kernel", "process", "none"] | None,
+    tyro.conf.arg(
+        help="How strongly programs are confined; None takes the strongest level that works here, and at "
+        "least kernel. `codea1 sandbox doctor` shows what each does."
+    ),
+]
+"""The option --sandbox-level, the same wherever programs run."""
 
 
 def parse(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from codea1_env.cli.errors import library_errors, unknown_name, user_input
-from codea1_env.cli.parsing import parse
+from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
 from codea1_env.code_a1_v0 import parallel_env
 from codea1_env.problems import Problem, load_problems
@@ -38,6 +38,7 @@ class PlayCommand:
     """How to show it: for this terminal, as text with colour codes, or as an HTML page on stdout."""
     seed: int = 0
     """Decides the problem and the players' choices."""
+    sandbox_level: SandboxLevel = None
     json: bool = False
     """Print what happened as one JSON object instead."""
 
@@ -50,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
     known = [problem.task_id for problem in problems]
     if command.problem is not None and command.problem not in known:
         raise unknown_name("problem", command.problem, known)
-    with library_errors(), Sandbox() as sandbox:
+    with library_errors(), Sandbox(level=command.sandbox_level) as sandbox:
         play(command, problems, sandbox)
     return 0
 

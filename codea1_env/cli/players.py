@@ -33,9 +33,7 @@ def make_player(
     if ".py" in name:
         return _from_file(name)
     if name not in known:
-        raise InputError(
-            f"{unknown_name('player', name, known)}. FILE.py:NAME takes one of your own"
-        )
+        raise InputError(f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own)")
     if name == "mutant":
         return MutantCoder(problems, sandbox, seed=seed)
     if name == "reference":

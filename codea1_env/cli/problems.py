@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from codea1_env.cli.errors import library_errors, unknown_name, user_input
-from codea1_env.cli.parsing import parse
+from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.data.validate import ValidationReport, validate_problems
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
@@ -62,6 +62,7 @@ class Validate:
     """Check only the first N rows."""
     workers: int = 2
     """Sandbox processes that work at the same time."""
+    sandbox_level: SandboxLevel = None
     json: bool = False
     """Print the report as one JSON object instead."""
 
@@ -142,7 +143,7 @@ def validate(command: Validate) -> int:
     console = Console(stderr=True)
     with (
         library_errors(),
-        Sandbox(workers=command.workers) as sandbox,
+        Sandbox(workers=command.workers, level=command.sandbox_level) as sandbox,
         Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
     ):
         task = bar.add_task("references", total=None)

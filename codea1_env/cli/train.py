@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -15,8 +16,9 @@ from rich.console import Console
 
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, unknown_name
-from codea1_env.cli.parsing import parse, parse_some
+from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
 from codea1_env.cli.settings import apply_table, read_toml, to_toml
+from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import RunError, TrainConfig, train
 
 _PRESETS = files("codea1_env") / "data" / "presets"
@@ -71,6 +73,7 @@ class TrainCommand(Sources):
     """
 
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    sandbox_level: SandboxLevel = None
     dry_run: _Switch = False
     """Print the settings of the run as TOML and end. The output can be given to --config."""
     json: _Switch = False
@@ -87,9 +90,15 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
+    settings, sandbox = command.settings, None
     try:
-        with library_errors():
-            result = train(command.settings, resume=command.resume, console=console)
+        with library_errors(), ExitStack() as stack:
+            if command.sandbox_level is not None:
+                limits = Limits(call_cpu_time=settings.time_limit)
+                sandbox = stack.enter_context(
+                    Sandbox(settings.workers, limits, level=command.sandbox_level)
+                )
+            result = train(settings, resume=command.resume, sandbox=sandbox, console=console)
     except RunError as error:
         raise InputError(str(error)) from error
     if command.json:

@@ -1,0 +1,97 @@
+"""`codea1 sandbox doctor`: what keeps untrusted programs in, on this machine, found out by trying."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from codea1_env.cli.errors import unknown_name
+from codea1_env.cli.parsing import parse
+from codea1_env.sandbox import LevelUnavailableError
+from codea1_env.sandbox.inside.confinement import LEVELS
+from codea1_env.sandbox.levels import LevelReport, examine, strongest_level
+
+USAGE = """\
+usage: codea1 sandbox doctor [OPTIONS]
+
+Try every layer of the sandbox on this machine. `codea1 sandbox doctor --help` explains its options.
+"""
+
+
+@dataclass(frozen=True)
+class DoctorCommand:
+    """Try every layer of the sandbox on this machine, level by level.
+
+    A confined child attempts what its level forbids. Exit code 1 if no level contains hostile programs here.
+    """
+
+    json: bool = False
+    """Print what was found as one JSON object instead of a table."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 sandbox`; returns the exit code."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    if arguments[0] != "doctor":
+        raise unknown_name("command", f"sandbox {arguments[0]}", ["sandbox doctor"])
+    return doctor(parse(DoctorCommand, arguments[1:], name="sandbox doctor"))
+
+
+def doctor(command: DoctorCommand) -> int:
+    """Examine every level and show what was found; returns 1 if none contains hostile programs."""
+    reports = [examine(level) for level in LEVELS]
+    try:
+        default, problem = strongest_level(), ""
+    except LevelUnavailableError as error:
+        default, problem = None, str(error)
+    if command.json:
+        levels = [dataclasses.asdict(report) | {"works": report.works} for report in reports]
+        print(json.dumps({"default": default, "levels": levels}))
+    else:
+        console = Console(soft_wrap=True, highlight=False, markup=False)
+        console.print(_table(reports))
+        for remark in _remarks(reports):
+            console.print(remark)
+        for report in reports:
+            if not report.works:
+                console.print(f"{report.level}: {report.error}. It {report.remedy}.")
+        console.print(problem or f"Sandbox() uses the level {default!r} here.")
+    return 0 if default else 1
+
+
+def _table(reports: Sequence[LevelReport]) -> Table:
+    """What a child attempted, and what came of it at each level."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption="Empty: not tried, since the level does not forbid it",
+        caption_justify="left",
+    )
+    table.add_column("at this level a child may", no_wrap=True)
+    for report in reports:
+        table.add_column(report.level, no_wrap=True)
+    for act in dict.fromkeys(act for report in reports for act in report.found):
+        found = [report.found.get(act, "") for report in reports]
+        if all(what.startswith(("allowed", "denied")) for what in filter(None, found)):
+            # The error number is in the output of --json.
+            table.add_row(act, *(what.split(" (")[0] for what in found))
+    return table
+
+
+def _remarks(reports: Sequence[LevelReport]) -> list[str]:
+    """What was found besides acts that are allowed or denied."""
+    return [
+        f"{report.level}: {name}: {what}"
+        for report in reports
+        for name, what in report.found.items()
+        if not what.startswith(("allowed", "denied"))
+    ]
