@@ -31,6 +31,13 @@ _WIDE_BUILTINS = frozenset({
     "__builtins__", "__import__", "__loader__", "__spec__", "compile", "delattr", "dir", "eval", "exec",
     "getattr", "globals", "hash", "help", "id", "input", "locals", "object", "open", "setattr", "vars",
 })  # fmt: skip
+# What lies inside functions, frames and classes: a test that looks there can tell programs apart that do the
+# same. (The sandbox keeps most of it from tests; this names the attempt.)
+_INSIDES = frozenset({
+    "__annotations__", "__builtins__", "__closure__", "__code__", "__defaults__", "__getattribute__",
+    "__globals__", "__kwdefaults__", "__reduce__", "__reduce_ex__", "__subclasses__", "__wrapped__",
+})  # fmt: skip
+_INSIDE_PREFIXES = ("ag_", "co_", "cr_", "gi_", "tb_")
 # Expressions that evaluate all of their parts.
 _STRICT = (
     ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript, ast.Starred, ast.List, ast.Tuple, ast.Set,
@@ -138,10 +145,23 @@ def _problem(test: str, tree: ast.Module, table: symtable.SymbolTable, entry_poi
             changed = symbol.is_assigned() or symbol.is_imported()
             if symbol.get_name() == entry_point and top and changed:
                 return f"rebinds {entry_point}"
-    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    asserts = []
+    for node in ast.walk(tree):
+        if _looks_inside(node, entry_point):
+            return f"looks at the insides of {entry_point}, not at what it does"
+        if isinstance(node, ast.Assert):
+            asserts.append(node)
     if asserts and all(_always_true(node.test) for node in asserts):
         return "asserts what is always true"
     return ""
+
+
+def _looks_inside(node: ast.AST, entry_point: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        of_function = isinstance(node.value, ast.Name) and node.value.id == entry_point
+        inside = node.attr in _INSIDES or node.attr.startswith(_INSIDE_PREFIXES)
+        return inside or (of_function and node.attr.startswith("__"))
+    return isinstance(node, ast.Constant) and node.value in _INSIDES
 
 
 def _always_true(node: ast.expr) -> bool:

@@ -77,7 +77,7 @@ def test_equality_with_literals_is_understood(test, args, kwargs, expected, sour
         "assert f(float('nan')) == 2", "assert f(10 ** 10 ** 10) == 2", "assert f([1] * 10 ** 9) == 2",
         "assert f({[]: 1}) == 2", "assert f(1 / 0) == 2", "assert f(1) == 2 or f(3) == 4", "f(1)",
         "x = [1]\nassert f(x) == x", "x = f(1)\ny = 2\nx = 3\nassert x == y", "x = x\nassert f(x) == 1",
-        "assert f(1) == 2\nassert f(2) == 3",
+        "assert f(1) == 2\nassert f(2) == 3", "assert f(1).__len__() == 2", "assert f([1]).__doc__ is None",
     ],
 )  # fmt: skip
 def test_everything_else_is_left_alone(test):
@@ -105,6 +105,14 @@ def test_everything_else_is_left_alone(test):
         ("from operator import add as f\nassert f(1, 2) == 3", "rebinds f"),
         ("for f in [max]:\n    assert f(1, 2) == 2", "rebinds f"),
         ("def g():\n    global f\n    f = max\ng()\nassert f(1, 2) == 2", "rebinds f"),
+        ("f(1)\nassert f.__doc__", "insides of f"),
+        ("f(1)\nassert f.__name__ == 'f'", "insides of f"),
+        ("g = f\nassert 'x' not in g.__code__.co_names", "insides of f"),
+        ("f(1)\nassert getattr(f, '__code__')", "insides of f"),
+        (
+            "try:\n    f(1)\nexcept TypeError as e:\n    assert e.__traceback__.tb_next",
+            "insides of f",
+        ),
         ("assert f(", "cannot be parsed: '(' was never closed"),
         ("assert f('\0')", "cannot be parsed"),
         ("assert f('\ud800')", "cannot be parsed"),
