@@ -8,7 +8,7 @@ remembers the answers), runs every distinct program once on the union of the tes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, get_args
 
 from codea1_env.reference import (
@@ -18,6 +18,7 @@ from codea1_env.reference import (
     Subject,
     WrongOracle,
     gather,
+    without_addresses,
 )
 from codea1_env.responses import Program, Suite
 from codea1_env.rewards import RewardConfig, SuiteOutcome, program_reward, suite_rewards
@@ -203,7 +204,7 @@ class Referee:
         return Verdict(
             task_id=each.problem.task_id,
             code_executes=load.passed,
-            load=load,
+            load=replace(load, message=without_addresses(load.message)),
             code_reward=program_reward(suite.rewards for suite in suites),
             suites=tuple(suites),
             history=history,
@@ -252,4 +253,5 @@ def _attack(each: Round) -> _Attack:
 
 
 def _judged(test: TestVerdict, result: TestResult) -> TestVerdict:
-    return TestVerdict(test.text, test.status, test.reason, result.outcome, result.message)
+    message = without_addresses(result.message)
+    return TestVerdict(test.text, test.status, test.reason, result.outcome, message)

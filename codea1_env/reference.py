@@ -8,6 +8,7 @@ other players are never run here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -365,6 +366,16 @@ def _passing(results: Mapping[Subject, Mapping[str, TestResult]]) -> dict[Subjec
     return {subject: tests for subject, tests in passed.items() if tests}
 
 
+def without_addresses(message: str) -> str:
+    """A message that is the same in every run.
+
+    Example:
+        >>> without_addresses("<function f at 0x7f03cbd90b80> is not plain data")
+        '<function f at 0x...> is not plain data'
+    """
+    return re.sub(r"(?<= at )0x[0-9a-fA-F]+(?=>)", "0x...", message)
+
+
 def gather(futures: Sequence[Future[T]]) -> list[T]:
     """The results of all, in order. If one fails, those that have not begun are cancelled."""
     try:
@@ -406,7 +417,7 @@ def _agreed(one: CallResult, other: CallResult) -> _Returned:
 
 def _explained(outcome: Outcome, message: str) -> str:
     reason = _REASONS.get(outcome, f"ends with {outcome.value} on the reference")
-    return f"{reason}: {message}" if message else reason
+    return f"{reason}: {without_addresses(message)}" if message else reason
 
 
 def _equal(value: Any, other: Any) -> bool:
