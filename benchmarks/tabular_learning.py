@@ -1,6 +1,6 @@
 """Do two tabular players that train against each other improve on what training held back?
 
-    python benchmarks/tabular_learning.py                       # five seeds of the default run, 5 to 8 minutes
+    python benchmarks/tabular_learning.py                       # five seeds of the default run, about 5 minutes
     python benchmarks/tabular_learning.py --seeds 2 --set algorithm=rloo --set max_steps=30
 
 Prints, over the seeds, mean and standard deviation at the start and at the end of: the share of held-back
@@ -48,7 +48,7 @@ def main() -> int:
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="a field of TrainConfig"
     )
     options = parser.parse_args()
-    console = Console()
+    console = Console(width=max(110, Console().width))
     config = changed(TrainConfig(), options.set)
     results, seconds = [], []
     for seed in range(options.seeds):

@@ -5,10 +5,12 @@ import io
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import codea1_env
 from codea1_env import Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester
 from codea1_env.problems import load_problems
@@ -115,6 +117,23 @@ def test_one_worker_or_two_give_the_same_bytes(finished, tmp_path):
 def test_another_seed_gives_another_run(finished, sandbox, tmp_path):
     run(tmp_path / "run", sandbox, seed=1)
     assert contents(tmp_path / "run")[METRICS] != contents(finished[0])[METRICS]
+
+
+def test_both_players_learn(sandbox, tmp_path):
+    medium = Path(codea1_env.__file__).parent / "data" / "starter" / "medium.jsonl"
+    changes = {"problems_per_step": 8, "num_generations": 8, "num_suites": 8, "eval_samples": 6}
+    result, _ = run(
+        tmp_path / "run",
+        sandbox,
+        problems=str(medium),
+        max_problems=8,
+        max_steps=12,
+        eval_steps=12,
+        **changes,
+    )
+    for name in ("held_out/pass_rate", "held_out/kill_rate"):
+        assert result.end[name] > result.start[name] + 0.2, name
+    assert result.end["reward/tester/mean"] > result.start["reward/tester/mean"]
 
 
 class Interrupting(FixedAgent):
