@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,10 +54,11 @@ def _from_file(name: str) -> Agent:
     path = Path(file)
     if not path.is_file():
         raise InputError(f"expect {file} to be a Python file, actually: there is no such file")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"codea1_player_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"expect the name of {file} to end with .py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look there
     spec.loader.exec_module(module)
     made = getattr(module, attribute, None)
     if made is None:
