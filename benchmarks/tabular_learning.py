@@ -83,7 +83,7 @@ def one_run(config: TrainConfig) -> TrainResult:
 
 
 def table(results: list[TrainResult]) -> Table:
-    shown = Table(title=f"{len(results)} seeds, {results[0].step} steps", title_justify="left")
+    shown = Table(title=f"seeds: {len(results)}, steps: {results[0].step}", title_justify="left")
     for heading in ("", "start", "end", "change", "seeds that rose"):
         shown.add_column(heading, justify="left" if not heading else "right")
     for name, label in ROWS.items():

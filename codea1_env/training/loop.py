@@ -53,9 +53,10 @@ def train(
         RunError: The run cannot be started or resumed.
         ValueError: The problems do not suit the configuration.
 
-    Example:
-        >>> result = train(TrainConfig(max_steps=50, seed=1))        # doctest: +SKIP
-        >>> result.end["held_out/pass_rate"]                         # doctest: +SKIP
+    Example::
+
+        result = train(TrainConfig(max_steps=50, seed=1))
+        print(result.end["held_out/pass_rate"], result.output_dir)
     """
     console = console or Console()
     problems = _load(config)
