@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .analysis import Analyst
-from .inside import codec
 from .inside.plan import plan_tests
-from .inside.preimported import MODULE_NAMES
 from .results import AnalysisError, Outcome, TestResult
 
 _REMEMBERED_CHARACTERS = 32_000_000
+_PYTHON_NAMES = frozenset(dir(builtins)) | sys.stdlib_module_names
 _OVERHEAD = 500  # of one remembered plan, in characters' worth of memory
 
 
@@ -41,9 +40,11 @@ class ProxyPlan:
 
     Attributes:
         names: The names that it uses and that a program may define.
+        modules: The common modules that it uses without importing them.
     """
 
     names: tuple[str, ...]
+    modules: tuple[str, ...] = ()
 
 
 Plan = ValuePlan | ProxyPlan | TestResult
@@ -53,12 +54,10 @@ Plan = ValuePlan | ProxyPlan | TestResult
 def _plan(raw: tuple[Any, ...]) -> Plan:
     kind, *details = raw
     if kind == "value":
-        calls, nodes = details
-        names = tuple(name for name, _, _ in calls)
-        return ValuePlan(tuple(codec.encode(call) for call in calls), names, nodes)
+        names, calls, nodes = details
+        return ValuePlan(tuple(calls), tuple(names), nodes)
     if kind == "proxy":
-        stdlib = sys.stdlib_module_names - MODULE_NAMES
-        return ProxyPlan(tuple(name for name in details[0] if name not in stdlib))
+        return ProxyPlan(*map(tuple, details))
     return TestResult(Outcome.SYNTAX_ERROR, details[0], called=False)
 
 
@@ -78,8 +77,8 @@ class Planner:
             tests: Test texts.
             entry_point: See `Job.entry_point`.
         """
-        # The entry point matters to a plan only where a builtin has that name.
-        name = entry_point if entry_point is not None and hasattr(builtins, entry_point) else None
+        # The entry point matters to a plan only where Python has that name.
+        name = entry_point if entry_point in _PYTHON_NAMES else None
         found: dict[str, Plan] = {}
         with self._lock:
             for test in tests:

@@ -230,7 +230,7 @@ class Sandbox:
                 results[index] = load
                 continue
             loaded, results[index] = proxy_mode.run_test(
-                slots, job.code, job.entry_point, job.tests[index], plan.names, limits
+                slots, job.code, job.entry_point, job.tests[index], plan.names, plan.modules, limits
             )
             load = load or loaded
         assert load is not None

@@ -29,6 +29,7 @@ class Stop(enum.Enum):
     OUTPUT = "more was printed than the limit allows"
     TOO_LONG = "the reply is larger than the limit"
     CLOSED = "the process ended before it had answered"
+    FLOOD = "it wrote to the channel that carries its results"
     LEFT = "the process closed its result channel and went on"
 
 
@@ -323,6 +324,8 @@ def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
         return TestResult(Outcome.TIMEOUT, stop.value, cpu)
     if stop in (Stop.OUTPUT, Stop.TOO_LONG):
         return TestResult(Outcome.OUTPUT_LIMIT, stop.value, cpu)
+    if stop is Stop.FLOOD:
+        return TestResult(Outcome.FORBIDDEN, stop.value, cpu)
     if stop is Stop.LEFT:
         return TestResult(Outcome.EXITED, stop.value, cpu)
     number = ended.signal_number

@@ -131,7 +131,7 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
                 frames.write_frame(reply_pipe, caller.reply(frames.read_frame(job_pipe)))
         finally:
             _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
-    peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy)
+    peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy, home=MODULE_NAME)
     exported = exports(namespace, job["names"], peer) if reply == ("ok",) else []
     frames.write_frame(reply_pipe, codec.encode((*reply, exported)))
     with contextlib.suppress(frames.ChannelClosedError):

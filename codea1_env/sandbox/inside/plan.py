@@ -2,10 +2,11 @@
 
 Runs in the analysis process. A plan is plain data. In a value plan the calls' arguments and every
 constant are literals, so that the supervisor can make the calls and evaluate the rest itself
-(`evaluate.py`) with exactly the result that Python would give.
+(`evaluate.py`) with exactly the result that Python would give. What would be large or slow to plan is
+run as a program instead, in a process with limits.
 
-    ("value", calls, nodes)    calls: [(name, args, kwargs)]; nodes: an expression tree of tuples
-    ("proxy", names)           names: those that the test uses and does not define
+    ("value", names, calls, nodes)   names and encoded calls (name, args, kwargs); a tree of tuples
+    ("proxy", names, modules)        names that the test uses and does not define; modules among them
     ("syntax_error", message)
 """
 
@@ -13,18 +14,30 @@ from __future__ import annotations
 
 import ast
 import builtins
+import signal
+import symtable
+import sys
+import types
 import warnings
 from typing import Any
 
 from . import codec
+from .preimported import MODULE_NAMES
 
-_MAX_SIZE = 100_000
+_MAX_SIZE = 10_000
+_MAX_BITS = 1 << 14
+_MAX_ENCODED = 256 << 10  # of one test's calls and constants
+_TIME_LIMIT = 0.5  # seconds of CPU time for one test
 _COMPARISONS = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
     ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
 _FUNCTIONS = ("abs", "len", "round", "sorted", "set", "list", "tuple", "sum", "min", "max")
 _BUILTINS = frozenset(dir(builtins))
+
+
+class _TooSlowError(BaseException):
+    """Planning takes too long."""
 
 
 class NotLiteralError(Exception):
@@ -35,8 +48,15 @@ def literal(node: ast.expr) -> Any:
     """The value of an expression that is plain data.
 
     Raises:
-        NotLiteralError: It is something else.
+        NotLiteralError: It is something else, or large.
     """
+    value = _literal(node)
+    if type(value) is int and value.bit_length() > _MAX_BITS:
+        raise NotLiteralError
+    return value
+
+
+def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Constant) and node.value is not Ellipsis:
         return node.value
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
@@ -95,7 +115,7 @@ def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:
         if isinstance(operator, ast.Pow):
             if type(left) is complex or type(right) is complex or abs(right) > 1000:
                 raise NotLiteralError
-            if type(left) is int and left.bit_length() > 1000:
+            if type(left) is int and left.bit_length() * abs(right) > _MAX_BITS:
                 raise NotLiteralError
             return left**right
         if isinstance(operator, ast.Add):
@@ -147,6 +167,15 @@ class _ValuePlan:
         self.entry_point = entry_point
         self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
 
+    def finished(self, nodes: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The plan, if it is small."""
+        try:
+            calls = [codec.encode(call, limit=_MAX_ENCODED) for call in self.calls]
+            codec.encode(nodes, limit=_MAX_ENCODED)
+        except codec.EncodeError:
+            raise NotLiteralError from None
+        return ("value", [name for name, _, _ in self.calls], calls, nodes)
+
     def expression(self, node: ast.expr) -> tuple[Any, ...]:
         try:
             return ("constant", literal(node))
@@ -194,6 +223,8 @@ class _ValuePlan:
             raise NotLiteralError
         arguments = [literal(argument) for argument in node.args]
         keywords = {str(keyword.arg): literal(keyword.value) for keyword in node.keywords}
+        if len(keywords) != len(node.keywords):
+            raise NotLiteralError
         self.calls.append((name, arguments, keywords))
         return ("call", len(self.calls) - 1)
 
@@ -222,7 +253,7 @@ def _value_plan(tree: ast.Module, entry_point: str | None) -> tuple[Any, ...]:
         nodes = plan.expression(statement.value)
         if nodes != ("call", 0):
             raise NotLiteralError
-        return ("value", plan.calls, ("returned", nodes))
+        return plan.finished(("returned", nodes))
     if not isinstance(statement, ast.Assert):
         raise NotLiteralError
     if statement.msg is not None:
@@ -232,7 +263,7 @@ def _value_plan(tree: ast.Module, entry_point: str | None) -> tuple[Any, ...]:
         raise NotLiteralError
     if imported and any(name == "math" for name, _, _ in plan.calls):
         raise NotLiteralError
-    return ("value", plan.calls, nodes)
+    return plan.finished(nodes)
 
 
 def _operators(nodes: tuple[Any, ...]) -> set[str]:
@@ -253,14 +284,34 @@ def _checked_name(tree: ast.Module) -> str | None:
     return None
 
 
-def _used_names(tree: ast.Module, entry_point: str | None) -> list[str]:
-    """Names that may come from the program: not those of builtins, or a program could replace `abs`."""
-    allowed = {entry_point, _checked_name(tree)}
+def _used_names(
+    text: str, tree: ast.Module, entry_point: str | None
+) -> tuple[list[str], list[str]]:
+    """Names that the test does not define: those that may come from the program, and common modules.
+
+    Builtins and modules are Python's, or a program could replace `abs` and `math`; all but the name
+    under test.
+    """
+    tested = {entry_point, _checked_name(tree)}
+    top = symtable.symtable(text, "<test>", "exec")
+    own = {symbol.get_name() for symbol in top.get_symbols() if _binds(symbol)}
+    own |= (_BUILTINS | sys.stdlib_module_names) - MODULE_NAMES - tested
     names: dict[str, None] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and (node.id not in _BUILTINS or node.id in allowed):
-            names[node.id] = None
-    return list(names)
+    tables = [top]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            name = symbol.get_name()
+            free = table is top or symbol.is_global()
+            if free and symbol.is_referenced() and name not in own and not name.startswith("__"):
+                names[name] = None
+    modules = MODULE_NAMES - tested
+    return sorted(names.keys() - modules), sorted(names.keys() & modules)
+
+
+def _binds(symbol: symtable.Symbol) -> bool:
+    return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
 
 
 def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
@@ -268,26 +319,45 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
 
     Args:
         text: The test.
-        entry_point: The name under test, if it is known. It matters only where a builtin has that name.
+        entry_point: The name under test, if it is known. It matters only where Python has that name.
 
     Example:
-        >>> plan_test("assert add(1, 2) == 3")
-        ('value', [('add', [1, 2], {})], ('==', ('call', 0), ('constant', 3)))
+        >>> kind, names, calls, nodes = plan_test("assert add(1, 2) == 3")
+        >>> kind, names, codec.decode(calls[0]), nodes
+        ('value', ['add'], ('add', [1, 2], {}), ('==', ('call', 0), ('constant', 3)))
         >>> plan_test("for i in range(3):\n    assert add(i, 0) == i")
-        ('proxy', ['i', 'add'])
+        ('proxy', ['add'], [])
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
+            # Compiling finds what parsing does not, such as a repeated keyword argument.
+            compile(text, "<test>", "exec", dont_inherit=True)
             tree = ast.parse(text)
+            try:
+                return _value_plan(tree, entry_point)
+            except (NotLiteralError, RecursionError):
+                return ("proxy", *_used_names(text, tree, entry_point))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return ("syntax_error", f"{type(error).__name__}: {error}"[:300])
-    try:
-        return _value_plan(tree, entry_point)
-    except (NotLiteralError, RecursionError):
-        return ("proxy", _used_names(tree, entry_point))
+
+
+def _too_slow(number: int, frame: types.FrameType | None) -> None:
+    raise _TooSlowError
 
 
 def plan_tests(texts: list[str], entry_point: str | None = None) -> list[tuple[Any, ...]]:
-    """Plans many tests in one request."""
-    return [plan_test(text, entry_point) for text in texts]
+    """Plans many tests in one request. One that takes too long to plan is no test."""
+    before = signal.signal(signal.SIGVTALRM, _too_slow)
+    plans: list[tuple[Any, ...]] = []
+    try:
+        for text in texts:
+            try:
+                signal.setitimer(signal.ITIMER_VIRTUAL, _TIME_LIMIT)
+                plans.append(plan_test(text, entry_point))
+            except _TooSlowError:
+                plans.append(("syntax_error", f"takes more than {_TIME_LIMIT} s to parse"))
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    return plans

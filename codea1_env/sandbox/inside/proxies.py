@@ -1,20 +1,24 @@
 """Objects of the other process, as the code on this side sees them.
 
 What a proxy must never do is let the other side decide a comparison with our data, or a test could be
-won by an object whose `__eq__` or `__sub__` always pleases. So a proxy equals only another proxy; and
-arithmetic, order and membership with plain data are forwarded only for objects that this side has itself
-constructed from a class (`Vector(1, 2) * 2`), not for objects that a call has returned.
+won by an object whose `__eq__` or `__sub__` always pleases. So:
+
+- a proxy equals only another proxy;
+- arithmetic, order and membership with plain data are forwarded only for objects that this side has
+  itself constructed from a class, which is known by a name in CapWords (`Vector(1, 2) * 2`);
+- arithmetic with plain data must give another object, and of that object only methods, attributes and
+  equality are left: no number can be made of it.
 """
 
 from __future__ import annotations
 
-import builtins
 import sys
 from collections import namedtuple
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from .errors import RemoteUnencodable
+from .preimported import MODULE_NAMES
 
 if TYPE_CHECKING:
     from .remote import Peer
@@ -49,12 +53,21 @@ _REFLECTED = {
 _SPECIAL = (*_UNARY, *_KEYED, *_BINARY, *_REFLECTED, "__await__", "__call__", "__eq__", "__ne__")
 
 
-def special_methods(kind: type) -> tuple[str, ...]:
-    """The special methods that a type has beyond those of every object."""
+def special_methods(kind: type, home: str) -> tuple[str, ...]:
+    """The special methods that a type has beyond those of every object.
+
+    Args:
+        kind: The type.
+        home: The module whose classes have special methods of their own; other callables only have calls.
+    """
+    if kind.__module__ != home and any("__call__" in vars(base) for base in kind.__mro__):
+        return ("__call__",)
+    hidden = () if kind.__module__ == home else ("__hash__", "__repr__", "__str__")
     return tuple(
         name
         for name in _SPECIAL
-        if getattr(kind, name, None) is not None
+        if name not in hidden
+        and getattr(kind, name, None) is not None
         and getattr(kind, name) is not getattr(object, name, None)
     )
 
@@ -68,17 +81,18 @@ class RemoteType(type):
     """The type of proxy classes: calling one constructs an object on the other side."""
 
     remote_peer: Peer
-    remote_number: int
+    remote_number: int | None
+    """None for a class that is only known as the type of an object."""
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         """Constructs an object on the other side."""
         made = cls.remote_peer.request("call", cls, arguments, keywords)
-        if isinstance(made, RemoteObject):
+        if isinstance(made, RemoteObject) and cls.__name__.lstrip("_")[:1].isupper():
             object.__setattr__(made, "remote_made", True)
         return made
 
     def __getattr__(cls, name: str) -> Any:
-        return cls.remote_peer.request("get", cls, name)
+        return _attribute(cls.remote_peer, cls, name)
 
     def __iter__(cls) -> Any:
         return cls.remote_peer.request("op", "iter", (cls,))
@@ -90,15 +104,26 @@ class RemoteType(type):
         return cls.remote_peer.request("op", "getitem", (cls, key))
 
 
+def _attribute(peer: Peer, target: Any, name: str) -> Any:
+    # Special names are how libraries find protocols (numpy's above all): a proxy has none but its methods.
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return peer.request("get", target, name)
+
+
 class RemoteObject:
     """The base of all proxies."""
 
     remote_peer: Peer
     remote_number: int
     remote_made: bool
+    """Whether this side has constructed it."""
+    remote_mixed: bool
+    """Whether it is the result of arithmetic with our plain data."""
+    __array_ufunc__ = None  # numpy must not hand its operations over
 
     def __getattr__(self, name: str) -> Any:
-        return self.remote_peer.request("get", self, name)
+        return _attribute(self.remote_peer, self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.remote_peer.request("set", self, name, value)
@@ -106,28 +131,40 @@ class RemoteObject:
     def __delattr__(self, name: str) -> None:
         self.remote_peer.request("delete", self, name)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of the other process>"
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         self.remote_peer.fail("an object of the other process cannot be copied or pickled here")
 
 
 def _forward(operation: str) -> Callable[..., Any]:
     def method(self: RemoteObject, *operands: Any) -> Any:
+        if self.remote_mixed:
+            self.remote_peer.fail(f"{operation!r} of the result of arithmetic with plain data")
         return self.remote_peer.request("op", operation, (self, *operands))
 
     return method
 
 
 def _forward_binary(operation: str, reflected: bool) -> Callable[..., Any]:
+    decides = operation in ("contains", "ge", "gt", "le", "lt")
+
     def method(self: RemoteObject, *operands: Any) -> Any:
-        known = self.remote_made or all(isinstance(value, RemoteObject) for value in operands)
-        if not known:
+        mixed = not all(isinstance(value, RemoteObject) for value in operands)
+        if mixed and (not self.remote_made or (decides and self.remote_mixed)):
             self.remote_peer.fail(
                 f"the operation {operation!r} between plain data and an object that a call returned"
             )
         ordered = (*operands, self) if reflected else (self, *operands)
         result = self.remote_peer.request("op", operation, ordered)
-        if self.remote_made and isinstance(result, RemoteObject):
-            object.__setattr__(result, "remote_made", True)
+        if decides and type(result) is not bool:
+            self.remote_peer.fail(f"{operation!r} that returns something other than True or False")
+        if not decides and isinstance(result, RemoteObject):
+            object.__setattr__(result, "remote_made", self.remote_made)
+            object.__setattr__(result, "remote_mixed", mixed or self.remote_mixed)
+        elif not decides and (mixed or self.remote_mixed):
+            self.remote_peer.fail("arithmetic with plain data that returns plain data")
         return result
 
     return method
@@ -185,6 +222,8 @@ class ProxyFactory:
     def number_of(self, value: Any) -> int | None:
         """The other side's number of a proxy; None for anything else."""
         if isinstance(value, (RemoteObject, RemoteType)):
+            if value.remote_number is None:
+                raise RemoteUnencodable("a class that is only known as the type of an object")
             return value.remote_number
         return None
 
@@ -195,7 +234,10 @@ class ProxyFactory:
             RemoteUnencodable: The kind is unknown.
         """
         if kind == "type":
-            return self._type(reference)
+            number, description = reference
+            found_type = self._type(description)
+            found_type.remote_number = number
+            return found_type
         if kind not in ("mine", "coroutine"):
             raise RemoteUnencodable(f"unknown kind of reference {kind!r:.50}")
         number, description = reference
@@ -203,6 +245,7 @@ class ProxyFactory:
             made: Any = object.__new__(cast("type[RemoteObject]", self._type(description)))
             object.__setattr__(made, "remote_number", number)
             object.__setattr__(made, "remote_made", False)
+            object.__setattr__(made, "remote_mixed", False)
             self._objects[number] = made
         found = self._objects[number]
         return _coroutine(found) if kind == "coroutine" else found
@@ -215,7 +258,7 @@ class ProxyFactory:
             namespace: dict[str, Any] = {method: _METHODS[method] for method in methods}
             if "__hash__" not in namespace:
                 namespace["__hash__"] = _identity_hash
-            namespace |= {"remote_peer": self.peer, "remote_number": number}
+            namespace |= {"remote_peer": self.peer, "remote_number": None}
             self._types[number] = RemoteType(name, parents, namespace)
         return self._types[number]
 
@@ -251,7 +294,8 @@ def _remote_text(error: BaseException) -> str:
 
 
 def _known_exception(key: tuple[str, str]) -> type[BaseException] | None:
-    module = builtins if key[0] == "builtins" else sys.modules.get(key[0])
+    known = key[0] == "builtins" or key[0].partition(".")[0] in MODULE_NAMES
+    module = sys.modules.get(key[0]) if known else None
     found = vars(module).get(key[1]) if module is not None else None
     return found if isinstance(found, type) and issubclass(found, BaseException) else None
 

@@ -2,8 +2,7 @@
 
 Both ends are alike: a test calls the program, the program calls a callback that the test gave it. Plain
 data is copied; anything else crosses as a reference to an object that stays where it is, and appears as
-a proxy (`proxies.py`) on the other side. What an end lets the other one do with its objects differs: the
-candidate's end serves everything, the test's end (`guarded`) only what cannot reveal the test itself.
+a proxy (`proxies.py`) on the other side. What may be asked of an object is decided in `access.py`.
 
 Requests: ("call", target, args, kwargs), ("get", target, name), ("set", target, name, value),
 ("delete", target, name), ("op", name, operands). Replies: ("value", value, changed arguments),
@@ -23,6 +22,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import codec, frames, proxies
+from .access import BUILTIN_TYPES, Gate, RefusedError
 from .errors import RemoteUnencodable, describe_exception
 
 _BUILTIN_OPERATIONS = (
@@ -56,8 +56,6 @@ CANDIDATE_GONE = 71
 _exit = os._exit
 
 _MUTABLE = (list, dict, set, bytearray, deque, Counter, OrderedDict, defaultdict)
-# Attributes that lead from an object to the frame, the code or the globals behind it.
-_REVEALING = ("_", "gi_", "cr_", "ag_", "f_", "tb_", "co_", "func_")
 
 
 class SameAs:
@@ -75,7 +73,7 @@ class Peer:
         send: Pipe to write frames to.
         limit: Largest encoded message in bytes.
         numpy: numpy's types, where the worker has numpy.
-        guarded: Whether to refuse requests that could reveal what is behind our objects.
+        home: Name of the module that our side's code runs in: "program" or "test".
     """
 
     def __init__(
@@ -85,18 +83,18 @@ class Peer:
         *,
         limit: int,
         numpy: codec.Numpy | None = None,
-        guarded: bool = False,
+        home: str,
     ) -> None:
         self.receive = receive
         self.send = send
         self.limit = limit
         self.numpy = numpy
-        self.guarded = guarded
+        self.gate = Gate(home)
         self.factory = proxies.ProxyFactory(self)
         self.failure: str | None = None
         self._objects: list[Any] = []
         self._numbers: dict[int, int] = {}
-        self._described: set[int] = set()
+        self._types: dict[type, int] = {}
 
     # References
 
@@ -109,15 +107,17 @@ class Peer:
         return number
 
     def describe_type(self, kind: type) -> tuple[Any, ...]:
-        """What the other side needs to build a proxy class: all of it once per class."""
-        number = self.number_of(kind)
-        if number in self._described:
-            return (number,)
-        self._described.add(number)
+        """What the other side needs to build a proxy class: all of it once per class.
+
+        A type's number is only a name for it: it gives no access to the type itself.
+        """
+        if kind in self._types:
+            return (self._types[kind],)
+        number = self._types[kind] = len(self._types)
         bases = [
             self.describe_type(base) for base in kind.__bases__ if base.__module__ != "builtins"
         ]
-        return (number, kind.__name__[:200], bases, proxies.special_methods(kind))
+        return (number, kind.__name__[:200], bases, proxies.special_methods(kind, self.gate.home))
 
     def refer(self, value: Any) -> tuple[str, Any] | None:
         """Stands for an object that is not plain data, in a message."""
@@ -126,13 +126,14 @@ class Peer:
             return ("yours", theirs)
         if type(value) is SameAs:
             return ("same", value.index)
+        if isinstance(value, type):
+            if BUILTIN_TYPES.get(value.__name__) is value:
+                return ("builtin", value.__name__)
+            return ("type", (self.number_of(value), self.describe_type(value)))
         if isinstance(value, types.ModuleType):
             return None
-        if inspect.iscoroutine(value):
-            return ("coroutine", (self.number_of(value), self.describe_type(type(value))))
-        if isinstance(value, type):
-            return ("type", self.describe_type(value))
-        return ("mine", (self.number_of(value), self.describe_type(type(value))))
+        kind = "coroutine" if inspect.iscoroutine(value) else "mine"
+        return (kind, (self.number_of(value), self.describe_type(type(value))))
 
     def encode(self, message: Any) -> bytes:
         """Encodes a message with references."""
@@ -142,10 +143,12 @@ class Peer:
         """Decodes a message with references; `passed` are the arguments that it may point back to."""
 
         def resolve(kind: str, reference: Any) -> Any:
-            if kind == "yours":
-                return self._objects[reference]
-            if kind == "same":
-                return passed[reference]
+            if kind == "builtin":
+                return BUILTIN_TYPES[reference]
+            if kind in ("yours", "same"):
+                if type(reference) is not int or reference < 0:
+                    raise ValueError("a malformed reference")
+                return (self._objects if kind == "yours" else passed)[reference]
             return self.factory.proxy(kind, reference)
 
         return codec.decode(data, resolve=resolve, numpy=self.numpy, named=proxies.named_tuple)
@@ -164,7 +167,7 @@ class Peer:
         """Performs one request and encodes the reply."""
         try:
             value, changed = self.perform(*request)
-        except RemoteUnencodable as error:
+        except (RemoteUnencodable, RefusedError) as error:
             return codec.encode(("unencodable", str(error)))
         except BaseException as error:  # also SystemExit: it is the caller's to handle
             return codec.encode(("raise", describe_exception(error)))
@@ -173,15 +176,27 @@ class Peer:
         except codec.EncodeError as error:
             return codec.encode(("unencodable", str(error)))
 
+    def _handed_over(self, value: Any) -> bool:
+        number = self._numbers.get(id(value))
+        return number is not None and self._objects[number] is value
+
     def perform(self, kind: str, *operands: Any) -> tuple[Any, list[Any]]:
-        """Performs one request; returns its value and the arguments that it has changed."""
+        """Performs one request; returns its value and the arguments that it has changed.
+
+        Raises:
+            RefusedError: The other side may not do that.
+        """
+        targets = operands[1] if kind == "op" else operands[:1]
+        if not any(self._handed_over(target) for target in targets):
+            raise RefusedError("only an object that was handed over can be asked for anything")
         if kind == "call":
+            self.gate.check_call(operands[0])
             return self.call(*operands)
         if kind == "op":
             name, values = operands
+            self.gate.check_operation(name, values)
             return self.call(OPERATIONS[name], values, {})
-        if self.guarded and (kind != "get" or operands[1].startswith(_REVEALING)):
-            raise AttributeError(operands[1])
+        self.gate.check_attribute(*operands[:2])
         if kind == "get":
             return getattr(*operands), []
         if kind == "set":
@@ -242,13 +257,17 @@ class Peer:
                     proxies.write_back(passed[index], changed)
                 return reply[1]
             if reply[0] == "raise":
-                raise self.factory.exception(reply[1])
+                raised = self.factory.exception(reply[1])
+                if message[0] == "call" and isinstance(raised, StopIteration):
+                    # It would quietly end a loop of the caller, and with it the test (PEP 479).
+                    raise RuntimeError("the program raised StopIteration")
+                raise raised
             if reply[0] == "unencodable":
                 self.fail(reply[1])
             self.put(self.answer(reply))
 
     def put(self, frame: bytes) -> None:
-        """Sends a frame. Losing the other side ends a guarded process: no test may go on without it."""
+        """Sends a frame. Losing the other side ends a test: it must not go on without the program."""
         try:
             frames.write_frame(self.send, frame)
         except frames.ChannelClosedError:
@@ -263,7 +282,7 @@ class Peer:
 
     def lost(self) -> NoReturn:
         """Called when the other side has gone."""
-        if self.guarded:
+        if self.gate.home == "test":
             _exit(CANDIDATE_GONE)
         raise frames.ChannelClosedError("the test has ended")
 

@@ -18,10 +18,12 @@ from typing import Any
 from . import codec, frames
 from .candidate import loaded_numpy, start
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
-from .preimported import MODULE_NAMES
 from .remote import Peer
 
 _exit = os._exit
+
+HOME = "test"
+"""The name of the module that a test runs as."""
 
 
 def settle() -> None:
@@ -58,21 +60,19 @@ def settle() -> None:
 
 
 def namespace_for(
-    names: list[str], exports: list[tuple[str, str, bytes]], peer: Peer
+    modules: list[str], exports: list[tuple[str, str, bytes]], peer: Peer
 ) -> dict[str, Any]:
     """The names that a test starts with.
 
     Common modules are there without an import, whatever the program has imported: a test that relies on
     the `import math` of one program must not fail another, and no program may put its own object there.
     """
-    namespace: dict[str, Any] = {"__name__": "test", "__builtins__": builtins}
-    for name in names:
+    namespace: dict[str, Any] = {"__name__": HOME, "__builtins__": builtins}
+    for name in modules:
         module = sys.modules.get("numpy" if name == "np" else name)
-        if module is not None and name in MODULE_NAMES:
+        if module is not None:
             namespace[name] = module
     for name, kind, reference in exports:
-        if name in MODULE_NAMES:
-            continue
         if kind == "exception":
             namespace[name] = peer.factory.declare_exception(codec.decode(reference))
         else:
@@ -108,9 +108,9 @@ def judge(test: str, namespace: dict[str, Any], peer: Peer) -> tuple[str, str]:
 def main(job_pipe: int, reply_pipe: int, send_pipe: int, receive_pipe: int) -> None:
     """Runs one test."""
     job = start(job_pipe)
-    peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=loaded_numpy(), guarded=True)
+    peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=loaded_numpy(), home=HOME)
     try:
-        namespace = namespace_for(job["names"], job["exports"], peer)
+        namespace = namespace_for(job["modules"], job["exports"], peer)
     except (codec.DecodeError, RemoteUnencodable, ArithmeticError, LookupError, TypeError) as error:
         verdict = ("error", f"the program's names cannot be used: {message_of(error)}")
     else:
