@@ -9,10 +9,10 @@ Layout: one tag byte, then a payload; counts and lengths are unsigned 32-bit lit
 
 from __future__ import annotations
 
-import datetime
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -169,13 +169,13 @@ class _Encoder:
             self.sized(b"D", text.encode())
         elif kind is Fraction:
             self.many(b"R", 2, (value.numerator, value.denominator), depth)
-        elif kind is datetime.datetime and value.tzinfo is None:
+        elif kind is datetime and value.tzinfo is None:
             self.sized(b"m", value.isoformat().encode())
-        elif kind is datetime.date:
+        elif kind is date:
             self.sized(b"y", value.isoformat().encode())
-        elif kind is datetime.time and value.tzinfo is None:
+        elif kind is time and value.tzinfo is None:
             self.sized(b"h", value.isoformat().encode())
-        elif kind is datetime.timedelta:
+        elif kind is timedelta:
             self.many(b"e", 3, (value.days, value.seconds, value.microseconds), depth)
         elif kind is deque:
             self.many(b"q", 1 + len(value), (value.maxlen, *value), depth)
@@ -346,14 +346,14 @@ class _Decoder:
         if tag == b"R":
             return Fraction(*self.exactly(2, int, depth))
         if tag == b"m":
-            return datetime.datetime.fromisoformat(self.text())
+            return datetime.fromisoformat(self.text())
         if tag == b"y":
-            return datetime.date.fromisoformat(self.text())
+            return date.fromisoformat(self.text())
         if tag == b"h":
-            return datetime.time.fromisoformat(self.text())
+            return time.fromisoformat(self.text())
         if tag == b"e":
             days, seconds, microseconds = self.exactly(3, int, depth)
-            return datetime.timedelta(days, seconds, microseconds)
+            return timedelta(days, seconds, microseconds)
         if tag == b"q":
             maxlen, *values = self.many(depth) or [0]
             if maxlen is not None and type(maxlen) is not int:

@@ -9,54 +9,19 @@ from __future__ import annotations
 
 import builtins
 import os
-import random
 import sys
-import time
-import uuid
 from typing import Any
 
 from . import codec, frames
 from .candidate import loaded_numpy, start
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
 from .remote import Peer
+from .settle import settle
 
 _exit = os._exit
 
 HOME = "test"
 """The name of the module that a test runs as."""
-
-
-def settle() -> None:
-    """Takes away what could tell one run from another: clocks, addresses, process numbers, entropy.
-
-    A test that behaves differently on the reference and on a candidate must do so because of what the
-    program returns. This is not a barrier against a test that reads such things by other ways; it is
-    what makes an honest random test give the same verdict every time.
-    """
-    generator = random.Random(0)
-    random.seed(0)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and "numpy.random" in sys.modules:
-        numpy.random.seed(0)
-    real_id = id
-    numbers: dict[int, int] = {}
-    ticks = iter(range(1_000_000_000_000, 1 << 62, 1_000_000))
-
-    def urandom(size: int) -> bytes:
-        return generator.randbytes(size)
-
-    def numbered(value: object, /) -> int:
-        return numbers.setdefault(real_id(value), len(numbers) + 1)
-
-    os.urandom = urandom
-    random._urandom = urandom  # type: ignore[attr-defined]
-    uuid.uuid4 = lambda: uuid.UUID(bytes=urandom(16), version=4)
-    uuid.uuid1 = lambda node=None, clock_seq=None: uuid.uuid4()
-    builtins.id = numbered
-    os.getpid = os.getppid = lambda: 2
-    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
-        setattr(time, name, lambda: next(ticks) / 1e9)
-        setattr(time, f"{name}_ns", lambda: next(ticks))
 
 
 def namespace_for(
