@@ -1,0 +1,344 @@
+"""Bytes to plain data: the reading half of the codec. The bytes may be hostile."""
+
+from __future__ import annotations
+
+import datetime
+from array import array
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection
+from decimal import Decimal
+from fractions import Fraction
+from sys import byteorder
+from typing import Any
+
+from .encoding import exponent_too_large
+from .formats import (
+    C128,
+    F64,
+    FACTORIES,
+    MAX_DECIMAL_CHARS,
+    MAX_DEPTH,
+    MAX_EQUAL_HASHES,
+    MAX_FRACTION_BYTES,
+    MAX_INT_BYTES,
+    MAX_ITEMS,
+    MIN_PACKED,
+    PACKED,
+    U32,
+    DecodeError,
+    NdArray,
+    Numpy,
+    is_plain_dtype,
+    range_is_too_long,
+)
+
+Resolve = Callable[[str, Any], Any]
+Named = Callable[[str, "tuple[str, ...]"], Callable[..., Any]]
+
+
+class _Decoder:
+    """Reads one value; see `decode` for the arguments."""
+
+    def __init__(
+        self,
+        data: bytes,
+        resolve: Resolve | None,
+        numpy: Numpy | None,
+        named: Named | None,
+        containers: list[Any] | None,
+    ) -> None:
+        self.data = data
+        self.position = 0
+        self.items = 0
+        self.resolve = resolve
+        self.numpy = numpy
+        self.named = named
+        self.containers = containers
+
+    # Parts
+
+    def take(self, size: int) -> bytes:
+        end = self.position + size
+        if end > len(self.data):
+            raise DecodeError("the data ends early")
+        part = self.data[self.position : end]
+        self.position = end
+        return part
+
+    def length(self) -> int:
+        number: int = U32.unpack(self.take(4))[0]
+        return number
+
+    def sized(self) -> bytes:
+        return self.take(self.length())
+
+    def text(self) -> str:
+        try:
+            return self.sized().decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise DecodeError("invalid text") from None
+
+    def count(self) -> int:
+        number = self.length()
+        self.items += number
+        # Every item takes at least one byte, so that a forged count cannot make us allocate.
+        if self.items > MAX_ITEMS or number > len(self.data) - self.position:
+            raise DecodeError("more items announced than can follow")
+        return number
+
+    def many(self, depth: int) -> list[Any]:
+        value, inner = self.value, depth + 1
+        return [value(inner) for _ in range(self.count())]
+
+    def exactly(self, count: int, kind: type, depth: int) -> list[Any]:
+        values = self.many(depth)
+        if len(values) != count or any(type(value) is not kind for value in values):
+            raise DecodeError(f"expected {count} values of type {kind.__name__}")
+        return values
+
+    def keys(self, depth: int) -> list[Any]:
+        keys = self.many(depth)
+        check_hashes(keys)
+        return keys
+
+    def mapping(self, depth: int) -> list[tuple[Any, Any]]:
+        flat = self.many(depth)
+        if len(flat) % 2:
+            raise DecodeError("a key without a value")
+        check_hashes(flat[::2])
+        return list(zip(flat[::2], flat[1::2], strict=True))
+
+    def number(self, container: Any) -> None:
+        """Numbers a container, before its content is read, as the encoder does."""
+        if self.containers is not None:
+            self.containers.append(container)
+
+    # Values
+
+    def value(self, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            raise DecodeError(f"nested more than {MAX_DEPTH} deep")
+        tag = self.take(1)
+        if tag == b"i":
+            return self.integer()
+        if tag == b"s":
+            return self.text()
+        if tag == b"f":
+            return F64.unpack(self.take(8))[0]
+        reader = _READERS.get(tag)
+        if reader is None:
+            raise DecodeError(f"unknown tag {tag!r}")
+        return reader(self, depth)
+
+    def integer(self) -> int:
+        size = self.length()
+        if size > MAX_INT_BYTES:
+            raise DecodeError("an integer with too many digits")
+        return int.from_bytes(self.take(size), "little", signed=True)
+
+    def packed(self, tag: bytes) -> Any:
+        kind, code = PACKED[tag]
+        payload = self.sized()
+        count, rest = divmod(len(payload), 8)
+        self.items += count
+        if rest or count < MIN_PACKED or self.items > MAX_ITEMS:
+            raise DecodeError("packed numbers of a strange length")
+        numbers = array(code, payload)
+        if byteorder == "big":
+            numbers.byteswap()
+        if kind is tuple:
+            return tuple(numbers)
+        found = numbers.tolist()
+        self.number(found)
+        return found
+
+    def read_list(self, depth: int) -> list[Any]:
+        found: list[Any] = []
+        self.number(found)
+        found += self.many(depth)
+        return found
+
+    def read_dict(self, depth: int) -> dict[Any, Any]:
+        found: dict[Any, Any] = self.filled({}, depth)
+        return found
+
+    def filled(self, found: dict[Any, Any], depth: int) -> Any:
+        self.number(found)
+        dict_update = OrderedDict.update if type(found) is OrderedDict else dict.update
+        dict_update(found, self.mapping(depth))
+        return found
+
+    def read_set(self, depth: int) -> set[Any]:
+        found: set[Any] = set()
+        self.number(found)
+        found.update(self.keys(depth))
+        return found
+
+    def read_bytearray(self, depth: int) -> bytearray:
+        found = bytearray(self.sized())
+        self.number(found)
+        return found
+
+    def read_deque(self, depth: int) -> deque[Any]:
+        count = self.count()
+        maxlen = self.value(depth + 1) if count else ()
+        if maxlen is not None and type(maxlen) is not int:
+            raise DecodeError("a deque with a strange length")
+        found: deque[Any] = deque(maxlen=maxlen)
+        self.number(found)
+        found.extend([self.value(depth + 1) for _ in range(count - 1)])
+        return found
+
+    def read_defaultdict(self, depth: int) -> Any:
+        factory = self.text()
+        if factory not in FACTORIES or self.take(1) != b"d":
+            raise DecodeError("a defaultdict with a strange factory")
+        return self.filled(defaultdict(FACTORIES[factory]), depth)
+
+    def read_range(self, depth: int) -> range:
+        found = range(*self.exactly(3, int, depth))
+        if self.resolve is None and range_is_too_long(found):
+            raise DecodeError(f"a range of more than {MAX_ITEMS} numbers")
+        return found
+
+    def decimal(self) -> Decimal:
+        text = self.text()
+        if len(text) > MAX_DECIMAL_CHARS:
+            raise DecodeError("a Decimal with too many digits")
+        number = Decimal(text)
+        if exponent_too_large(number):
+            raise DecodeError("a Decimal with too large an exponent")
+        return number
+
+    def fraction(self, depth: int) -> Fraction:
+        parts = self.exactly(2, int, depth)
+        if any(part.bit_length() >= 8 * MAX_FRACTION_BYTES for part in parts):
+            raise DecodeError("a Fraction with too many digits")
+        return Fraction(*parts)
+
+    def timedelta(self, depth: int) -> datetime.timedelta:
+        days, seconds, microseconds = self.exactly(3, int, depth)
+        return datetime.timedelta(days, seconds, microseconds)
+
+    def named_tuple(self, depth: int) -> Any:
+        parts = self.many(depth)
+        if len(parts) < 2 or type(parts[0]) is not str or type(parts[1]) is not tuple:
+            raise DecodeError("a malformed named tuple")
+        name, fields, *values = parts
+        if len(fields) != len(values) or any(type(field) is not str for field in fields):
+            raise DecodeError("a malformed named tuple")
+        return self.named(name, fields)(*values) if self.named is not None else tuple(values)
+
+    def read_array(self, depth: int) -> Any:
+        dtype, shape, data = (self.value(depth + 1) for _ in range(3))
+        plain = type(dtype) is str and type(shape) is tuple and type(data) is bytes
+        if not plain or not is_plain_dtype(dtype):
+            raise DecodeError("a malformed array")
+        if any(type(axis) is not int or axis < 0 for axis in shape):
+            raise DecodeError("an array of a strange shape")
+        found = NdArray(dtype, shape, data)
+        if self.numpy is not None:
+            found = self.numpy.frombuffer(data, dtype=dtype).reshape(shape).copy()
+        self.number(found)
+        return found
+
+    def reference(self, depth: int) -> Any:
+        kind, data = self.value(depth + 1), self.value(depth + 1)
+        if self.resolve is None or type(kind) is not str:
+            raise DecodeError("a reference where none can be")
+        return self.resolve(kind, data)
+
+    def again(self) -> Any:
+        number = self.length()
+        if self.containers is None or number >= len(self.containers):
+            raise DecodeError("a reference to a container that has not come")
+        return self.containers[number]
+
+
+_READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
+    b"N": lambda decoder, depth: None,
+    b"T": lambda decoder, depth: True,
+    b"F": lambda decoder, depth: False,
+    b"l": _Decoder.read_list,
+    b"t": lambda decoder, depth: tuple(decoder.many(depth)),
+    b"d": _Decoder.read_dict,
+    b"I": lambda decoder, depth: decoder.packed(b"I"),
+    b"J": lambda decoder, depth: decoder.packed(b"J"),
+    b"G": lambda decoder, depth: decoder.packed(b"G"),
+    b"H": lambda decoder, depth: decoder.packed(b"H"),
+    b"S": _Decoder.read_set,
+    b"Z": lambda decoder, depth: frozenset(decoder.keys(depth)),
+    b"b": lambda decoder, depth: decoder.sized(),
+    b"B": _Decoder.read_bytearray,
+    b"c": lambda decoder, depth: complex(*C128.unpack(decoder.take(16))),
+    b"r": _Decoder.read_range,
+    b"D": lambda decoder, depth: decoder.decimal(),
+    b"R": _Decoder.fraction,
+    b"m": lambda decoder, depth: datetime.datetime.fromisoformat(decoder.text()),
+    b"y": lambda decoder, depth: datetime.date.fromisoformat(decoder.text()),
+    b"h": lambda decoder, depth: datetime.time.fromisoformat(decoder.text()),
+    b"e": _Decoder.timedelta,
+    b"q": _Decoder.read_deque,
+    b"C": lambda decoder, depth: decoder.filled(Counter(), depth),
+    b"O": lambda decoder, depth: decoder.filled(OrderedDict(), depth),
+    b"g": _Decoder.read_defaultdict,
+    b"n": _Decoder.named_tuple,
+    b"a": _Decoder.read_array,
+    b"x": _Decoder.reference,
+    b"@": lambda decoder, depth: decoder.again(),
+}
+
+
+def check_hashes(keys: Collection[Any]) -> None:
+    """Refuses keys of which very many different ones share one hash.
+
+    Raises:
+        DecodeError: A key is not hashable, or too many keys collide.
+    """
+    try:
+        hashes = [hash(key) for key in keys]
+    except TypeError:
+        raise DecodeError("an unhashable key") from None
+    if len(hashes) - len(set(hashes)) < MAX_EQUAL_HASHES:
+        return
+    counts: dict[int, int] = {}
+    seen: set[Any] = set()  # it never holds more colliding keys than may be
+    for key, digest in zip(keys, hashes, strict=True):
+        size = len(seen)
+        seen.add(key)
+        if len(seen) > size:
+            counts[digest] = count = counts.get(digest, 0) + 1
+            if count > MAX_EQUAL_HASHES:
+                raise DecodeError("too many keys with the same hash")
+
+
+def decode(
+    data: bytes,
+    *,
+    resolve: Resolve | None = None,
+    numpy: Numpy | None = None,
+    named: Named | None = None,
+    containers: list[Any] | None = None,
+) -> Any:
+    """Turns bytes back into the data that `encode` was given.
+
+    Args:
+        data: Bytes from a process that may be hostile.
+        resolve: Turns a reference (its kind and its data) into an object.
+        numpy: Decodes arrays to real ones; without it they become `NdArray`.
+        named: Makes the class of a named tuple from its name and fields; without it they become tuples.
+        containers: As for `encode`; both sides must have begun with lists of the same length.
+
+    Raises:
+        DecodeError: The bytes are not exactly one encoded value.
+    """
+    decoder = _Decoder(data, resolve, numpy, named, containers)
+    try:
+        value = decoder.value()
+    except (
+        ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        raise DecodeError(f"malformed data: {type(error).__name__}: {error}") from None
+    if decoder.position != len(data):
+        raise DecodeError("trailing bytes")
+    return value

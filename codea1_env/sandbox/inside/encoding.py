@@ -1,0 +1,274 @@
+"""Plain data to bytes: the writing half of the codec."""
+
+from __future__ import annotations
+
+import datetime
+from array import array
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from sys import byteorder
+from typing import Any
+
+from .formats import (
+    C128,
+    F64,
+    FACTORY_NAMES,
+    MAX_DECIMAL_CHARS,
+    MAX_DEPTH,
+    MAX_FRACTION_BYTES,
+    MAX_INT_BYTES,
+    MAX_ITEMS,
+    MIN_PACKED,
+    PACKED_CODES,
+    PACKED_TAGS,
+    U32,
+    EncodeError,
+    Numpy,
+    SizeError,
+    is_plain_dtype,
+    range_is_too_long,
+)
+
+Refer = Callable[[Any], "tuple[str, Any] | None"]
+
+# A test may find another `id` in the builtins.
+_id = id
+
+
+class _Encoder:
+    """Writes one value; see `encode` for the arguments."""
+
+    def __init__(
+        self, refer: Refer | None, numpy: Numpy | None, limit: int, containers: list[Any] | None
+    ) -> None:
+        self.data = bytearray()
+        self.refer = refer
+        self.numpy = numpy
+        self.limit = limit
+        self.items = 0
+        self.containers = containers
+        self.numbers = {_id(each): number for number, each in enumerate(containers or ())}
+
+    def put(self, part: bytes) -> None:
+        self.data += part
+        if len(self.data) > self.limit:
+            raise SizeError("the value is larger than the limit for one value")
+
+    def sized(self, tag: bytes, payload: bytes) -> None:
+        self.put(tag + U32.pack(len(payload)))
+        self.put(payload)
+
+    def count(self, number: int) -> None:
+        self.items += number
+        if self.items > MAX_ITEMS:
+            raise SizeError(f"the value has more than {MAX_ITEMS} items")
+
+    def many(self, tag: bytes, count: int, values: Iterable[Any], depth: int) -> None:
+        self.count(count)
+        self.put(tag + U32.pack(count))
+        seen = 0
+        for value in values:
+            self.value(value, depth + 1)
+            seen += 1
+        if seen != count:
+            raise EncodeError("a container changed while it was being copied")
+
+    def pairs(self, tag: bytes, mapping: dict[Any, Any], depth: int) -> None:
+        flat = [part for item in mapping.items() for part in item]
+        self.many(tag, len(flat), flat, depth)
+
+    def known(self, container: Any) -> bool:
+        """Writes a reference to a container that has been written before; otherwise numbers it."""
+        if self.containers is None:
+            return False
+        number = self.numbers.get(_id(container))
+        if number is None:
+            self.numbers[_id(container)] = len(self.containers)
+            self.containers.append(container)
+            return False
+        self.put(b"@" + U32.pack(number))
+        return True
+
+    def sequence(self, tag: bytes, values: Any, kind: type, depth: int) -> None:
+        """Writes a list or tuple, in one go if it holds nothing but small integers or floats."""
+        count = len(values)
+        if count >= MIN_PACKED and type(values[0]) in PACKED_CODES:
+            (first, *others) = set(map(type, values))
+            if not others:
+                try:
+                    packed = array(PACKED_CODES[first], values)
+                except OverflowError:  # an integer of more than 64 bits
+                    pass
+                else:
+                    if byteorder == "big":
+                        packed.byteswap()
+                    self.count(count)
+                    self.sized(PACKED_TAGS[kind, first], packed.tobytes())
+                    return
+        self.many(tag, count, values, depth)
+
+    def value(self, value: Any, depth: int = 0) -> None:
+        if depth > MAX_DEPTH:
+            raise EncodeError(f"the value is cyclic or nested more than {MAX_DEPTH} deep")
+        kind = type(value)
+        if value is None:
+            self.put(b"N")
+        elif kind is bool:
+            self.put(b"T" if value else b"F")
+        elif kind is int:
+            size = (value.bit_length() + 8) // 8
+            if size > MAX_INT_BYTES:
+                raise SizeError(f"an integer of more than {MAX_INT_BYTES} bytes")
+            self.sized(b"i", value.to_bytes(size, "little", signed=True))
+        elif kind is float:
+            self.put(b"f" + F64.pack(value))
+        elif kind is str:
+            self.sized(b"s", value.encode("utf-8", "surrogatepass"))
+        elif kind is tuple:
+            self.sequence(b"t", value, kind, depth)
+        elif kind is list:
+            if not self.known(value):
+                self.sequence(b"l", value, kind, depth)
+        elif kind is dict:
+            if not self.known(value):
+                self.pairs(b"d", value, depth)
+        elif not self.container(value, kind, depth) and not self.constant(value, kind, depth):
+            self.other(value, kind, depth)
+
+    def container(self, value: Any, kind: type, depth: int) -> bool:
+        """Writes one of the rarer containers that can change."""
+        if kind is set:
+            if not self.known(value):
+                self.many(b"S", len(value), value, depth)
+        elif kind is bytearray:
+            if not self.known(value):
+                self.sized(b"B", bytes(value))
+        elif kind is deque:
+            if not self.known(value):
+                self.many(b"q", 1 + len(value), (value.maxlen, *value), depth)
+        elif kind is Counter:
+            if not self.known(value):
+                self.pairs(b"C", value, depth)
+        elif kind is OrderedDict:
+            if not self.known(value):
+                self.pairs(b"O", value, depth)
+        elif kind is defaultdict and value.default_factory in FACTORY_NAMES:
+            if not self.known(value):
+                self.sized(b"g", FACTORY_NAMES[value.default_factory].encode())
+                self.pairs(b"d", value, depth)
+        elif self.numpy is not None and kind is self.numpy.array_type:
+            if not is_plain_dtype(value.dtype.str) or value.dtype.names is not None:
+                return False
+            if not self.known(value):
+                self.put(b"a")
+                self.value(value.dtype.str, depth + 1)
+                self.value(value.shape, depth + 1)
+                self.sized(b"b", value.tobytes())
+        else:
+            return False
+        return True
+
+    def constant(self, value: Any, kind: type, depth: int) -> bool:
+        """Writes one of the rarer values that cannot change."""
+        if kind is frozenset:
+            self.many(b"Z", len(value), value, depth)
+        elif kind is bytes:
+            self.sized(b"b", value)
+        elif kind is complex:
+            self.put(b"c" + C128.pack(value.real, value.imag))
+        elif kind is range:
+            if self.refer is None and range_is_too_long(value):
+                raise EncodeError(f"a range of more than {MAX_ITEMS} numbers")
+            self.many(b"r", 3, (value.start, value.stop, value.step), depth)
+        elif kind is Decimal:
+            text = str(value)
+            if len(text) > MAX_DECIMAL_CHARS or exponent_too_large(value):
+                raise SizeError("a Decimal with too many digits or too large an exponent")
+            self.sized(b"D", text.encode())
+        elif kind is Fraction:
+            parts = (value.numerator, value.denominator)
+            if any(part.bit_length() >= 8 * MAX_FRACTION_BYTES for part in parts):
+                raise SizeError(f"a Fraction of more than {MAX_FRACTION_BYTES} bytes")
+            self.many(b"R", 2, parts, depth)
+        elif kind in (datetime.datetime, datetime.time) and _has_plain_zone(value):
+            self.sized(b"m" if kind is datetime.datetime else b"h", value.isoformat().encode())
+        elif kind is datetime.date:
+            self.sized(b"y", value.isoformat().encode())
+        elif kind is datetime.timedelta:
+            self.many(b"e", 3, (value.days, value.seconds, value.microseconds), depth)
+        elif self.numpy is not None and kind in self.numpy.scalars:
+            self.value(value.item(), depth)
+        else:
+            return False
+        return True
+
+    def other(self, value: Any, kind: type, depth: int) -> None:
+        """Writes a named tuple, or a reference to what is not plain data."""
+        if is_plain_namedtuple(kind):
+            fields = tuple.__iter__(value)
+            self.many(b"n", 2 + tuple.__len__(value), (kind.__name__, kind._fields, *fields), depth)  # type: ignore[attr-defined]
+            return
+        reference = self.refer(value) if self.refer is not None else None
+        if reference is None:
+            raise EncodeError(f"a value of type {kind.__name__!r:.80} is not plain data")
+        self.put(b"x")
+        self.value(reference[0], depth + 1)
+        self.value(reference[1], depth + 1)
+
+
+def is_plain_namedtuple(kind: type) -> bool:
+    """Whether values of this type are tuples with names, and compare as tuples do."""
+    fields = kind.__dict__.get("_fields")
+    return (
+        kind.__bases__ == (tuple,)
+        and type(fields) is tuple
+        and all(type(name) is str for name in fields)
+        and "__eq__" not in kind.__dict__
+    )
+
+
+def exponent_too_large(number: Decimal) -> bool:
+    """Whether arithmetic with a number would take very many digits."""
+    exponent = number.as_tuple().exponent
+    return isinstance(exponent, int) and abs(exponent) > MAX_DECIMAL_CHARS
+
+
+def _has_plain_zone(value: Any) -> bool:
+    zone = value.tzinfo
+    return zone is None or (type(zone) is datetime.timezone and str(zone).startswith("UTC"))
+
+
+def encode(
+    value: Any,
+    *,
+    refer: Refer | None = None,
+    numpy: Numpy | None = None,
+    limit: int = 1 << 26,
+    containers: list[Any] | None = None,
+) -> bytes:
+    r"""Turns plain data into bytes.
+
+    Args:
+        value: Plain data: exact builtin types and a few of the standard library.
+        refer: Called for anything else; returns a kind and plain data that stand for the object, or None.
+        numpy: Lets numpy scalars and arrays cross (scalars as Python numbers).
+        limit: Largest size of the result in bytes.
+        containers: Containers that the reader knows by their place in this list. Those that are written
+            are appended. A container that comes again is written as a reference to its place, so that
+            the copy has the same shape, cycles included. Without the list, each place gets a copy.
+
+    Raises:
+        EncodeError: The value is not plain data; `SizeError` if it is too large.
+
+    Example:
+        >>> encode([None, True])
+        b'l\x02\x00\x00\x00NT'
+    """
+    encoder = _Encoder(refer, numpy, limit, containers)
+    try:
+        encoder.value(value)
+    except (RecursionError, RuntimeError) as error:
+        raise EncodeError(f"the value cannot be copied: {type(error).__name__}") from None
+    return bytes(encoder.data)

@@ -1,0 +1,409 @@
+"""The codec: what is written comes back, type for type, and no bytes do more than raise DecodeError."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import struct
+import time
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codea1_env.sandbox.inside import codec, formats
+
+np = pytest.importorskip("numpy")
+NUMPY = codec.Numpy(np)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal to the last bit and type."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, float):
+        return struct.pack("d", left) == struct.pack("d", right)
+    if isinstance(left, complex):
+        return same(left.real, right.real) and same(left.imag, right.imag)
+    if isinstance(left, (list, tuple, deque)):
+        same_length = getattr(left, "maxlen", 0) == getattr(right, "maxlen", 0)
+        return len(left) == len(right) and all(map(same, left, right)) and same_length
+    if isinstance(left, dict):
+        factories = getattr(left, "default_factory", 0) == getattr(right, "default_factory", 0)
+        return same(list(left.items()), list(right.items())) and factories
+    if isinstance(left, (set, frozenset)):
+        return len(left) == len(right) and all(
+            any(same(a, b) for b in right) for a in left
+        )  # not `==`: 1 and True and 1.0 are equal
+    if isinstance(left, Decimal):
+        return left.as_tuple() == right.as_tuple()
+    return bool(left == right)
+
+
+zones = st.sampled_from([None, datetime.UTC, datetime.timezone(-datetime.timedelta(hours=3))])
+keys = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**300), 2**300)
+    | st.floats()
+    | st.text(st.characters(), max_size=8)
+    | st.binary(max_size=8)
+    | st.complex_numbers()
+    | st.fractions()
+    | st.decimals(allow_nan=False)
+    | st.dates()
+    | st.datetimes(timezones=zones)
+    | st.times()
+    | st.timedeltas()
+    | st.builds(range, st.integers(-9, 9), st.integers(-9, 9), st.sampled_from([1, 2, -3])),
+    lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
+    max_leaves=4,
+)
+values = st.recursive(
+    keys
+    | st.binary(max_size=8).map(bytearray)
+    | st.lists(st.integers(), min_size=8, max_size=20)
+    | st.lists(st.integers(-(2**63), 2**63 - 1), min_size=8, max_size=20).map(tuple)
+    | st.lists(st.floats(), min_size=8, max_size=20)
+    | st.sets(keys, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(keys, inner, max_size=4)
+        | st.dictionaries(keys, inner, max_size=4).map(OrderedDict)
+        | st.dictionaries(keys, inner, max_size=4).map(lambda items: defaultdict(list, items))
+        | st.builds(deque, st.lists(inner, max_size=4), st.sampled_from([None, 3]))
+        | st.lists(st.text(max_size=2), max_size=5).map(Counter)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(values)
+def test_every_supported_value_comes_back(value: Any) -> None:
+    data = codec.encode(value)
+    assert same(codec.decode(data), value)
+    assert same(codec.decode(codec.encode(value, containers=[]), containers=[]), value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=80) | st.binary(max_size=40).map(lambda rest: b"l\4\0\0\0" + rest))
+def test_random_bytes_only_raise_decode_errors(data: bytes) -> None:
+    for containers in (None, []):
+        try:
+            codec.decode(data, numpy=NUMPY, containers=containers)
+        except codec.DecodeError:
+            continue
+
+
+@settings(max_examples=150, deadline=None)
+@given(values, st.data())
+def test_changed_bytes_only_raise_decode_errors(value: Any, data: st.DataObject) -> None:
+    written = bytearray(codec.encode(value))
+    for _ in range(data.draw(st.integers(1, 3))):
+        index = data.draw(st.integers(0, len(written) - 1))
+        action = data.draw(st.sampled_from(["change", "cut", "insert"]))
+        if action == "change":
+            written[index] = data.draw(st.integers(0, 255))
+        elif action == "cut" and index:
+            del written[index:]
+        else:
+            written.insert(index, data.draw(st.integers(0, 255)))
+    try:
+        codec.decode(bytes(written))
+    except codec.DecodeError:
+        return
+
+
+@settings(max_examples=60, deadline=None)
+@given(values)
+def test_every_true_prefix_is_refused(value: Any) -> None:
+    data = codec.encode(value)
+    for end in {0, len(data) // 2, len(data) - 1}:
+        with pytest.raises(codec.DecodeError):
+            codec.decode(data[:end])
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data + b"N")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([1.5, math.nan, -0.0]),
+        np.arange(12, dtype=np.int16).reshape(3, 4),
+        np.zeros((0, 3)),
+        np.array(7),
+        np.array(["a", "bcd", ""]),
+        np.array([b"x", b"yz"]),
+        np.array([True, False]),
+        np.array([1 + 2j]),
+        np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"),
+        np.arange(6).reshape(2, 3).T,
+        np.array([1, 2], dtype=">i4"),
+    ],
+    ids=lambda array: f"{array.dtype}{array.shape}",
+)
+def test_arrays_come_back(array: Any) -> None:
+    copy = codec.decode(codec.encode([array], numpy=NUMPY), numpy=NUMPY)[0]
+    assert copy.dtype == array.dtype
+    assert copy.shape == array.shape
+    assert copy.tobytes() == array.tobytes()
+    assert copy.flags.writeable
+    raw = codec.decode(codec.encode(array, numpy=NUMPY))
+    assert (raw.dtype, raw.shape, raw.data) == (array.dtype.str, array.shape, array.tobytes())
+    assert raw != codec.decode(codec.encode(array, numpy=NUMPY))
+
+
+def test_numpy_scalars_become_python_numbers() -> None:
+    scalars = [np.int8(-3), np.uint64(2**64 - 1), np.float32(0.5), np.bool_(True), np.complex64(1j)]
+    assert same(codec.decode(codec.encode(scalars, numpy=NUMPY)), [-3, 2**64 - 1, 0.5, True, 1j])
+
+
+class IntSubclass(int):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+
+class ListSubclass(list[Any]):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        IntSubclass(3),
+        ListSubclass([1]),
+        object(),
+        int,
+        len,
+        (x for x in ()),
+        ...,
+        [1, {2: [object()]}],
+        defaultdict(lambda: 1),
+        np.array([object()]),
+        np.zeros(2, dtype=[("a", "i4")]),
+        np.int64(1),
+        memoryview(b"x"),
+        range(10**12),
+        datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(0), "mine")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_anything_else_is_refused(value: Any) -> None:
+    with pytest.raises(codec.EncodeError):
+        codec.encode(value)
+
+
+def test_records_and_objects_in_arrays_are_refused_even_with_numpy() -> None:
+    for array in (np.array([object()]), np.zeros(2, dtype=[("a", "i4")]), np.zeros(2, dtype="V3")):
+        with pytest.raises(codec.EncodeError):
+            codec.encode(array, numpy=NUMPY)
+
+
+def test_named_tuples_cross_as_tuples_or_with_their_names() -> None:
+    point = namedtuple("point", "x y")
+    data = codec.encode(point(1, [2]))
+    assert same(codec.decode(data), (1, [2]))
+    named = codec.decode(data, named=lambda name, fields: namedtuple(name, fields))
+    assert (type(named).__name__, named._fields, named.y) == ("point", ("x", "y"), [2])
+
+    class Pleasing(point):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = point.__hash__
+
+    with pytest.raises(codec.EncodeError):
+        codec.encode(Pleasing(1, 2))
+
+
+# Packed numbers
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("number", [0, -1, 2**63 - 1, -(2**63), 0.5, -0.0, math.inf])
+def test_long_sequences_of_one_kind_of_number_are_packed(kind: Any, number: Any) -> None:
+    long, short = kind([number] * 8), kind([number] * 7)
+    assert len(codec.encode(long)) == 1 + 4 + 8 * 8
+    assert same(codec.decode(codec.encode(long)), long)
+    assert codec.encode(short)[:1] in (b"l", b"t")
+    assert same(codec.decode(codec.encode(short)), short)
+
+
+@pytest.mark.parametrize(
+    "values", [[2**63] * 8, [1] * 7 + [True], [1.0] * 7 + [1], [1] * 7 + [2.0], [1] * 8 + [None]]
+)
+def test_other_sequences_are_not_packed(values: list[Any]) -> None:
+    assert codec.encode(values)[:1] == b"l"
+    assert same(codec.decode(codec.encode(values)), values)
+
+
+def test_packed_numbers_are_little_endian_and_of_whole_length() -> None:
+    assert codec.encode(list(range(8)))[5:] == b"".join(struct.pack("<q", n) for n in range(8))
+    assert codec.encode([1.5] * 8)[5:] == struct.pack("<d", 1.5) * 8
+    for tag in b"IJGH":
+        for size in (0, 56, 63, 65, 71):
+            with pytest.raises(codec.DecodeError):
+                codec.decode(bytes([tag]) + struct.pack("<I", size) + bytes(size))
+        with pytest.raises(codec.DecodeError):
+            codec.decode(bytes([tag]) + struct.pack("<I", 64) + bytes(63))
+
+
+def test_packing_pays() -> None:
+    numbers = list(range(1_000_000))
+    started = time.process_time()
+    assert codec.decode(codec.encode(numbers)) == numbers
+    assert time.process_time() - started < 0.5  # one by one it takes about two seconds
+
+
+# The shape of what is shared
+
+
+def test_shared_containers_stay_shared() -> None:
+    row = [0] * 9
+    inner = {"row": row}
+    value = [row, row, inner, (inner, deque([row])), {1}, bytearray(b"x")]
+    written: list[Any] = []
+    read: list[Any] = []
+    copy = codec.decode(codec.encode(value, containers=written), containers=read)
+    assert copy[0] is copy[1] is copy[2]["row"] is copy[3][1][0]
+    assert copy[2] is copy[3][0]
+    assert len(written) == len(read) == 6
+    assert written[1] is row
+    assert read[1] is copy[0]
+
+
+def test_cycles_cross_with_containers_and_are_refused_without() -> None:
+    cycle: list[Any] = [1]
+    cycle.append({"me": cycle})
+    copy = codec.decode(codec.encode(cycle, containers=[]), containers=[])
+    assert copy[1]["me"] is copy
+    with pytest.raises(codec.EncodeError, match="cyclic"):
+        codec.encode(cycle)
+
+
+def test_a_message_can_name_containers_of_an_earlier_one() -> None:
+    ours, theirs = [[1], {2: 3}], [[1], {2: 3}]
+    data = codec.encode([ours[1], ours[0]], containers=list(ours))
+    answer = codec.decode(data, containers=list(theirs))
+    assert answer[0] is theirs[1]
+    assert answer[1] is theirs[0]
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data, containers=[])
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data)
+
+
+def test_references_stand_for_what_is_not_plain() -> None:
+    objects = [object(), len]
+    data = codec.encode([objects], refer=lambda value: ("mine", objects.index(value)))
+    assert codec.decode(data, resolve=lambda kind, number: objects[number]) == [objects]
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data)
+
+
+# Bounds
+
+
+def test_sizes_are_bounded_while_writing() -> None:
+    for value in ("x" * 1001, b"x" * 1001, [1] * 1000, list(range(126)), {"k": "y" * 999}):
+        with pytest.raises(codec.SizeError):
+            codec.encode(value, limit=1000)
+    for value in (1 << (8 * formats.MAX_INT_BYTES), Decimal("1e10001"), Fraction(1, 1 << 20000)):
+        with pytest.raises(codec.SizeError):
+            codec.encode(value)
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_depth_is_bounded_on_both_sides() -> None:
+    assert codec.decode(codec.encode(nested(codec.MAX_DEPTH))) == nested(codec.MAX_DEPTH)
+    with pytest.raises(codec.EncodeError, match="nested"):
+        codec.encode(nested(codec.MAX_DEPTH + 1))
+    with pytest.raises(codec.DecodeError, match="nested"):
+        codec.decode(b"l\1\0\0\0" * 200 + b"N")
+
+
+def integer(value: int) -> bytes:
+    size = value.bit_length() // 8 + 1
+    return b"i" + struct.pack("<I", size) + value.to_bytes(size, "little", signed=True)
+
+
+HUGE = integer(1 << (8 * formats.MAX_INT_BYTES - 8))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"?",
+        b"l\xff\xff\xff\xff",
+        b"s\xff\xff\xff\xff",
+        b"s\1\0\0\0\xff",
+        b"i\xff\xff\xff\x7f",
+        b"d\1\0\0\0N",
+        b"S\1\0\0\0l\0\0\0\0",
+        b"d\2\0\0\0l\0\0\0\0N",
+        b"R\2\0\0\0" + HUGE + HUGE[:-1] + b"\1",
+        b"R\2\0\0\0" + integer(1) + integer(0),
+        b"r\3\0\0\0" + integer(0) + integer(5) + integer(0),
+        b"r\3\0\0\0" + integer(0) + integer(10**18) + integer(1),
+        b"D\7\0\0\0" + b"1e99999",
+        b"D\3\0\0\0abc",
+        b"y\4\0\0\0soon",
+        b"e\3\0\0\0" + integer(10**30) + integer(0) + integer(0),
+        b"q\0\0\0\0",
+        b"q\1\0\0\0" + integer(-1),
+        b"q\1\0\0\0s\0\0\0\0",
+        b"g\6\0\0\0object",
+        b"g\3\0\0\0intN",
+        b"n\2\0\0\0s\1\0\0\0at\1\0\0\0s\1\0\0\0b",
+        b"a" + codec.encode("|O") + codec.encode((1,)) + codec.encode(b"12345678"),
+        b"a" + codec.encode("<f8") + codec.encode((2,)) + codec.encode(b"12345678"),
+        b"a" + codec.encode("<f8") + codec.encode((-1,)) + codec.encode(b"12345678"),
+        b"a" + codec.encode("<f8,<f8") + codec.encode((1,)) + codec.encode(b"1234567812345678"),
+        b"xNN",
+        b"@\0\0\0\0",
+    ],
+)
+def test_hostile_bytes_are_refused_quickly(data: bytes) -> None:
+    started = time.process_time()
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data, numpy=NUMPY)
+    assert time.process_time() - started < 0.2
+
+
+def colliding(count: int) -> list[int]:
+    modulus = (1 << 61) - 1  # of the hash of integers
+    return [7 + modulus * index for index in range(count)]
+
+
+def test_keys_of_one_hash_are_bounded() -> None:
+    allowed = dict.fromkeys(colliding(formats.MAX_EQUAL_HASHES))
+    assert codec.decode(codec.encode(allowed)) == allowed
+    too_many = colliding(formats.MAX_EQUAL_HASHES + 1)
+    for value in (dict.fromkeys(too_many), set(too_many), frozenset(too_many)):
+        with pytest.raises(codec.DecodeError, match="same hash"):
+            codec.decode(codec.encode(value))
+    started = time.process_time()
+    with pytest.raises(codec.DecodeError, match="same hash"):
+        codec.check_hashes(colliding(100_000))
+    assert time.process_time() - started < 2.0
+
+
+def test_equal_keys_are_no_collisions() -> None:
+    codec.check_hashes([5] * 10_000)
+    codec.check_hashes([1, 1.0, True] * 10_000)
