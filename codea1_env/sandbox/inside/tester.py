@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from . import codec, frames
-from .candidate import loaded_numpy, start
+from .candidate import loaded_numpy, start, warm_up
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
 from .remote import Peer
 from .settle import settle
@@ -72,14 +72,16 @@ def judge(test: str, namespace: dict[str, Any], peer: Peer) -> tuple[str, str]:
 
 def main(job_pipe: int, reply_pipe: int, send_pipe: int, receive_pipe: int) -> None:
     """Runs one test."""
+    numpy = loaded_numpy()
+    warm_up(numpy)
+    settle()
     job = start(job_pipe)
-    peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=loaded_numpy(), home=HOME)
+    peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)
     except (codec.DecodeError, RemoteUnencodable, ArithmeticError, LookupError, TypeError) as error:
         verdict = ("error", f"the program's names cannot be used: {message_of(error)}")
     else:
-        settle()
         verdict = judge(job["test"], namespace, peer)
     frames.write_frame(reply_pipe, codec.encode(verdict))
     _exit(0)
