@@ -57,6 +57,9 @@ _HOME = {
 }
 """Public name -> the module that defines it. The imports above say the same to type checkers."""
 
+_PARTS = ("agents", "baselines", "code_a1_v0", "evaluation", "sandbox", "training")
+"""Submodules that need no import of their own: `codea1_env.code_a1_v0.env()`."""
+
 __all__ = [
     "CODER",
     "TESTER",
@@ -90,6 +93,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use (PEP 562)."""
+    if name in _PARTS:
+        return importlib.import_module(f"{__name__}.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -136,7 +136,7 @@ class Game:
         suite = parse_suite(answer, problem.entry_point, self.sandbox)
         history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
         verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]
-        self.book.update(problem.task_id, failed=verdict.failed, passed=verdict.history_passed)
+        self.book.update(problem.task_id, failed=verdict.failed, passed=verdict.forgettable)
         code_reward = verdict.code_reward
         rewards = {
             CODER: 0.0 if code_reward is None else float(code_reward),

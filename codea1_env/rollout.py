@@ -172,7 +172,10 @@ def rollout(
     asked = [problem for problem in problems for _ in range(config.num_generations)]
     coder_observations = [observe(problem) for problem in asked]
     answers = _act(coder, "coder", coder_observations)
-    programs = [parse_program(answer) for answer in answers]
+    programs = [
+        parse_program(answer, problem.entry_point)
+        for problem, answer in zip(asked, answers, strict=True)
+    ]
 
     coded = time.perf_counter()
     tester_observations = [
@@ -225,7 +228,7 @@ def update_book(book: MistakeBook, episodes: Sequence[RolloutEpisode]) -> BookCh
         book.update(
             task_id,
             failed=[test for episode in played for test in episode.verdict.failed],
-            passed=[test for episode in played for test in episode.verdict.history_passed],
+            passed=[test for episode in played for test in episode.verdict.forgettable],
         )
         for task_id, played in by_problem.items()
     ]

@@ -96,8 +96,16 @@ class Verdict:
 
     @property
     def history_passed(self) -> tuple[str, ...]:
-        """The replayed tests that the program passed: what the book may forget."""
+        """The replayed tests that the program passed."""
         return tuple(test.text for test in self.history if not test.broke)
+
+    @property
+    def forgettable(self) -> tuple[str, ...]:
+        """What the book may forget: the replayed tests that the program passed, and the stale ones.
+
+        A test that the reference does not pass would otherwise keep its place among the most frequent ones.
+        """
+        return (*self.history_passed, *self.stale)
 
 
 @dataclass

@@ -263,6 +263,7 @@ def test_stale_history_is_not_replayed(referee):
     assert [test.text for test in verdict.history] == ["assert inc(1) == 2", "assert inc(7) == 8"]
     assert verdict.history_passed == ("assert inc(1) == 2",)
     assert verdict.stale == ("assert inc(1) == 5", "assert add(1) == 2")
+    assert verdict.forgettable == (*verdict.history_passed, *verdict.stale)
     assert verdict.code_reward == 0.5
 
 

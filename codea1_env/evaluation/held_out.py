@@ -78,7 +78,11 @@ def pass_rate(
     measured = [item for item in held_out if item.tests for _ in range(samples)]
     answers = coder.act([observe(item.problem) for item in measured])
     jobs = [
-        Job(parse_program(answer).code, item.tests, entry_point=item.problem.entry_point)
+        Job(
+            parse_program(answer, item.problem.entry_point).code,
+            item.tests,
+            entry_point=item.problem.entry_point,
+        )
         for item, answer in zip(measured, answers, strict=True)
     ]
     distinct = list({(job.code, job.tests): job for job in jobs}.values())
