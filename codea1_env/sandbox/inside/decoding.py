@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from sys import byteorder
@@ -216,9 +216,9 @@ class _Decoder:
             raise DecodeError("a Fraction with too many digits")
         return Fraction(*parts)
 
-    def timedelta(self, depth: int) -> datetime.timedelta:
+    def read_timedelta(self, depth: int) -> timedelta:
         days, seconds, microseconds = self.exactly(3, int, depth)
-        return datetime.timedelta(days, seconds, microseconds)
+        return timedelta(days, seconds, microseconds)
 
     def named_tuple(self, depth: int) -> Any:
         parts = self.many(depth)
@@ -274,10 +274,10 @@ _READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"r": _Decoder.read_range,
     b"D": lambda decoder, depth: decoder.decimal(),
     b"R": _Decoder.fraction,
-    b"m": lambda decoder, depth: datetime.datetime.fromisoformat(decoder.text()),
-    b"y": lambda decoder, depth: datetime.date.fromisoformat(decoder.text()),
-    b"h": lambda decoder, depth: datetime.time.fromisoformat(decoder.text()),
-    b"e": _Decoder.timedelta,
+    b"m": lambda decoder, depth: datetime.fromisoformat(decoder.text()),
+    b"y": lambda decoder, depth: date.fromisoformat(decoder.text()),
+    b"h": lambda decoder, depth: time.fromisoformat(decoder.text()),
+    b"e": _Decoder.read_timedelta,
     b"q": _Decoder.read_deque,
     b"C": lambda decoder, depth: decoder.filled(Counter(), depth),
     b"O": lambda decoder, depth: decoder.filled(OrderedDict(), depth),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from sys import byteorder
@@ -33,7 +33,7 @@ from .formats import (
 
 Refer = Callable[[Any], "tuple[str, Any] | None"]
 
-# A test may find another `id` in the builtins.
+# A test finds settled classes and another `id`; here they are the real ones.
 _id = id
 
 
@@ -192,11 +192,11 @@ class _Encoder:
             if any(part.bit_length() >= 8 * MAX_FRACTION_BYTES for part in parts):
                 raise SizeError(f"a Fraction of more than {MAX_FRACTION_BYTES} bytes")
             self.many(b"R", 2, parts, depth)
-        elif kind in (datetime.datetime, datetime.time) and _has_plain_zone(value):
-            self.sized(b"m" if kind is datetime.datetime else b"h", value.isoformat().encode())
-        elif kind is datetime.date:
+        elif kind in (datetime, time) and _has_plain_zone(value):
+            self.sized(b"m" if kind is datetime else b"h", value.isoformat().encode())
+        elif kind is date:
             self.sized(b"y", value.isoformat().encode())
-        elif kind is datetime.timedelta:
+        elif kind is timedelta:
             self.many(b"e", 3, (value.days, value.seconds, value.microseconds), depth)
         elif self.numpy is not None and kind in self.numpy.scalars:
             self.value(value.item(), depth)
@@ -237,7 +237,7 @@ def exponent_too_large(number: Decimal) -> bool:
 
 def _has_plain_zone(value: Any) -> bool:
     zone = value.tzinfo
-    return zone is None or (type(zone) is datetime.timezone and str(zone).startswith("UTC"))
+    return zone is None or (type(zone) is timezone and str(zone).startswith("UTC"))
 
 
 def encode(
