@@ -1,4 +1,4 @@
-"""What the README shows works."""
+"""What the README and the other pages show works."""
 
 from __future__ import annotations
 
@@ -18,19 +18,24 @@ README = ROOT / "README.md"
 pytestmark = pytest.mark.skipif(not README.is_file(), reason="needs the repository")
 
 
-def snippets() -> list[str]:
-    text = README.read_text(encoding="utf-8") if README.is_file() else ""
-    return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))] if README.is_file() else []
+SNIPPETS = [
+    pytest.param(snippet, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, snippet in enumerate(
+        re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE), 1
+    )
+]
 
 
 def test_there_are_snippets() -> None:
-    assert len(snippets()) >= 4
+    assert len(SNIPPETS) >= 4
 
 
-@pytest.mark.parametrize("index", range(len(snippets())))
-def test_snippet_runs(index: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_snippet_runs(snippet: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", snippets()[index]],
+        [sys.executable, "-W", "ignore", "-c", snippet],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -41,13 +46,18 @@ def test_snippet_runs(index: int, tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/README.md"])
-def test_links_between_pages_lead_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)#\s]+)", text)
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("C*.md")], ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     local = [target for target in targets if "://" not in target]
-    missing = [target for target in local if not ((ROOT / page).parent / target).exists()]
-    assert missing == []
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    others = {page.name for page in index.parent.glob("*.md")} - {index.name}
+    assert others
+    assert [name for name in others if f"({name})" not in index.read_text("utf-8")] == []
 
 
 def test_folders_in_the_readme_exist() -> None:
