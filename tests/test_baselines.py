@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from codea1_env.baselines import BASELINES
-from codea1_env.training.config import TrainConfig
+from codea1_env.sandbox import Sandbox
+from codea1_env.training import TrainConfig, train
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -30,3 +36,39 @@ def test_code_a1_is_the_default() -> None:
 def test_baselines_differ_from_each_other() -> None:
     configs = [baseline.apply(TrainConfig()) for baseline in BASELINES.values()]
     assert all(a != b for i, a in enumerate(configs) for b in configs[:i])
+
+
+def last_row(name: str, folder: Path, sandbox: Sandbox) -> dict[str, Any]:
+    """Train for two steps; the metrics of the second."""
+    config = TrainConfig(
+        max_problems=2, num_generations=4, num_suites=2, max_steps=2, eval_samples=1,
+        output_dir=folder / name,
+    )  # fmt: skip
+    console = Console(file=io.StringIO())
+    train(BASELINES[name].apply(config), sandbox=sandbox, console=console)
+    rows = (folder / name / "metrics.jsonl").read_text().splitlines()
+    return json.loads(rows[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "learners", "book"),
+    [
+        ("code-a1", {"coder", "tester"}, True),
+        ("golden-tests", {"coder"}, False),
+        ("frozen-tester", {"coder"}, True),
+        ("frozen-coder", {"tester"}, True),
+        ("no-book", {"coder", "tester"}, False),
+        ("black-box", {"coder", "tester"}, True),
+    ],
+)
+def test_baseline_trains_whom_it_says(
+    name: str, learners: set[str], book: bool, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    row = last_row(name, tmp_path, sandbox)
+    assert {player for player in ("coder", "tester") if f"{player}/loss" in row} == learners
+    assert (row["book/size"] > 0) == book
+
+
+def test_every_baseline_is_tried() -> None:
+    (marks,) = test_baseline_trains_whom_it_says.pytestmark
+    assert {name for name, *_ in marks.args[1]} == set(BASELINES)

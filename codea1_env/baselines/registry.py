@@ -51,7 +51,9 @@ BASELINES: Mapping[str, Baseline] = {
         "Nothing is replayed: what the Mistake Book is worth.", {"use_book": False}
     ),
     "black-box": Baseline(
-        "The tester does not see the program: what white-box testing is worth.", {"black_box": True}
+        "The tester does not see the program: what white-box testing is worth. (Tabular testers choose "
+        "by problem and never look, so with them this is code-a1.)",
+        {"black_box": True},
     ),
 }
 """Name -> baseline. `codea1 train --baseline NAME` runs one."""
