@@ -110,6 +110,8 @@ class TrainConfig:
     """Folder of the run; None for a new one in runs/, named after the time."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.output_dir, str):  # what most callers write
+            object.__setattr__(self, "output_dir", Path(self.output_dir))
         for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not value > 0:

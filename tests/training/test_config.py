@@ -49,3 +49,7 @@ def test_every_field_is_documented():
     for field in dataclasses.fields(TrainConfig):
         line = next(i for i, text in enumerate(lines) if text.startswith(f"    {field.name}: "))
         assert lines[line + 1].startswith('    """'), f"{field.name} has no docstring"
+
+
+def test_the_output_folder_may_be_text():
+    assert TrainConfig(output_dir="runs/one").output_dir == Path("runs/one")
