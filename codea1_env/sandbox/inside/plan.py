@@ -294,7 +294,8 @@ def _used_names(
     """
     tested = {entry_point, _checked_name(tree)}
     top = symtable.symtable(text, "<test>", "exec")
-    own = {symbol.get_name() for symbol in top.get_symbols() if _binds(symbol)}
+    # The name under test is offered even if the test binds it too: `from solution import double`.
+    own = {symbol.get_name() for symbol in top.get_symbols() if _binds(symbol)} - tested
     own |= (_BUILTINS | sys.stdlib_module_names) - MODULE_NAMES - tested
     names: dict[str, None] = {}
     tables = [top]
