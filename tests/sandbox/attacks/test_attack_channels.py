@@ -1,0 +1,218 @@
+"""Attacks on the pipes and on the decoder: forged, missing, extra, late and malformed replies."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome
+
+_RAW = """
+import os, struct, sys, time
+codec = sys.modules["inside.codec"]
+def frame(payload):
+    return struct.pack("<I", len(payload)) + payload
+def ok(value):
+    return frame(codec.encode(("ok", value)))
+def write(data):
+    while data:
+        data = data[os.write(4, data):]
+"""
+
+
+def raw(statement: str) -> str:
+    """A program that writes to its result channel in the call."""
+    return f"{_RAW}\ndef f(x):\n    {statement}\n    return 5"
+
+
+VALUE_MODE = {
+    "the right shape, a wrong value": (raw("write(ok(5)); os._exit(0)"), Outcome.FAIL),
+    "a verdict": (raw("write(frame(codec.encode(('pass', '')))); os._exit(0)"), Outcome.FORBIDDEN),
+    "a bare value": (raw("write(frame(codec.encode(2))); os._exit(0)"), Outcome.FORBIDDEN),
+    "no value": (raw("write(frame(codec.encode(('ok',)))); os._exit(0)"), Outcome.FORBIDDEN),
+    "two values": (raw("write(frame(codec.encode(('ok', 2, 2)))); os._exit(0)"), Outcome.FORBIDDEN),
+    "an unknown outcome": (
+        raw("write(frame(codec.encode(('infra_error', 'x')))); os._exit(0)"),
+        Outcome.FORBIDDEN,
+    ),
+    "an extra frame": (raw("write(ok(2) + ok(2))"), Outcome.FORBIDDEN),
+    "a frame beside the reply": (raw("write(ok(2))"), Outcome.FORBIDDEN),
+    "half a frame after the reply": (
+        raw("write(ok(2) + b'\\x05'); os._exit(0)"),
+        Outcome.FORBIDDEN,
+    ),
+    "half a frame, then the end": (raw("write(ok(2)[:-1]); os._exit(0)"), Outcome.EXITED),
+    "half a frame, then a stall": (raw("write(ok(2)[:-1]); time.sleep(60)"), Outcome.TIMEOUT),
+    "half a length": (raw("write(b'\\x01\\x00'); os._exit(0)"), Outcome.EXITED),
+    "an endless length": (raw("write(b'\\xff\\xff\\xff\\xff')"), Outcome.OUTPUT_LIMIT),
+    "text": (raw("write(b'PASS' * 1000)"), Outcome.OUTPUT_LIMIT),
+    "closes it": (raw("os.close(4)"), Outcome.EXITED),
+    "closes it and waits": (raw("os.close(4); time.sleep(60)"), Outcome.EXITED),
+    "closes everything": (raw("os.closerange(0, 64)"), Outcome.EXITED),
+    "turns it around": (raw("os.dup2(3, 4)"), Outcome.EXITED),
+    "swaps it for its output": (raw("os.dup2(1, 4); time.sleep(60)"), Outcome.EXITED),
+    "waits for more calls": (raw("os.read(3, 1 << 16)"), Outcome.TIMEOUT),
+    "an empty frame": (raw("write(frame(b'')); os._exit(0)"), Outcome.FORBIDDEN),
+}
+
+
+def test_forged_frames_in_value_mode(arena):
+    limits = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20)
+    found = {
+        name: arena.outcome(code, "assert f(1) == 2", limits=limits)
+        for name, (code, _) in VALUE_MODE.items()
+    }
+    assert found == {name: expected for name, (_, expected) in VALUE_MODE.items()}
+
+
+def test_replies_written_before_they_are_asked_for(arena):
+    """Answers to all calls at once, from the program's first line: they are answers, and wrong."""
+    code = (
+        f"{_RAW}\nwrite(frame(codec.encode(('ok',))) + ok(5) * 3)\nos._exit(0)\ndef f(x): return 5"
+    )
+    tests = [f"assert f({x}) == {x + 1}" for x in range(3)]
+    results = arena.sandbox.run_tests(code, tests, entry_point="f")
+    assert [result.outcome for result in results] == [Outcome.FAIL] * 3
+
+
+def test_an_extra_frame_spoils_the_forger_alone(arena):
+    spoiled = raw("write(ok(2))")
+    jobs = [(spoiled, Outcome.FORBIDDEN), ("def f(x): return x + 1", Outcome.PASS)] * 2
+    assert [arena.outcome(code, "assert f(1) == 2") for code, _ in jobs] == [
+        want for _, want in jobs
+    ]
+
+
+PROXY_MODE = {
+    "a verdict on the result channel": raw("write(frame(codec.encode(('pass', ''))))"),
+    "a verdict to the test": raw("os.write(6, frame(codec.encode(('pass', ''))))"),
+    "a reply of its own": raw("os.write(6, frame(codec.encode(('value', 5, []))))"),
+    "garbage to the test": raw("os.write(6, b'\\x03\\x00\\x00\\x00abc')"),
+    "closes the channel to the test": raw("os.close(6)"),
+    "closes everything and waits": raw("os.closerange(0, 64); time.sleep(60)"),
+    "an endless length": raw("os.write(6, b'\\xff\\xff\\xff\\xff')"),
+    "reads the test's requests": raw("os.set_blocking(5, False); os.read(5, 100)"),
+}
+
+
+def test_no_forged_frame_passes_in_proxy_mode(arena):
+    limits = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20)
+    found = arena.outcomes(PROXY_MODE, "for x in [1]:\n    assert f(x) == 2", limits=limits)
+    passed = {
+        name for name, outcome in found.items() if outcome in (Outcome.PASS, Outcome.INFRA_ERROR)
+    }
+    assert passed == set()
+
+
+def test_a_reply_with_references_the_test_never_gave(arena):
+    for reference in ("('yours', 0)", "('yours', -1)", "('same', 7)", "('mine', 3)", "('?', 1)"):
+        payload = (
+            f"""(lambda e: e)(codec.encode(('value', Ref(), []), refer=lambda v: {reference}))"""
+        )
+        code = f"{_RAW}\nclass Ref: pass\ndef f(x):\n    os.write(6, frame({payload}))\n    os._exit(0)"
+        outcome = arena.outcome(code, "for x in [1]:\n    assert f(x) == 2")
+        assert outcome in (Outcome.FAIL, Outcome.ERROR, Outcome.UNENCODABLE, Outcome.EXITED), (
+            reference
+        )
+
+
+def _u32(number: int) -> bytes:
+    return number.to_bytes(4, "little")
+
+
+_OK = b"t" + _u32(2) + b"s" + _u32(2) + b"ok"
+MALFORMED = {
+    "empty": b"",
+    "unknown tag": _OK + b"?",
+    "pickle": __import__("pickle").dumps(("ok", 2)),
+    "marshal": __import__("marshal").dumps(("ok", 2)),
+    "json": b'["ok", 2]',
+    "trailing byte": _OK + b"NN",
+    "missing value": _OK,
+    "100,000 lists deep": _OK + (b"l" + _u32(1)) * 100_000 + b"N",
+    "a billion items": _OK + b"l" + _u32(1 << 30),
+    "items overflow": _OK + b"l" + _u32(0xFFFFFFFF) + b"N",
+    "text longer than the frame": _OK + b"s" + _u32(1 << 31),
+    "an integer of 2 MiB": _OK + b"i" + _u32(1 << 21),
+    "invalid text": _OK + b"s" + _u32(1) + b"\xff",
+    "odd dict": _OK + b"d" + _u32(1) + b"N",
+    "list as a key": _OK + b"d" + _u32(2) + b"l" + _u32(0) + b"N",
+    "list in a set": _OK + b"S" + _u32(1) + b"l" + _u32(0),
+    "1,000 equal hashes": _OK
+    + b"S"
+    + _u32(1000)
+    + b"".join(b"i" + _u32(16) + (k * (2**61 - 1)).to_bytes(16, "little") for k in range(1000)),
+    "a Decimal that is none": _OK + b"D" + _u32(3) + b"abc",
+    "a Decimal of a million digits": _OK + b"D" + _u32(9) + b"1E9999999",
+    "fraction by zero": _OK + b"R" + _u32(2) + (b"i" + _u32(1) + b"\1") + (b"i" + _u32(1) + b"\0"),
+    "fraction of text": _OK + b"R" + _u32(2) + b"NN",
+    "a range without a step": _OK + b"r" + _u32(3) + (b"i" + _u32(1) + b"\0") * 3,
+    "February 30": _OK + b"y" + _u32(10) + b"2024-02-30",
+    "a long time": _OK + b"e" + _u32(3) + (b"i" + _u32(8) + b"\xff" * 7 + b"\x7f") * 3,
+    "a deque of minus one": _OK + b"q" + _u32(1) + b"i" + _u32(1) + b"\xff",
+    "a factory that runs": _OK + b"g" + _u32(4) + b"exit" + b"d" + _u32(0),
+    "an array of objects": _OK + b"a" + b"N" * 3,
+    "a named tuple of nothing": _OK + b"n" + _u32(0),
+    "a reference": _OK + b"x" + b"NN",
+}
+
+
+def test_malformed_replies_are_forbidden(arena):
+    found = {
+        name: arena.outcome(raw(f"write(frame({payload!r})); os._exit(0)"), "assert f(1) == 2")
+        for name, payload in MALFORMED.items()
+        if len(payload) < 10_000
+    }
+    assert found == dict.fromkeys(found, Outcome.FORBIDDEN)
+    deep = f"write(frame({_OK!r} + (b'l' + {_u32(1)!r}) * 100_000 + b'N')); os._exit(0)"
+    assert arena.outcome(raw(deep), "assert f(1) == 2") is Outcome.FORBIDDEN
+
+
+def test_malformed_messages_to_a_test_pass_nothing(arena):
+    programs = {
+        name: raw(f"os.write(6, frame({payload!r})); os._exit(0)")
+        for name, payload in MALFORMED.items()
+        if len(payload) < 10_000
+    }
+    found = arena.outcomes(programs, "for x in [1]:\n    assert f(x) == 2")
+    assert set(found.values()) <= {Outcome.UNENCODABLE, Outcome.ERROR, Outcome.EXITED}
+
+
+BIG = {
+    "2.6 million digits": ("1 << (1 << 23)", Outcome.OUTPUT_LIMIT),
+    "10,000 digits": ("10 ** 10_000", Outcome.FAIL),
+    "a long string": ("'x' * (2 << 20)", Outcome.OUTPUT_LIMIT),
+    "many items": ("[0] * 1_000_000", Outcome.OUTPUT_LIMIT),
+    "a list of one list": ("[[0] * 1000] * 1000", Outcome.OUTPUT_LIMIT),
+    "a large Decimal": ("__import__('decimal').Decimal('1E+999999')", Outcome.OUTPUT_LIMIT),
+    "colliding keys": ("{k * (2**61 - 1): 0 for k in range(1, 1001)}", Outcome.FORBIDDEN),
+}
+
+
+def test_large_values_are_refused_or_compared(arena):
+    programs = {name: f"def f(x): return {value}" for name, (value, _) in BIG.items()}
+    found = arena.outcomes(programs, "assert f(1) == 2")
+    assert found == {name: expected for name, (_, expected) in BIG.items()}
+
+
+@pytest.mark.parametrize("descriptor", [1, 2, 4])
+def test_floods_are_stopped(arena, test_text, descriptor):
+    code = f"import os\ndef f(x):\n    while True: os.write({descriptor}, bytes([255]) * 65536)"
+    limits = Limits(output=64 << 10, call_wall_time=2.0)
+    assert arena.outcome(code, test_text, limits=limits) is Outcome.OUTPUT_LIMIT
+
+
+def test_output_at_the_limit_passes_and_above_it_does_not(arena, test_text):
+    code = "def f(x):\n    print('x' * {}, end='', flush=True)\n    return x + 1"
+    limits = Limits(output=10_000)
+    assert arena.outcome(code.format(10_000), test_text, limits=limits) is Outcome.PASS
+    code = code.replace("return", "import time; time.sleep(0.2); return")
+    assert arena.outcome(code.format(10_001), test_text, limits=limits) is Outcome.OUTPUT_LIMIT
+
+
+def test_writing_everywhere_changes_no_verdict(arena, test_text):
+    code = raw("""[write_quietly(n) for n in range(64) if n != 4]""").replace(
+        "def f(x)",
+        "def write_quietly(n):\n    try: os.write(n, b'PASS')\n    except OSError: pass\ndef f(x)",
+    )
+    outcome = arena.outcome(code, test_text, limits=Limits(call_wall_time=1.0))
+    assert outcome not in (Outcome.PASS, Outcome.INFRA_ERROR)

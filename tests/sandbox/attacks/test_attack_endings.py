@@ -1,0 +1,176 @@
+"""Programs that end, crash or stop their process instead of answering: never a pass."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome
+
+LEAVING = {
+    "exit at import": "import sys\nsys.exit(0)",
+    "SystemExit at import": "raise SystemExit",
+    "exit in the call": "import sys\ndef f(x): sys.exit(0)",
+    "SystemExit in the call": "def f(x): raise SystemExit(0)",
+    "_exit at import": "import os\nos._exit(0)",
+    "_exit in the call": "import os\ndef f(x): os._exit(0)",
+    "posix": "import posix\ndef f(x): posix._exit(0)",
+    "_exit through ctypes": "import ctypes\ndef f(x): ctypes.CDLL(None)._exit(0)",
+    "a thread": (
+        "import os, threading, time\n"
+        "def f(x):\n    threading.Thread(target=os._exit, args=(0,)).start()\n    time.sleep(5)"
+    ),
+    "own exit status of a lost peer": "import os\ndef f(x): os._exit(71)",
+    "a destructor": (
+        "import os\nclass Bomb:\n    def __del__(self): os._exit(0)\ndef f(x):\n    Bomb()\n    return 2"
+    ),
+    "an exception's text": (
+        "import os\nclass Bomb(Exception):\n    def __str__(self): os._exit(0)\n"
+        "def f(x): raise Bomb"
+    ),
+}
+
+
+def test_leaving_is_exited(arena, test_text):
+    expected = dict.fromkeys(LEAVING, Outcome.EXITED)
+    assert arena.outcomes(LEAVING, test_text) == expected
+
+
+HOOKS = {
+    "atexit": "import atexit, os\natexit.register(os._exit, 0)\ndef f(x): return 5",
+    "excepthook": (
+        "import os, sys\nsys.excepthook = sys.unraisablehook = lambda *a: os._exit(0)\n"
+        "def f(x): return 5"
+    ),
+    "threading.excepthook": (
+        "import os, threading\nthreading.excepthook = lambda *a: os._exit(0)\ndef f(x): return 5"
+    ),
+    "a finalizer": (
+        "import os, weakref\nclass C: pass\nc = C()\nweakref.finalize(c, os._exit, 0)\n"
+        "def f(x): return 5"
+    ),
+}
+
+
+def test_hooks_at_the_end_change_nothing(arena, test_text):
+    assert arena.outcomes(HOOKS, test_text) == dict.fromkeys(HOOKS, Outcome.FAIL)
+
+
+def test_excepthook_is_not_reached_by_an_exception(arena, test_text):
+    code = "import os, sys\nsys.excepthook = lambda *a: os._exit(0)\ndef f(x): raise KeyError(x)"
+    assert arena.one(code, test_text) == (Outcome.ERROR, "KeyError: 1")
+
+
+CRASHES = {
+    "SIGKILL": "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGKILL)",
+    "SIGTERM": "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGTERM)",
+    "SIGABRT": "import os\ndef f(x): os.abort()",
+    "a real-time signal": "import os\ndef f(x): os.kill(os.getpid(), 40)",
+    "raise_signal": "import signal\ndef f(x): signal.raise_signal(signal.SIGPIPE)",
+    "a null pointer": "import ctypes\ndef f(x): ctypes.string_at(0)",
+    "stack overflow": (
+        "import sys\nsys.setrecursionlimit(10**9)\ndef f(x):\n    v = []\n"
+        "    for _ in range(10**5): v = [v]\n    return repr(v)"
+    ),
+    "a crash at import": "import ctypes\nctypes.string_at(0)",
+}
+
+
+def test_crashing_is_signalled(arena, test_text):
+    assert arena.outcomes(CRASHES, test_text) == dict.fromkeys(CRASHES, Outcome.SIGNALLED)
+
+
+def test_stopping_itself_is_a_timeout(arena, test_text):
+    code = "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGSTOP)"
+    limits = Limits(call_wall_time=0.2)
+    assert arena.outcome(code, test_text, limits=limits) is Outcome.TIMEOUT
+
+
+SPINNING = {
+    "swallows everything": (
+        "def f(x):\n    while True:\n        try:\n            while True: pass\n"
+        "        except BaseException: pass"
+    ),
+    "ignores signals": (
+        "import signal\nfor n in range(1, 65):\n"
+        "    try: signal.signal(n, signal.SIG_IGN)\n    except (OSError, ValueError): pass\n"
+        "signal.alarm(0)\nsignal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "def f(x):\n    while True: pass"
+    ),
+    "blocks signals": (
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n"
+        "def f(x):\n    while True: pass"
+    ),
+    "one endless C call": "def f(x): return sum(iter(int, 1))",
+    "regular expression": "import re\ndef f(x): return re.match('(a+)+$', 'a' * 60 + 'b')",
+    "faked clocks": (
+        "import time\nfor n in ('time', 'monotonic', 'perf_counter', 'process_time', 'sleep'):\n"
+        "    setattr(time, n, lambda *a: 0.0)\ndef f(x):\n    while True: pass"
+    ),
+    "other threads": (
+        "import threading\ndef spin():\n    while True: pass\n"
+        "def f(x):\n    threading.Thread(target=spin, daemon=True).start()\n    spin()"
+    ),
+    "at import": "while True: pass",
+    "in a destructor": (
+        "class C:\n    def __del__(self):\n        while True: pass\ndef f(x):\n    C()\n    return 2"
+    ),
+}
+
+
+def test_spinning_is_a_timeout(arena, test_text):
+    limits = Limits(call_cpu_time=0.1)
+    expected = (Outcome.TIMEOUT, "the CPU time limit was reached")
+    found = {name: arena.one(code, test_text, limits=limits) for name, code in SPINNING.items()}
+    assert found == dict.fromkeys(SPINNING, expected)
+
+
+WAITING = {
+    "sleep": "import time\ndef f(x): time.sleep(60)",
+    "deadlock": "import threading\nlock = threading.Lock()\ndef f(x):\n    lock.acquire()\n    lock.acquire()",
+    "waits for a signal": "import signal\ndef f(x): signal.pause()",
+    "reads an empty pipe": "import os\nr, w = os.pipe()\ndef f(x): return os.read(r, 1)",
+    "joins itself": "import threading, queue\ndef f(x): return queue.Queue().get()",
+    "at import": "import time\ntime.sleep(60)",
+}
+
+
+def test_waiting_is_a_timeout(arena, test_text):
+    limits = Limits(call_wall_time=0.2)
+    expected = (Outcome.TIMEOUT, "the wall-clock limit was reached")
+    found = {name: arena.one(code, test_text, limits=limits) for name, code in WAITING.items()}
+    assert found == dict.fromkeys(WAITING, expected)
+
+
+def test_reading_stdin_meets_its_end(arena, test_text):
+    assert arena.one("def f(x): return input()", test_text)[0] is Outcome.ERROR
+
+
+@pytest.mark.parametrize("value", [2, 3])
+def test_threads_that_go_on_neither_delay_nor_change_a_verdict(arena, test_text, value):
+    code = (
+        "import threading, time\n"
+        f"def f(x):\n    threading.Thread(target=time.sleep, args=(60,)).start()\n    return {value}"
+    )
+    started = time.monotonic()
+    assert arena.outcome(code, test_text) is (Outcome.PASS if value == 2 else Outcome.FAIL)
+    assert time.monotonic() - started < 1.5
+
+
+def test_cpu_time_is_measured_from_outside(arena, test_text):
+    code = (
+        "import time\nclock = time.process_time\ntime.process_time = time.time = lambda: 0.0\n"
+        "def f(x):\n    end = clock() + 0.2\n    while clock() < end: pass\n    return x + 1"
+    )
+    (result,) = arena.sandbox.run_tests(code, [test_text], entry_point="f")
+    assert result.outcome is Outcome.PASS
+    assert 0.15 < result.cpu_time < 0.5
+
+
+def test_a_crash_keeps_the_verdicts_before_and_after(arena):
+    code = "import os\ndef f(x):\n    if x == 2: os._exit(0)\n    return x + 1"
+    tests = [f"assert f({x}) == {x + 1}" for x in range(5)]
+    results = arena.sandbox.run_tests(code, tests, entry_point="f")
+    found = [result.outcome for result in results]
+    assert found == [Outcome.PASS, Outcome.PASS, Outcome.EXITED, Outcome.PASS, Outcome.PASS]

@@ -1,0 +1,243 @@
+"""Wrong programs that try to look right: objects that always please, patches, payloads."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.sandbox import Outcome
+
+_PLEASING = "".join(
+    f"    def __{name}__(self, *others): return {value}\n"
+    for names, value in {
+        "eq ne bool lt le gt ge contains instancecheck": "True",
+        "sub rsub abs round float hash": "0",
+        "add radd mul rmul neg getitem getattr": "self",
+    }.items()
+    for name in names.split()
+)
+_AS_TYPES = "".join(f"    {line}\n" for line in ("@property", "def __class__(self): return int"))
+COMPARISONS = {
+    "==": "f(1) == 2",
+    "reflected": "2 == f(1)",
+    "close": "abs(f(1) - 2) < 1e-6",
+    "order": "f(1) <= 2",
+    "in": "2 in f(1)",
+    "in a list": "f(1) in [2]",
+}
+NO_EQUALITY = {
+    "not !=": "not (f(1) != 2)",
+    "type and value": "isinstance(f(1), int) and f(1) == 2",
+    "dict key": "{2: True}.get(f(1))",
+    "a call": "f(1).__eq__(2) is True",
+}
+
+
+@pytest.mark.parametrize("lie", ["", _AS_TYPES], ids=["plain", "lying class"])
+def test_an_object_that_always_pleases(arena, lie):
+    code = f"class Liar:\n{_PLEASING}{lie}def f(x): return Liar()"
+    found = {name: arena.outcome(code, f"assert {test}") for name, test in COMPARISONS.items()}
+    assert found == dict.fromkeys(COMPARISONS, Outcome.UNENCODABLE)
+    every = COMPARISONS | NO_EQUALITY
+    proxied = {
+        name: arena.outcome(code, f"for _ in [1]:\n    assert {test}")
+        for name, test in every.items()
+    }
+    refused = {"close", "order", "in"}
+    assert proxied == {
+        name: Outcome.UNENCODABLE if name in refused else Outcome.FAIL for name in every
+    }
+
+
+BASES = ("int", "float", "str", "tuple", "list", "dict", "set", "bytes")
+
+
+def test_subclasses_of_plain_types(arena, test_text):
+    programs = {base: f"class Liar({base}):\n{_PLEASING}def f(x): return Liar()" for base in BASES}
+    value_mode = test_text.startswith("assert")
+    expected = Outcome.UNENCODABLE if value_mode else Outcome.FAIL
+    assert arena.outcomes(programs, test_text) == dict.fromkeys(BASES, expected)
+
+
+def test_liars_inside_containers(arena):
+    code = f"class Liar:\n{_PLEASING}    def __hash__(self): return 2\n"
+    for inner, expected in {"[Liar()]": "[2]", "{2: Liar()}": "{2: 2}", "{Liar()}": "{2}"}.items():
+        program = f"{code}def f(x): return {inner}"
+        assert arena.outcome(program, f"assert f(1) == {expected}") is Outcome.UNENCODABLE
+        proxied = f"for _ in [1]:\n    assert f(1) == {expected}"
+        assert arena.outcome(program, proxied) is Outcome.FAIL
+
+
+ODD_VALUES = {
+    "nan": ("float('nan')", Outcome.FAIL, Outcome.FAIL),
+    "signalling nan": ("__import__('decimal').Decimal('sNaN')", Outcome.ERROR, Outcome.ERROR),
+    "a mock": ("__import__('unittest.mock').mock.ANY", Outcome.UNENCODABLE, Outcome.FAIL),
+    "numpy nan": ("__import__('numpy').array([float('nan')])", Outcome.FAIL, Outcome.FAIL),
+    "empty array": ("__import__('numpy').array([])", Outcome.FAIL, Outcome.ERROR),
+    "masked": ("__import__('numpy').ma.masked", Outcome.UNENCODABLE, Outcome.FAIL),
+    "not implemented": ("NotImplemented", Outcome.UNENCODABLE, Outcome.FAIL),
+    "a generator": ("(y for y in [2])", Outcome.UNENCODABLE, Outcome.FAIL),
+    "a class": ("int", Outcome.UNENCODABLE, Outcome.FAIL),
+    "a function": ("lambda *a: True", Outcome.UNENCODABLE, Outcome.FAIL),
+    "the argument's class": ("type(x)", Outcome.UNENCODABLE, Outcome.FAIL),
+    "a module": ("__import__('operator')", Outcome.UNENCODABLE, Outcome.UNENCODABLE),
+}
+
+
+def test_odd_values(arena, test_text):
+    programs = {name: f"def f(x): return {row[0]}" for name, row in ODD_VALUES.items()}
+    column = 1 if test_text.startswith("assert") else 2
+    expected = {name: row[column] for name, row in ODD_VALUES.items()}
+    assert arena.outcomes(programs, test_text) == expected
+
+
+CYCLIC = {
+    "list in itself": "v = []\nv.append(v)",
+    "dict in itself": "v = {}\nv[1] = v",
+    "two lists": "v = []\nw = [v]\nv.append(w)",
+    "101 deep": "v = 2\nfor _ in range(101): v = [v]",
+    "100,000 deep": "v = 2\nfor _ in range(100_000): v = (v,)",
+}
+
+
+def test_cyclic_and_deep_values(arena, test_text):
+    programs = {name: f"{code}\ndef f(x): return v" for name, code in CYCLIC.items()}
+    expected = dict.fromkeys(CYCLIC, Outcome.UNENCODABLE)
+    assert arena.outcomes(programs, test_text) == expected
+
+
+CHANGING = {
+    "a thread": (
+        "import threading, time\nv = [2]\ndef later():\n    while True: v[0] ^= 1\n"
+        "def f(x):\n    threading.Thread(target=later, daemon=True).start()\n"
+        "    time.sleep(0.02)\n    return [5, *v]"
+    ),
+    "a destructor": (
+        "v = [5]\nclass C:\n    def __del__(self): v[0] = 2\n"
+        "def f(x):\n    c = C()\n    v[0] = 5\n    del c\n    v[0] = 5\n    return v"
+    ),
+    "a later call": "v = [5]\ndef f(x):\n    v.append(2)\n    return v",
+}
+
+
+def test_values_that_change_after_they_were_returned(arena):
+    for test in ("assert f(1) == [2]", "r = f(1)\nfor _ in [1]:\n    assert r == [2]"):
+        assert arena.outcomes(CHANGING, test) == dict.fromkeys(CHANGING, Outcome.FAIL)
+
+
+MARKERS = "PASS__0_1 PASS passed OK __CODEA1_OK__ {'outcome': 'pass'} 1 passed in 0.01s"
+
+
+PRINTS = {
+    "print": "print(M)",
+    "stderr": "import sys; sys.stderr.write(M)",
+    "descriptor": "import os; os.write(1, M.encode())",
+}
+
+
+def test_printed_markers(arena, test_text):
+    programs = {
+        name: f"M = {MARKERS!r} * 20\n{print_}\ndef f(x):\n    {print_}\n    return 5"
+        for name, print_ in PRINTS.items()
+    }
+    assert arena.outcomes(programs, test_text) == dict.fromkeys(PRINTS, Outcome.FAIL)
+
+
+PATCHES = {
+    "builtins": (
+        "import builtins\nfor n in ('repr', 'print', 'isinstance', 'type', 'len', 'str', 'all'):\n"
+        "    setattr(builtins, n, lambda *a, **k: 2)"
+    ),
+    "stdout": "import sys\nsys.stdout = sys.stderr = sys.__stdout__ = None",
+    "comparison helpers": (
+        "import math, operator, json\nmath.isclose = operator.eq = lambda *a, **k: True\n"
+        "json.loads = json.dumps = lambda *a, **k: 2"
+    ),
+    "unittest": (
+        "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n"
+        "unittest.TestCase.failureException = KeyError"
+    ),
+    "assertion error": "import builtins\nbuiltins.AssertionError = SystemExit",
+    "a tracer": (
+        "import sys\ndef trace(frame, event, arg):\n    for n in frame.f_locals:\n"
+        "        if isinstance(frame.f_locals[n], int): frame.f_locals[n] = 2\n    return trace\n"
+        "sys.settrace(trace)\nsys.setprofile(lambda *a: None)"
+    ),
+    "an audit hook": "import sys\nsys.addaudithook(lambda *a: None)",
+    "modules": (
+        "import sys, types\nfake = types.ModuleType('math')\nfake.isclose = lambda *a: True\n"
+        "sys.modules['math'] = sys.modules['unittest'] = sys.modules['pytest'] = fake"
+    ),
+    "finders": (
+        "import sys\nclass Finder:\n    def find_spec(self, *a): raise SystemExit(0)\n"
+        "sys.meta_path.insert(0, Finder())\nsys.path.insert(0, '.')\nsys.path_hooks.clear()"
+    ),
+    "files beside it": (
+        "import sys\nsys.path.insert(0, '')\nfor n in ('math', 'unittest', 'test', 'sitecustomize'):\n"
+        "    with open(n + '.py', 'w') as file: file.write('def isclose(*a): return True\\n')"
+    ),
+    "int cache": (
+        "import ctypes\nctypes.c_uint32.from_address(id(2) + 24).value = 5\n"
+        "ctypes.c_uint32.from_address(id(5) + 24).value = 5"
+    ),
+    "our codec": (
+        "import sys\ncodec = sys.modules['inside.codec']\nhonest = codec.encode\n"
+        "codec.encode = lambda value, **k: honest(('ok', True), **k)"
+    ),
+    "our codec's code": (
+        "import sys\ncodec = sys.modules['inside.codec']\n"
+        "codec._Encoder.value.__code__ = (lambda self, value, depth=0: self.put(b'T')).__code__"
+    ),
+}
+PATCHED_TESTS = {
+    "value": "assert f(1) == 2",
+    "tolerance": "import math\nassert math.isclose(f(1), 2)",
+    "proxied tolerance": "import math\nfor x in [1]:\n    assert math.isclose(f(x), 2)",
+    "unittest": "import unittest\nunittest.TestCase().assertEqual(f(1), 2)",
+}
+
+
+# These break the program's own process in ways that depend on the Python version; the others change nothing.
+BREAKING = {"int cache", "our codec", "our codec's code", "builtins", "finders", "a tracer"}
+
+
+@pytest.mark.parametrize("test", PATCHED_TESTS)
+def test_patches_reach_no_verdict(arena, test):
+    programs = {name: f"{patch}\ndef f(x): return 5.0" for name, patch in PATCHES.items()}
+    found = arena.outcomes(programs, PATCHED_TESTS[test])
+    assert {name for name, outcome in found.items() if outcome is Outcome.PASS} == set()
+    harmless = {name: outcome for name, outcome in found.items() if name not in BREAKING}
+    assert harmless == dict.fromkeys(harmless, Outcome.FAIL)
+
+
+def test_payload_that_runs_where_it_is_unpacked(arena, test_text):
+    code = (
+        "import os\nclass Payload:\n    def __reduce__(self):\n"
+        "        return (os.system, ('touch /tmp/attack-payload',))\n"
+        "    __reduce_ex__ = lambda self, p: self.__reduce__()\n"
+        "def f(x): return Payload()"
+    )
+    value_mode = test_text.startswith("assert")
+    assert arena.outcome(code, test_text) is (Outcome.UNENCODABLE if value_mode else Outcome.FAIL)
+    copied = "import copy, pickle\nr = f(1)\ntry:\n    copy.copy(r)\nexcept Exception:\n    pass\nassert r == 2"
+    assert arena.outcome(code, copied) is Outcome.UNENCODABLE
+
+
+LYING_EXCEPTIONS = {
+    "assertion": ("raise AssertionError", {Outcome.ERROR, Outcome.FAIL}),
+    "keyboard": ("raise KeyboardInterrupt", {Outcome.ERROR}),
+    "generator exit": ("raise GeneratorExit", {Outcome.ERROR}),
+    "stop": ("raise StopIteration(2)", {Outcome.ERROR}),
+    "ours": (
+        "raise __import__('sys').modules['inside.frames'].ChannelClosedError",
+        {Outcome.ERROR, Outcome.EXITED},
+    ),
+    "our own": (
+        "raise __import__('sys').modules['inside.errors'].RemoteUnencodable('x')",
+        {Outcome.ERROR, Outcome.UNENCODABLE},
+    ),
+}
+
+
+def test_exceptions_are_no_answers(arena, test_text):
+    for name, (statement, allowed) in LYING_EXCEPTIONS.items():
+        assert arena.outcome(f"def f(x): {statement}", test_text) in allowed, name

@@ -1,0 +1,177 @@
+"""Bombs: memory, descriptors, threads, files, output; bounded here so that no machine is harmed."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+
+from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
+from codea1_env.sandbox.inside import codec
+
+MEMORY_BOMBS = {
+    "one block": "def f(x): return len(bytearray(1 << 40))",
+    "a growing list": "def f(x):\n    v = []\n    while True: v.append(bytes(1 << 20))",
+    "a long string": "def f(x): return len('x' * (1 << 33))",
+    "a large product": "def f(x): return len([0] * (1 << 31))",
+    "numpy": "import numpy\ndef f(x): return int(numpy.zeros(1 << 34).sum())",
+    "at import": "v = bytearray(1 << 40)\ndef f(x): return 2",
+}
+
+
+def test_memory_bombs(arena, test_text):
+    limits = Limits(memory=256 << 20, call_cpu_time=2.0)
+    found = arena.outcomes(MEMORY_BOMBS, test_text, limits=limits)
+    assert found == dict.fromkeys(MEMORY_BOMBS, Outcome.MEMORY)
+
+
+def test_a_swallowed_memory_error_is_no_pass(arena, test_text):
+    code = "def f(x):\n    try: bytearray(1 << 40)\n    except MemoryError: return 5"
+    assert arena.outcome(code, test_text) is Outcome.FAIL
+
+
+COUNTS = {
+    "descriptors": "import os\ndef act(): held.append(os.open('/dev/null', os.O_RDONLY))",
+    "pipes": "import os\ndef act(): held.append(os.pipe())",
+    "threads": (
+        "import threading, time\ndef act():\n"
+        "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_can_be_counted_is_limited(arena, name):
+    code = f"""
+import resource
+held = []
+{COUNTS[name]}
+def f():
+    for count in range(400):
+        try: act()
+        except (OSError, RuntimeError, MemoryError): return count
+    return 400
+"""
+    (result,) = arena.sandbox.call(code, "f", [((), {})], limits=Limits(memory=1 << 30))
+    assert result.outcome is Outcome.PASS, result
+    assert result.value < (64 if name != "threads" else 140)
+
+
+FILES = {
+    "2 MiB": "file.write(bytes(2 << 20))",
+    "a sparse file": "file.truncate(1 << 40)",
+    "an allocated file": "os.posix_fallocate(file.fileno(), 0, 1 << 30)",
+    "writing behind the end": "file.seek(1 << 33)\n        file.write(b'x')\n        file.flush()",
+}
+
+
+def test_large_files_are_refused(attempt):
+    for name, act in FILES.items():
+        assert attempt(f"with open('large', 'wb') as file:\n        {act}") in (
+            "EFBIG",
+            "ENOSPC",
+        ), name
+
+
+def test_a_crash_dumps_no_core(arena):
+    code = (
+        "import ctypes, os, resource\n"
+        "def f():\n"
+        "    try: resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20))\n"
+        "    except (ValueError, OSError): pass\n"
+        "    return resource.getrlimit(resource.RLIMIT_CORE)[0]\n"
+        "def crash(): ctypes.string_at(0)"
+    )
+    assert arena.sandbox.call(code, "f", [((), {})])[0].value == 0
+    assert arena.sandbox.call(code, "crash", [((), {})])[0].outcome is Outcome.SIGNALLED
+
+
+@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_NOFILE", "RLIMIT_FSIZE"])
+def test_limits_cannot_be_raised(attempt, limit):
+    act = f"""
+import resource
+new = resource.RLIM_INFINITY
+resource.setrlimit(resource.{limit}, (new, new))
+if resource.getrlimit(resource.{limit})[1] != new: raise PermissionError(1, "")
+"""
+    assert attempt(act) in ("ValueError", "EPERM")
+
+
+def test_endless_printing(arena, test_text):
+    code = "def f(x):\n    while True: print('x' * 1000)"
+    assert arena.outcome(code, test_text) is Outcome.OUTPUT_LIMIT
+
+
+def test_a_module_that_was_changed_is_whole_in_the_next_run(arena, test_text):
+    writer = "import math, sys\nmath.floor = sys.attack = len\nsys.modules['json'] = None\ndef f(x): return x"
+    reader = (
+        "import math, sys, json\ndef f(x):\n"
+        "    return x + 1 if math.floor(1.5) == 1 and not hasattr(sys, 'attack') else 0"
+    )
+    assert arena.outcome(writer, test_text) is Outcome.FAIL
+    assert arena.outcome(reader, test_text) is Outcome.PASS
+
+
+HOSTILE = (
+    "import os\ndef f(x): os._exit(0)",
+    "def f(x):\n    while True: pass",
+    "def f(x):\n    v = []\n    while True: v.append(bytes(1 << 20))",
+    "def f(x):\n    while True: print('x' * 1000)",
+    "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGSEGV)",
+    "import os\nos.closerange(0, 64)\ndef f(x): return 2",
+    "import time\ndef f(x): time.sleep(60)",
+)
+
+
+def test_innocent_jobs_beside_hostile_ones(arena, level):
+    """Neighbours in one batch, on two workers: each innocent job gets its right verdict."""
+    limits = Limits(call_cpu_time=0.2, call_wall_time=0.5, memory=256 << 20, output=10_000)
+    right, wrong = "def f(x): return x + 1", "def f(x): return x"
+    tests = ("assert f(1) == 2", "for x in [1]:\n    assert f(x) == 2")
+    jobs = []
+    for code in HOSTILE:
+        jobs += [Job(code, tests, "f", limits), Job(right, tests, "f"), Job(wrong, tests, "f")]
+    with Sandbox(workers=2, level=level) as sandbox:
+        results = sandbox.run_many(jobs)
+    for index, job in enumerate(jobs):
+        outcomes = {result.outcome for result in results[index]}
+        if job.code is right:
+            assert outcomes == {Outcome.PASS}
+        elif job.code is wrong:
+            assert outcomes == {Outcome.FAIL}
+        else:
+            assert Outcome.PASS not in outcomes
+
+
+def test_a_burning_test_leaves_its_neighbours_their_time(arena):
+    """One test that hangs, among innocent ones of the same job."""
+    code = "def f(x):\n    while x == 3: pass\n    return x + 1"
+    tests = [f"assert f({x}) == {x + 1}" for x in range(6)]
+    limits = Limits(call_cpu_time=0.2)
+    results = arena.sandbox.run_tests(code, tests, entry_point="f", limits=limits)
+    outcomes = [result.outcome for result in results]
+    assert outcomes == [Outcome.PASS] * 3 + [Outcome.TIMEOUT] + [Outcome.PASS] * 2
+
+
+def test_replies_do_not_grow_the_supervisor(arena):
+    """Floods and large replies end at their limits; what was read is freed."""
+    limits = Limits(result=4 << 20, output=1 << 20, call_cpu_time=1.0)
+    programs = (
+        "def f(x): return 'x' * (4 << 20)",
+        "def f(x): return [0.5] * 400_000",
+        "import os\ndef f(x):\n    while True: os.write(1, bytes(1 << 16))",
+        "import os\ndef f(x):\n    while True: os.write(4, bytes([255]) * (1 << 16))",
+    )
+    arena.outcome(programs[1], "assert f(1) == 2", limits=limits)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(3):
+        for code in programs:
+            assert arena.outcome(code, "assert f(1) == 2", limits=limits) is not Outcome.PASS
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40 << 10  # KiB
+
+
+def test_what_the_codec_writes_it_reads(arena):
+    """A hostile program's honest values come back as they were."""
+    values = "[1, -0.0, 'a\\ud800', b'', (None,), {1: {2}}, frozenset([3]), 1j, range(3)]"
+    (result,) = arena.sandbox.call(f"def f(): return {values}", "f", [((), {})])
+    assert codec.encode(result.value) == codec.encode(eval(values, {}))
