@@ -83,11 +83,13 @@ class RemoteType(type):
     remote_peer: Peer
     remote_number: int | None
     """None for a class that is only known as the type of an object."""
+    remote_is_class: bool
+    """Whether the test knows it by a name in CapWords, so that it is the test that speaks of a class."""
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         """Constructs an object on the other side."""
         made = cls.remote_peer.request("call", cls, arguments, keywords)
-        if isinstance(made, RemoteObject) and cls.__name__.lstrip("_")[:1].isupper():
+        if isinstance(made, RemoteObject) and cls.remote_is_class:
             object.__setattr__(made, "remote_made", True)
         return made
 
@@ -258,7 +260,7 @@ class ProxyFactory:
             namespace: dict[str, Any] = {method: _METHODS[method] for method in methods}
             if "__hash__" not in namespace:
                 namespace["__hash__"] = _identity_hash
-            namespace |= {"remote_peer": self.peer, "remote_number": None}
+            namespace |= {"remote_peer": self.peer, "remote_number": None, "remote_is_class": False}
             self._types[number] = RemoteType(name, parents, namespace)
         return self._types[number]
 

@@ -15,6 +15,7 @@ from typing import Any
 from . import codec, frames
 from .candidate import loaded_numpy, start, warm_up
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
+from .proxies import RemoteType
 from .remote import Peer
 from .settle import settle
 
@@ -41,7 +42,9 @@ def namespace_for(
         if kind == "exception":
             namespace[name] = peer.factory.declare_exception(codec.decode(reference))
         else:
-            namespace[name] = peer.decode(reference)
+            namespace[name] = value = peer.decode(reference)
+            if isinstance(value, RemoteType):
+                value.remote_is_class = name.lstrip("_")[:1].isupper()
     return namespace
 
 
