@@ -11,7 +11,8 @@ in bytes, the numbers.
 
 from __future__ import annotations
 
-from .decoding import check_hashes, decode
+from .budgets import CHEAP, VALUES, Budget, BudgetError, Meter
+from .decoding import decode
 from .encoding import encode
 from .formats import (
     MAX_DEPTH,
@@ -22,12 +23,18 @@ from .formats import (
     Numpy,
     SizeError,
 )
+from .reading import check_hashes
 
 __all__ = [
+    "CHEAP",
     "MAX_DEPTH",
     "MAX_ITEMS",
+    "VALUES",
+    "Budget",
+    "BudgetError",
     "DecodeError",
     "EncodeError",
+    "Meter",
     "NdArray",
     "Numpy",
     "SizeError",

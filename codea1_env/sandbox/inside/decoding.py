@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from sys import byteorder
 from typing import Any
 
+from .budgets import UNLIMITED, BudgetError, Meter
 from .encoding import exponent_too_large
 from .formats import (
     C128,
@@ -18,25 +20,26 @@ from .formats import (
     FACTORIES,
     MAX_DECIMAL_CHARS,
     MAX_DEPTH,
-    MAX_EQUAL_HASHES,
     MAX_FRACTION_BYTES,
-    MAX_INT_BYTES,
     MAX_ITEMS,
     MIN_PACKED,
     PACKED,
-    U32,
     DecodeError,
     NdArray,
     Numpy,
     is_plain_dtype,
     range_is_too_long,
 )
+from .reading import Reader
 
 Resolve = Callable[[str, Any], Any]
 Named = Callable[[str, "tuple[str, ...]"], Callable[..., Any]]
 
+# What an empty container takes of memory, in items.
+_DEQUE, _SET, _MAPPING, _ARRAY = 10, 3, 4, 5
 
-class _Decoder:
+
+class _Decoder(Reader):
     """Reads one value; see `decode` for the arguments."""
 
     def __init__(
@@ -46,74 +49,18 @@ class _Decoder:
         numpy: Numpy | None,
         named: Named | None,
         containers: list[Any] | None,
+        meter: Meter,
     ) -> None:
-        self.data = data
-        self.position = 0
-        self.items = 0
+        super().__init__(data, meter)
         self.resolve = resolve
         self.numpy = numpy
         self.named = named
         self.containers = containers
 
-    # Parts
-
-    def take(self, size: int) -> bytes:
-        end = self.position + size
-        if end > len(self.data):
-            raise DecodeError("the data ends early")
-        part = self.data[self.position : end]
-        self.position = end
-        return part
-
-    def length(self) -> int:
-        number: int = U32.unpack(self.take(4))[0]
-        return number
-
-    def sized(self) -> bytes:
-        return self.take(self.length())
-
-    def text(self) -> str:
-        try:
-            return self.sized().decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            raise DecodeError("invalid text") from None
-
-    def count(self) -> int:
-        number = self.length()
-        self.items += number
-        # Every item takes at least one byte, so that a forged count cannot make us allocate.
-        if self.items > MAX_ITEMS or number > len(self.data) - self.position:
-            raise DecodeError("more items announced than can follow")
-        return number
-
-    def many(self, depth: int) -> list[Any]:
-        value, inner = self.value, depth + 1
-        return [value(inner) for _ in range(self.count())]
-
-    def exactly(self, count: int, kind: type, depth: int) -> list[Any]:
-        values = self.many(depth)
-        if len(values) != count or any(type(value) is not kind for value in values):
-            raise DecodeError(f"expected {count} values of type {kind.__name__}")
-        return values
-
-    def keys(self, depth: int) -> list[Any]:
-        keys = self.many(depth)
-        check_hashes(keys)
-        return keys
-
-    def mapping(self, depth: int) -> list[tuple[Any, Any]]:
-        flat = self.many(depth)
-        if len(flat) % 2:
-            raise DecodeError("a key without a value")
-        check_hashes(flat[::2])
-        return list(zip(flat[::2], flat[1::2], strict=True))
-
     def number(self, container: Any) -> None:
         """Numbers a container, before its content is read, as the encoder does."""
         if self.containers is not None:
             self.containers.append(container)
-
-    # Values
 
     def value(self, depth: int = 0) -> Any:
         if depth > MAX_DEPTH:
@@ -132,17 +79,20 @@ class _Decoder:
 
     def integer(self) -> int:
         size = self.length()
-        if size > MAX_INT_BYTES:
-            raise DecodeError("an integer with too many digits")
+        if size > self.short_int:
+            self.long_ints = True
+            if size > self.budget.int_bytes:
+                raise BudgetError(f"an integer of more than {self.budget.int_bytes} bytes")
+            self.check_exact()
         return int.from_bytes(self.take(size), "little", signed=True)
 
     def packed(self, tag: bytes) -> Any:
         kind, code = PACKED[tag]
         payload = self.sized()
         count, rest = divmod(len(payload), 8)
-        self.items += count
-        if rest or count < MIN_PACKED or self.items > MAX_ITEMS:
+        if rest or count < MIN_PACKED:
             raise DecodeError("packed numbers of a strange length")
+        self.meter.spend(count // 8)
         numbers = array(code, payload)
         if byteorder == "big":
             numbers.byteswap()
@@ -163,23 +113,37 @@ class _Decoder:
         return found
 
     def filled(self, found: dict[Any, Any], depth: int) -> Any:
+        if type(found) is not dict:
+            self.meter.spend(_MAPPING)
         self.number(found)
         dict_update = OrderedDict.update if type(found) is OrderedDict else dict.update
-        dict_update(found, self.mapping(depth))
+        self.insert(partial(dict_update, found), self.mapping(depth))
         return found
 
     def read_set(self, depth: int) -> set[Any]:
+        self.meter.spend(_SET)
         found: set[Any] = set()
         self.number(found)
-        found.update(self.keys(depth))
+        self.insert(found.update, self.keys(depth))
         return found
 
+    def read_frozenset(self, depth: int) -> frozenset[Any]:
+        self.meter.spend(_SET)
+        keys = self.keys(depth)
+        if self.budget.seconds is None:
+            return frozenset(keys)
+        found: set[Any] = set()
+        self.insert(found.update, keys)
+        return frozenset(found)
+
     def read_bytearray(self, depth: int) -> bytearray:
+        self.meter.spend(1)
         found = bytearray(self.sized())
         self.number(found)
         return found
 
     def read_deque(self, depth: int) -> deque[Any]:
+        self.meter.spend(_DEQUE)
         count = self.count()
         maxlen = self.value(depth + 1) if count else ()
         if maxlen is not None and type(maxlen) is not int:
@@ -202,6 +166,7 @@ class _Decoder:
         return found
 
     def decimal(self) -> Decimal:
+        self.exact_number()
         text = self.text()
         if len(text) > MAX_DECIMAL_CHARS:
             raise DecodeError("a Decimal with too many digits")
@@ -211,6 +176,7 @@ class _Decoder:
         return number
 
     def fraction(self, depth: int) -> Fraction:
+        self.exact_number()
         parts = self.exactly(2, int, depth)
         if any(part.bit_length() >= 8 * MAX_FRACTION_BYTES for part in parts):
             raise DecodeError("a Fraction with too many digits")
@@ -230,6 +196,9 @@ class _Decoder:
         return self.named(name, fields)(*values) if self.named is not None else tuple(values)
 
     def read_array(self, depth: int) -> Any:
+        if not self.budget.arrays:
+            raise BudgetError("an array")
+        self.meter.spend(_ARRAY)
         dtype, shape, data = (self.value(depth + 1) for _ in range(3))
         plain = type(dtype) is str and type(shape) is tuple and type(data) is bytes
         if not plain or not is_plain_dtype(dtype):
@@ -267,7 +236,7 @@ _READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"G": lambda decoder, depth: decoder.packed(b"G"),
     b"H": lambda decoder, depth: decoder.packed(b"H"),
     b"S": _Decoder.read_set,
-    b"Z": lambda decoder, depth: frozenset(decoder.keys(depth)),
+    b"Z": _Decoder.read_frozenset,
     b"b": lambda decoder, depth: decoder.sized(),
     b"B": _Decoder.read_bytearray,
     b"c": lambda decoder, depth: complex(*C128.unpack(decoder.take(16))),
@@ -289,29 +258,6 @@ _READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
 }
 
 
-def check_hashes(keys: Collection[Any]) -> None:
-    """Refuses keys of which very many different ones share one hash.
-
-    Raises:
-        DecodeError: A key is not hashable, or too many keys collide.
-    """
-    try:
-        hashes = [hash(key) for key in keys]
-    except TypeError:
-        raise DecodeError("an unhashable key") from None
-    if len(hashes) - len(set(hashes)) < MAX_EQUAL_HASHES:
-        return
-    counts: dict[int, int] = {}
-    seen: set[Any] = set()  # it never holds more colliding keys than may be
-    for key, digest in zip(keys, hashes, strict=True):
-        size = len(seen)
-        seen.add(key)
-        if len(seen) > size:
-            counts[digest] = count = counts.get(digest, 0) + 1
-            if count > MAX_EQUAL_HASHES:
-                raise DecodeError("too many keys with the same hash")
-
-
 def decode(
     data: bytes,
     *,
@@ -319,6 +265,7 @@ def decode(
     numpy: Numpy | None = None,
     named: Named | None = None,
     containers: list[Any] | None = None,
+    meter: Meter | None = None,
 ) -> Any:
     """Turns bytes back into the data that `encode` was given.
 
@@ -328,17 +275,22 @@ def decode(
         numpy: Decodes arrays to real ones; without it they become `NdArray`.
         named: Makes the class of a named tuple from its name and fields; without it they become tuples.
         containers: As for `encode`; both sides must have begun with lists of the same length.
+        meter: What reading may cost. Without it, only the format's own bounds hold.
 
     Raises:
-        DecodeError: The bytes are not exactly one encoded value.
+        DecodeError: The bytes are not exactly one encoded value; `BudgetError` if they cost too much.
     """
-    decoder = _Decoder(data, resolve, numpy, named, containers)
+    meter = meter if meter is not None else Meter(UNLIMITED)
+    meter.begin(len(data))
+    decoder = _Decoder(data, resolve, numpy, named, containers, meter)
     try:
         value = decoder.value()
     except (
         ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
     ) as error:  # fmt: skip
         raise DecodeError(f"malformed data: {type(error).__name__}: {error}") from None
+    finally:
+        meter.end()
     if decoder.position != len(data):
         raise DecodeError("trailing bytes")
     return value

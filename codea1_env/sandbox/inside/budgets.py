@@ -1,0 +1,133 @@
+"""What reading hostile bytes may cost: time and memory grow with more than the number of bytes.
+
+An empty deque is five bytes on a pipe and hundreds in memory; numbers can be chosen so that a dict of
+them is a list to search; a fraction is reduced, and a Decimal compared with an integer, in quadratic time.
+A process with limits of its own need not care. The supervisor must: it reads with a small budget, and
+what does not fit is judged in a process that has limits.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from .formats import MAX_EQUAL_HASHES, MAX_INT_BYTES, MAX_ITEMS, DecodeError
+
+_LOOK_EVERY = 4096  # items between two looks at the clock
+
+
+class BudgetError(DecodeError):
+    """The bytes are well formed as far as they were read, but reading them would cost too much."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bounds for one message. The defaults leave the bounds to the process and to the format."""
+
+    size: int = 1 << 62
+    """Bytes."""
+    items: int = MAX_ITEMS
+    """Values in containers. A container that is large when empty counts as several, a packed number as
+    an eighth."""
+    total_items: int = 1 << 62
+    """The same, of all messages that share a meter."""
+    keys: int = 1 << 62
+    """Keys of one set or dict, strings aside: nobody can choose the hash of a string."""
+    equal_hashes: int = MAX_EQUAL_HASHES
+    """Different keys of one set or dict that have the same hash."""
+    int_bytes: int = MAX_INT_BYTES
+    """Bytes of one integer."""
+    exact_int_bytes: int = MAX_INT_BYTES
+    """Bytes of one integer in a message that holds a Decimal or a Fraction as well. 0: it may hold none."""
+    arrays: bool = True
+    """Whether there may be arrays."""
+    seconds: float | None = None
+    """CPU time of all messages that share a meter."""
+
+
+UNLIMITED = Budget()
+"""For a process with limits of its own."""
+
+CHEAP = Budget(
+    size=256 << 10,
+    items=50_000,
+    total_items=1_000_000,
+    keys=5_000,
+    equal_hashes=20,
+    int_bytes=4 << 10,
+    exact_int_bytes=0,
+    arrays=False,
+)
+"""Milliseconds to read, and little more to compare: what the supervisor judges itself."""
+
+VALUES = Budget(
+    size=128 << 20,
+    items=2_000_000,
+    total_items=4_000_000,
+    keys=30_000,
+    int_bytes=128 << 10,
+    exact_int_bytes=2 << 10,
+    seconds=2.0,
+)
+"""A second or two, and some hundred megabytes: values that somebody has asked for."""
+
+
+class Meter:
+    """What has been spent of a budget, by one message or by several that somebody keeps.
+
+    Args:
+        budget: The bounds.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.total_items = 0
+        self._seconds_before = 0.0
+        self._items = 0
+        self._next_look = 0
+        self._started = 0.0
+
+    def begin(self, size: int) -> None:
+        """Called before a message is read.
+
+        Raises:
+            BudgetError: It is too long.
+        """
+        if size > self.budget.size:
+            raise BudgetError(f"a message of more than {self.budget.size} bytes")
+        self._items = 0
+        self._next_look = _LOOK_EVERY
+        self._started = time.thread_time() if self.budget.seconds is not None else 0.0
+
+    def end(self) -> None:
+        """Called when a message has been read, or given up."""
+        self.total_items += self._items
+        if self.budget.seconds is not None:
+            self._seconds_before += time.thread_time() - self._started
+
+    def spend(self, items: int) -> None:
+        """Counts items before they are read.
+
+        Raises:
+            BudgetError: They are too many, or time is up.
+        """
+        self._items += items
+        if self._items > self.budget.items:
+            raise BudgetError(f"more than {self.budget.items} items")
+        if self.total_items + self._items > self.budget.total_items:
+            raise BudgetError(f"more than {self.budget.total_items} items in all messages together")
+        if self._items >= self._next_look:
+            self._next_look = self._items + _LOOK_EVERY
+            self.look()
+
+    def look(self) -> None:
+        """Looks at the clock.
+
+        Raises:
+            BudgetError: Time is up.
+        """
+        seconds = self.budget.seconds
+        if seconds is None:
+            return
+        if self._seconds_before + time.thread_time() - self._started > seconds:
+            raise BudgetError(f"more than {seconds:g} s to read")
