@@ -65,12 +65,13 @@ def _package_paths(packages: Mapping[str, str]) -> list[str]:
     return paths
 
 
-def settings(level: str, packages: Mapping[str, str], scratch: str) -> str:
+def settings(level: str, packages: Mapping[str, str], preload: bool, scratch: str) -> str:
     """The settings of a new worker, as JSON.
 
     Args:
         level: See `Sandbox`.
         packages: Allowed packages and the folder that holds each.
+        preload: Whether to import them at once.
         scratch: A private folder for the worker.
     """
     standard = _standard_library()
@@ -84,6 +85,7 @@ def settings(level: str, packages: Mapping[str, str], scratch: str) -> str:
     chosen = Settings(
         level=level,
         packages=dict(packages),
+        preload=preload,
         readable=[
             *readable,
             *packaged,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import importlib.util
 import os
-import queue
+import re
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from . import proxy_mode
 from .analysis import Analyst
@@ -22,20 +21,15 @@ from .levels import check_level, strongest_level
 from .planner import Planner, ProxyPlan, ValuePlan
 from .results import (
     CallResult,
-    InfraError,
     Job,
     JobResult,
     Limits,
     Outcome,
-    SandboxError,
     TestResult,
 )
 from .slots import Slots
 from .value_mode import run_calls
-from .worker import Worker, WorkerDiedError
-
-_ATTEMPTS = 3
-T = TypeVar("T")
+from .workers import Kind, LocalPool
 
 
 def _locate(packages: Sequence[str]) -> dict[str, str]:
@@ -46,6 +40,12 @@ def _locate(packages: Sequence[str]) -> dict[str, str]:
         if spec is not None and spec.origin is not None:
             found[name] = str(Path(spec.origin).parent.parent)
     return found
+
+
+def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
+    """Finds a mention of a package; without one, a program does not import it."""
+    names = [*packages, *(["np"] if "numpy" in packages else [])]
+    return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
 
 
 class Sandbox:
@@ -88,11 +88,8 @@ class Sandbox:
         self._asked_level = check_level(level)
         self._analyst = Analyst()
         self._planner = Planner(self._analyst)
-        self._executor: ThreadPoolExecutor | None = None
-        self._lock = threading.Lock()
-        # One place per worker and hash seed; None stands for a worker that has not been started.
-        self._idle: dict[int, queue.LifoQueue[Slots | None]] = {}
-        self._closed = False
+        self._mentions = _pattern(self._packages)
+        self._pool = LocalPool(workers, lambda: self.level, self._packages)
 
     @property
     def level(self) -> str:
@@ -127,7 +124,9 @@ class Sandbox:
         Raises:
             InfraError: The sandbox failed three times.
         """
-        return self.run_many([Job(code, tests, entry_point, limits)])[0]
+        job = Job(code, tests, entry_point, limits)
+        result = self._pool.run(lambda slots: self._judge(slots, job), self._kind(job))
+        return list(result.tests)
 
     def run_many(self, jobs: Sequence[Job]) -> list[list[TestResult]]:
         """Judges many jobs in parallel.
@@ -148,7 +147,10 @@ class Sandbox:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Starts a job and returns at once."""
-        return self._submit(lambda slots: self._judge(slots, job), job.hash_seed)
+        return self._pool.submit(lambda slots: self._judge(slots, job), self._kind(job))
+
+    def _kind(self, job: Job) -> Kind:
+        return Kind(job.hash_seed, any(map(self._mentions.search, (job.code, *job.tests))))
 
     def call(
         self,
@@ -175,7 +177,8 @@ class Sandbox:
             TypeError: An argument is not plain data.
             InfraError: The sandbox failed three times.
         """
-        return self.submit_calls(code, name, arguments, limits=limits, hash_seed=hash_seed).result()
+        task, kind = self._calls(code, name, arguments, limits, hash_seed)
+        return self._pool.run(task, kind)
 
     def submit_calls(
         self,
@@ -187,19 +190,31 @@ class Sandbox:
         hash_seed: int = 0,
     ) -> Future[list[CallResult]]:
         """Starts calls, as `call` does, and returns at once."""
+        task, kind = self._calls(code, name, arguments, limits, hash_seed)
+        return self._pool.submit(task, kind)
+
+    def _calls(
+        self,
+        code: str,
+        name: str,
+        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
+        limits: Limits | None,
+        hash_seed: int,
+    ) -> tuple[Callable[[Slots], list[CallResult]], Kind]:
         try:
             calls = [codec.encode((name, list(args), dict(kwargs))) for args, kwargs in arguments]
         except codec.EncodeError as error:
             raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
         bounds = limits if limits is not None else self.limits
-        return self._submit(lambda slots: run_calls(slots, code, name, calls, bounds)[1], hash_seed)
+        kind = Kind(hash_seed, bool(self._mentions.search(code)))
+        return lambda slots: run_calls(slots, code, name, calls, bounds)[1], kind
 
     def analyse(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls one of this package's own functions on hostile text, in a helper process.
 
         See `Analyst.analyse`.
         """
-        self._check_open()
+        self._pool.check_open()
         return self._analyst.analyse(function, *arguments)
 
     def _judge(self, slots: Slots, job: Job) -> JobResult:
@@ -236,62 +251,9 @@ class Sandbox:
         assert load is not None
         return JobResult(load, tuple(result for result in results if result is not None))
 
-    # Workers
-
-    def _submit(self, task: Callable[[Slots], T], hash_seed: int) -> Future[T]:
-        with self._lock:
-            self._check_open()
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(self.workers, "codea1-sandbox")
-            if hash_seed not in self._idle:
-                places: queue.LifoQueue[Slots | None] = queue.LifoQueue()
-                for _ in range(self.workers):
-                    places.put(None)
-                self._idle[hash_seed] = places
-            return self._executor.submit(self._attempt, task, hash_seed)
-
-    def _attempt(self, task: Callable[[Slots], T], hash_seed: int) -> T:
-        idle = self._idle[hash_seed]
-        failures = []
-        for _ in range(_ATTEMPTS):
-            worker = idle.get()
-            try:
-                if self._closed:
-                    raise SandboxError("the sandbox was closed before the job was done")
-                if worker is None:
-                    worker = Slots(Worker(hash_seed, self.level, self._packages))
-                return task(worker)
-            except (WorkerDiedError, OSError) as error:
-                failures.append(f"{type(error).__name__}: {error}")
-                if worker is not None:
-                    worker.close()
-                worker = None
-            finally:
-                idle.put(worker)
-        raise InfraError(
-            f"a job failed {_ATTEMPTS} times because of the sandbox itself; check free memory, "
-            f"processes and descriptors of this machine. What happened: {'; '.join(failures)}"
-        )
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise SandboxError(
-                "Expect an open sandbox, actually: close() was called; make a new one"
-            )
-
     def close(self) -> None:
         """Cancels what has not begun, waits for what has, and ends all processes."""
-        with self._lock:
-            self._closed = True
-            executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(cancel_futures=True)
-        for idle in self._idle.values():
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    worker = idle.get_nowait()
-                    if worker is not None:
-                        worker.close()
+        self._pool.close()
         self._analyst.close()
 
     def __enter__(self) -> Self:
@@ -337,7 +299,7 @@ def default_sandbox() -> Sandbox:
     """
     global _default
     with _default_lock:
-        if _default is None or _default[0] != os.getpid() or _default[1]._closed:
+        if _default is None or _default[0] != os.getpid() or _default[1]._pool.closed:
             sandbox = Sandbox(workers=len(os.sched_getaffinity(0)))
             atexit.register(_close_in, os.getpid(), sandbox)
             _default = (os.getpid(), sandbox)

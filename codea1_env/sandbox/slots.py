@@ -79,6 +79,7 @@ class Slots:
         Args:
             with_test: Whether a test's child will be needed; the next slot is made likewise.
         """
+        self.worker.wait_for_ends()  # so that nothing of the last run is there in this one
         self._last_had_test = with_test
         slot, self._ready = self._ready, None
         return slot if slot is not None else Slot(self.worker, with_test=with_test)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .inside import folders
 from .paths import settings
 from .results import LevelUnavailableError, SandboxError
 
@@ -118,6 +119,7 @@ class Worker:
         level: How strongly its children are confined.
         packages: Top-level packages outside the standard library that programs may import, with the
             folder that holds each.
+        preload: Whether to import them before the first run.
 
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
@@ -127,15 +129,18 @@ class Worker:
         WorkerDiedError: The process did not start.
     """
 
-    def __init__(self, hash_seed: int, level: str, packages: Mapping[str, str]) -> None:
+    def __init__(
+        self, hash_seed: int, level: str, packages: Mapping[str, str], preload: bool = True
+    ) -> None:
         self._own_process_tree = level == "namespaces"
         self._unanswered: deque[Answer] = deque()
+        self._last_end: Answer | None = None
         self._scratch = tempfile.mkdtemp(prefix="codea1-sandbox-")
         os.chmod(self._scratch, 0o711)  # its folders are private to the children
         try:
-            self._start(hash_seed, settings(level, packages, self._scratch))
+            self._start(hash_seed, settings(level, packages, preload, self._scratch))
         except BaseException:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._remove_scratch()
             raise
 
     def _start(self, hash_seed: int, chosen: str) -> None:
@@ -234,7 +239,13 @@ class Worker:
             WorkerDiedError: The worker is gone.
         """
         os.close(process.pidfd)
-        return self._ask(b"k" + _NUMBER.pack(process.inner_pid), [])
+        self._last_end = self._ask(b"k" + _NUMBER.pack(process.inner_pid), [])
+        return self._last_end
+
+    def wait_for_ends(self) -> None:
+        """Waits until all children that were to be ended have ended, and their folders are empty."""
+        if self._last_end is not None:
+            self._wait(self._last_end)
 
     def ended(self, answer: Answer) -> Ended:
         """How the child that was to be ended had ended."""
@@ -246,7 +257,11 @@ class Worker:
     def close(self) -> None:
         """Ends the worker and everything that it has forked."""
         self._end_process()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._remove_scratch()
+
+    def _remove_scratch(self) -> None:
+        with contextlib.suppress(OSError):  # another user's files at level "process"
+            folders.remove(self._scratch)
 
     def _end_process(self) -> None:
         self._control.close()  # it kills its children and exits

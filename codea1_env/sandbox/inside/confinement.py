@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from dataclasses import dataclass
 
-from . import landlock, privileges, seccomp
+from . import folders, landlock, privileges, seccomp
 
 LEVELS = ("none", "process", "kernel", "namespaces")
 
@@ -19,6 +18,7 @@ class Settings:
     Attributes:
         level: One of `LEVELS`; each includes those before it.
         packages: Allowed packages outside the standard library, and the folder that holds each.
+        preload: Whether to import them before the first run.
         readable: Files and folders that children may read.
         listable: Folders that children may list.
         mounts: Folders that the worker's own file system holds, at level "namespaces".
@@ -28,6 +28,7 @@ class Settings:
 
     level: str
     packages: dict[str, str]
+    preload: bool
     readable: list[str]
     listable: list[str]
     mounts: list[str]
@@ -107,12 +108,11 @@ class Confinement:
             seccomp.install(self._filter)
 
     def clean(self) -> None:
-        """Removes what the last run left in its folders."""
+        """Removes what the last run left in its folders.
+
+        Raises:
+            OSError: It cannot: the worker must not be used again.
+        """
         for folder in self._folders.values():
-            with os.scandir(folder) as entries:
-                left = list(entries)
-            for entry in left:
-                if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
-                else:
-                    os.unlink(entry.path)
+            if os.listdir(folder):
+                folders.empty(folder)

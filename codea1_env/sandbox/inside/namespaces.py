@@ -23,6 +23,7 @@ _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 SCRATCH = "/tmp"
 _SCRATCH_SIZE = "16m"
+_SCRATCH_FILES = 4096
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -113,7 +114,11 @@ def isolate_files(folders: Iterable[str], machine: str) -> None:
             os.symlink(os.readlink(link), root + link)
     os.makedirs(root + SCRATCH, exist_ok=True)
     _mount(
-        "tmpfs", root + SCRATCH, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={_SCRATCH_SIZE},mode=711"
+        "tmpfs",
+        root + SCRATCH,
+        "tmpfs",
+        _MS_NOSUID | _MS_NODEV,
+        f"size={_SCRATCH_SIZE},nr_inodes={_SCRATCH_FILES},mode=711",
     )
     flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
     _mount("none", root, None, flags)

@@ -12,20 +12,20 @@ Answers: the child's number with a pidfd; or wait status, CPU seconds and peak m
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import importlib
 import json
 import os
 import platform
-import shutil
 import signal
 import socket
 import struct
 import sys
 from importlib.machinery import PathFinder
 
-from . import candidate, namespaces, probes, tester
+from . import candidate, folders, namespaces, probes, tester
 from .confinement import Confinement, Settings
 from .preimported import PREIMPORTED
 from .privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
@@ -47,9 +47,9 @@ class AllowedPackages:
         return PathFinder.find_spec(name, [folder]) if folder is not None else None
 
 
-def _preimport(packages: dict[str, str]) -> None:
+def _preimport(packages: dict[str, str], preload: bool) -> None:
     sys.meta_path.append(AllowedPackages(packages))  # type: ignore[arg-type]
-    for name in (*PREIMPORTED, *packages):
+    for name in (*PREIMPORTED, *(packages if preload else ())):
         try:
             importlib.import_module(name)
         except ImportError:  # built without it, or broken: the program's own import says so
@@ -146,7 +146,8 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Setti
     if pid:
         control.close()
         _, status = os.waitpid(pid, 0)
-        shutil.rmtree(settings.scratch, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            folders.remove(settings.scratch)
         os._exit(0 if status == 0 else 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     namespaces.isolate_files(settings.mounts, platform.machine())
@@ -161,7 +162,7 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
         settings, may_change_user = _enter_namespaces(settings, control)
     # Not before: a process that cannot be looked at may not write its own user map.
     prctl(PR_SET_DUMPABLE, 0)
-    _preimport(settings.packages)
+    _preimport(settings.packages, settings.preload)
     confinement = Confinement(settings, may_change_user)
     found = probes.run(confinement)
     if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
@@ -194,4 +195,5 @@ def main(arguments: list[str]) -> None:
     control.send(json.dumps({"found": found}).encode())
     Zygote(control, confinement).serve()
     if settings.level != "namespaces":  # there, the process outside does it
-        shutil.rmtree(settings.scratch, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            folders.remove(settings.scratch)

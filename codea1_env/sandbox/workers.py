@@ -1,0 +1,151 @@
+"""Shares out workers among jobs: starts them when needed, replaces those that die, tries again."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple, Protocol, TypeVar
+
+from .results import InfraError, SandboxError
+from .slots import Slots
+from .worker import Worker, WorkerDiedError
+
+_ATTEMPTS = 3
+T = TypeVar("T")
+
+
+class Kind(NamedTuple):
+    """What a job needs of a worker.
+
+    Attributes:
+        hash_seed: See `Job.hash_seed`.
+        with_packages: Whether it mentions a package outside the standard library. Workers without them
+            fork faster.
+    """
+
+    hash_seed: int
+    with_packages: bool
+
+
+class Pool(Protocol):
+    """Where jobs run. The one pool here is of processes on this machine."""
+
+    def run(self, task: Callable[[Slots], T], kind: Kind) -> T:
+        """Runs a task as soon as a worker is free, and returns its result."""
+
+    def submit(self, task: Callable[[Slots], T], kind: Kind) -> Future[T]:
+        """Starts a task and returns at once."""
+
+    def close(self) -> None:
+        """Cancels what has not begun, waits for what has, and frees everything."""
+
+
+class LocalPool:
+    """Worker processes on this machine.
+
+    Args:
+        workers: How many tasks run at the same time.
+        level: Chooses the level of confinement, when the first worker starts.
+        packages: Allowed packages outside the standard library, with the folder that holds each.
+    """
+
+    def __init__(self, workers: int, level: Callable[[], str], packages: Mapping[str, str]) -> None:
+        self.workers = workers
+        self._level = level
+        self._packages = dict(packages)
+        self._places = threading.BoundedSemaphore(workers)
+        self._lock = threading.Lock()
+        self._idle: defaultdict[Kind, list[Slots]] = defaultdict(list)
+        self._executor: ThreadPoolExecutor | None = None
+        self.closed = False
+
+    def submit(self, task: Callable[[Slots], T], kind: Kind) -> Future[T]:
+        """Starts a task and returns at once.
+
+        Raises:
+            SandboxError: The sandbox is closed.
+        """
+        with self._lock:
+            self.check_open()
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self.workers, "codea1-sandbox")
+            return self._executor.submit(self.run, task, kind)
+
+    def run(self, task: Callable[[Slots], T], kind: Kind) -> T:
+        """Runs a task in this thread as soon as a place is free.
+
+        Raises:
+            InfraError: It failed three times because of the sandbox itself.
+            SandboxError: The sandbox is closed.
+        """
+        failures = []
+        with self._places:
+            for _ in range(_ATTEMPTS):
+                slots: Slots | None = None
+                try:
+                    slots = self._take(kind)
+                    result = task(slots)
+                except (WorkerDiedError, OSError) as error:
+                    failures.append(f"{type(error).__name__}: {error}")
+                    self._discard(slots)
+                except Exception:
+                    self._give_back(slots, kind)
+                    raise
+                except BaseException:  # interrupted anywhere: the worker may be in any state
+                    self._discard(slots)
+                    raise
+                else:
+                    self._give_back(slots, kind)
+                    return result
+        raise InfraError(
+            f"a job failed {_ATTEMPTS} times because of the sandbox itself; check free memory, "
+            f"processes and descriptors of this machine. What happened: {'; '.join(failures)}"
+        )
+
+    def _take(self, kind: Kind) -> Slots:
+        with self._lock:
+            self.check_open()
+            if self._idle[kind]:
+                return self._idle[kind].pop()
+        return Slots(Worker(kind.hash_seed, self._level(), self._packages, kind.with_packages))
+
+    def _give_back(self, slots: Slots | None, kind: Kind) -> None:
+        if slots is not None:
+            with self._lock:
+                self._idle[kind].append(slots)
+
+    def _discard(self, slots: Slots | None) -> None:
+        if slots is not None:
+            with contextlib.suppress(WorkerDiedError, OSError):
+                slots.close()
+
+    def check_open(self) -> None:
+        """Refuses work after `close`.
+
+        Raises:
+            SandboxError: The sandbox is closed.
+        """
+        if self.closed:
+            raise SandboxError(
+                "Expect an open sandbox, actually: close() was called; make a new one"
+            )
+
+    def close(self) -> None:
+        """Cancels what has not begun, waits for what has, and ends all processes."""
+        with self._lock:
+            self.closed = True
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(cancel_futures=True)
+        for _ in range(self.workers):  # also those that run in threads of our callers
+            self._places.acquire()
+        try:
+            for idle in self._idle.values():
+                while idle:
+                    self._discard(idle.pop())
+        finally:
+            for _ in range(self.workers):
+                self._places.release()
