@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+MAX_MESSAGE = 500
+
 
 class Outcome(enum.Enum):
     """How a test or a call ended. The list is closed: nothing else can be reported.
@@ -78,6 +80,27 @@ class Limits:
                 )
 
 
+def one_line(text: str) -> str:
+    r"""A text of hostile origin as one short line of printable characters, that can be encoded.
+
+    Example:
+        >>> one_line("a\nb\x1b[2J\ud800")
+        'a\\nb\\x1b[2J\\ud800'
+    """
+    text = text[:MAX_MESSAGE]
+    if not text.isprintable():
+        text = "".join(
+            each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+        )
+    return text[:MAX_MESSAGE]
+
+
+def _explained(outcome: Outcome, message: str) -> str:
+    if outcome is Outcome.MEMORY and not message:  # a MemoryError has no text
+        message = "the memory limit was reached"
+    return one_line(message)
+
+
 @dataclass(frozen=True)
 class TestResult:
     """The verdict on one test."""
@@ -86,11 +109,14 @@ class TestResult:
 
     outcome: Outcome
     message: str = ""
-    """Why, in one line: the exception, the two values that differ, the limit that was reached."""
+    """Why, in one printable line: the exception, the two values that differ, the limit that was reached."""
     cpu_time: float = 0.0
     """Seconds of CPU time, measured from outside the program."""
     called: bool = True
     """Whether the test called the program at all. Reliable where the program is trusted."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", _explained(self.outcome, self.message))
 
     @property
     def passed(self) -> bool:
@@ -107,7 +133,11 @@ class CallResult:
     value: Any = None
     """A copy of the returned value; None unless the outcome is PASS."""
     message: str = ""
+    """As in `TestResult`."""
     cpu_time: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", _explained(self.outcome, self.message))
 
 
 @dataclass(frozen=True)
