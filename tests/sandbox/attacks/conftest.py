@@ -105,12 +105,13 @@ class Arena:
         )
 
     def check_innocent(self) -> None:
-        """A right program passes and a wrong one fails, in both modes."""
+        """A right program passes and a wrong one fails, in both modes, with either kind of worker."""
         tests = list(TESTS.values())
-        right = self.sandbox.run_tests(RIGHT, tests, entry_point="f")
-        wrong = self.sandbox.run_tests(WRONG, tests, entry_point="f")
-        assert [result.outcome for result in right] == [Outcome.PASS] * 2
-        assert [result.outcome for result in wrong] == [Outcome.FAIL] * 2
+        for mention in ("", "\n# numpy"):
+            right = self.sandbox.run_tests(RIGHT + mention, tests, entry_point="f")
+            wrong = self.sandbox.run_tests(WRONG + mention, tests, entry_point="f")
+            assert [result.outcome for result in right] == [Outcome.PASS] * 2
+            assert [result.outcome for result in wrong] == [Outcome.FAIL] * 2
 
 
 @pytest.fixture(scope="session", params=["kernel", "namespaces"])
