@@ -19,6 +19,7 @@ COMMANDS = {
     "train": "Train both players against each other.",
     "problems": "List, show or check problems.",
     "sandbox": "Find out what the sandbox can do on this machine (`codea1 sandbox doctor`).",
+    "bench": "Measure the sandbox on this machine (`codea1 bench sandbox`).",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
 

@@ -1,0 +1,262 @@
+"""The measurements of the sandbox, at sizes at which only their shape means something: no times."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codea1_env.cli.app import run
+from codea1_env.evaluation.sandbox_speed import (
+    Figure,
+    SpeedConfig,
+    endurance,
+    fresh_python,
+    measure,
+    processes,
+    verdicts,
+)
+from codea1_env.evaluation.sandbox_speed.baselines import BareFork
+from codea1_env.evaluation.sandbox_speed.inputs import first_inputs
+from codea1_env.evaluation.sandbox_speed.jobs import check_program, questions, subjects
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox import Outcome, Sandbox
+
+DOUBLE = Problem(
+    "demo/double",
+    "def double(x):",
+    "double",
+    "def double(x):\n    return 2 * x\n",
+    tests=[f"assert double({n}) == {2 * n}" for n in range(5)],
+)
+
+
+def silent(_: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("figure", "ratio", "met"),
+    [
+        (Figure("s", "w", 6.0, baseline=5.0, at_most=1.4), 1.2, True),
+        (Figure("s", "w", 8.0, baseline=5.0, at_most=1.4), 1.6, False),
+        (Figure("s", "w", 8.0, baseline=5.0, at_least=1.5), 1.6, True),
+        (Figure("s", "w", 3.0, at_most=5.0), None, True),
+        (Figure("s", "w", 3.0, baseline=1.0), 3.0, None),
+        (Figure("s", "w", None, at_most=5.0), None, False),
+    ],
+)
+def test_figure_compares_the_ratio_or_else_the_value(
+    figure: Figure, ratio: float | None, met: bool | None
+) -> None:
+    assert figure.ratio == ratio
+    assert figure.met is met
+
+
+def test_inputs_of_a_test_program() -> None:
+    program = "def check(f):\n    inputs = [[[1], 'a'], [g()], [2], [3]]\n    results = [[9]]\n"
+    assert first_inputs(program, 2) == [(([1], "a"), {}), ((2,), {})]
+    assert first_inputs("inputs = make()", 2) == []
+
+
+def test_bare_fork_makes_calls_and_runs_test_programs() -> None:
+    with BareFork() as bare:
+        code = "def f(x):\n    print('noise')\n    return 1 / x\n"
+        assert bare.call(code, "f", [((2,), {}), ((), {"x": 0})]).found == [
+            ("ok", "0.5"),
+            ("raised", "ZeroDivisionError"),
+        ]
+        assert bare.check(code, "assert f(1) == 1").passed
+        assert not bare.check(code, "assert f(1) == 2").passed
+        assert not bare.check("def f(:", "pass").passed
+        large = bare.call("def f(): return 'x' * 1_000_000", "f", [((), {})])
+        assert large.found == [("ok", repr("x" * 1_000_000))]
+        assert large.seconds > 0
+
+
+def test_bare_fork_survives_its_children() -> None:
+    with BareFork() as bare:
+        assert bare.call("import os\nos._exit(3)", "f", []).found is None
+        hanging = bare.check("", "while True: pass", seconds=0.2)
+        assert hanging.found is None
+        assert not hanging.passed
+        assert bare.check("", "").passed
+
+
+def test_bare_fork_has_imported_what_programs_import() -> None:
+    with BareFork(["import numpy as np\nimport wave\nfrom nowhere import x"]) as bare:
+        test = "import sys\nassert {'numpy', 'wave'} <= set(sys.modules)"
+        assert bare.check("", test).passed
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("def f(x): return x", "..x"),
+        ("def f(x): return 1", ".Fx"),
+        ("def f(x): print('......'); return 1", ".Fx"),
+        ("raise ValueError", "FFx"),
+    ],
+)
+def test_fresh_python_judges(program: str, expected: str) -> None:
+    tests = ["assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 4"]
+    reference = "def f(x): return x"
+    for python in (fresh_python.PYTHON, fresh_python.SLIM_PYTHON):
+        assert fresh_python.judge(python, reference, program, tests) == expected
+
+
+def test_fresh_python_says_what_went_wrong() -> None:
+    with pytest.raises(RuntimeError, match="status 7"):
+        fresh_python.judge(fresh_python.PYTHON, "def f(): pass", "import sys; sys.exit(7)", [])
+
+
+def test_subjects_have_five_calls_and_a_test_program(sandbox: Sandbox) -> None:
+    few = Problem("demo/few", "def f(x):", "f", "def f(x): return x", tests=["assert f(1) == 1"])
+    (subject,) = subjects([few, DOUBLE], sandbox)
+    assert subject.calls == tuple(((n,), {}) for n in range(5))
+    with BareFork() as bare:
+        assert bare.check(subject.code, subject.check).passed
+        assert not bare.check("def double(x): return x", subject.check).passed
+
+
+def test_test_programs_are_taken_as_they_are() -> None:
+    problem = Problem("d", "def f():", "f", "def f(): return 1", test_program="assert f() == 1")
+    assert check_program(problem) == "assert f() == 1"
+
+
+def test_questions_have_the_right_shape(sandbox: Sandbox) -> None:
+    problems = load_problems("starter")
+    (question,) = questions(problems[:5], sandbox, np.random.default_rng(0), 1)
+    assert len(question.programs) == len(set(question.programs)) == 8
+    assert [[len(suite) for suite in suites] for suites in question.suites] == [[8] * 8] * 8
+    for number in range(8):
+        assert len(set(question.tests(number))) == 64
+    reference, tests = question.problem.reference, question.tests(0)
+    letters = fresh_python.judge(fresh_python.SLIM_PYTHON, reference, reference, tests)
+    assert set(letters) == {".", "x"}
+    assert set(question.renamed("1")).isdisjoint(question.programs)
+    (again,) = questions(problems[:5], sandbox, np.random.default_rng(0), 1)
+    assert again == question
+
+
+def test_every_section_gives_figures() -> None:
+    config = SpeedConfig(limit=2, repeats=1, questions=2, batch=1, block=8, jobs=12, workers=1)
+    report = measure(config)
+    sections = [figure.section for figure in report.figures]
+    assert list(dict.fromkeys(sections)) == list(config.sections)
+    assert all(figure.ours is not None for figure in report.figures)
+    timed = [figure for figure in report.figures if figure.unit in ("ms", "jobs/s", "verdicts/s")]
+    assert len(timed) >= 10
+    assert all("DIFFER" not in figure.note for figure in report.figures)
+    by_name = {figure.what: figure for figure in report.figures}
+    assert by_name["references that pass, of 2"].ours == 2
+    assert by_name["growth: zombies"].ours == 0
+    assert json.loads(json.dumps(report.to_dict()))["level"] == report.level
+
+
+def test_verdicts_name_wrong_references_and_idle_tests() -> None:
+    wrong = Problem("demo/wrong", "def f():", "f", "def f(): return 1", tests=["assert f() == 2"])
+    idle = Problem("demo/idle", "def g():", "g", "def g(): return 1", tests=["g()"])
+    config = SpeedConfig(workers=1, verdict_runs=2)
+    figures = list(verdicts.measure([DOUBLE, wrong, idle], config, None, silent))
+    passing, plain_only, returns_none, differing = figures
+    assert passing.ours == 2
+    assert "demo/wrong (fail" in passing.note
+    assert plain_only.ours == 0  # plain Python fails it, too
+    assert returns_none.ours == 0
+    assert "demo/idle" in returns_none.note
+    assert differing.ours == 0
+
+
+def test_endurance_runs_every_kind_in_both_modes() -> None:
+    texts = {(job.code, job.tests) for job in map(endurance.job, range(32))}
+    codes = {code for code, _ in texts}
+    assert len(codes) == 7  # the right one is there twice
+    assert all(len([tests for code, tests in texts if code == each]) == 2 for each in codes)
+    assert len({endurance.job(n, f"new {n}") for n in range(50)}) == 50
+    with Sandbox() as sandbox:
+        results = sandbox.run_many([endurance.job(number) for number in range(8)])
+    kinds = [result.outcome for (result,) in results]
+    assert kinds[:5] == [
+        Outcome.PASS, Outcome.PASS, Outcome.FAIL, Outcome.ERROR, Outcome.EXITED,
+    ]  # fmt: skip
+    assert kinds[7] is Outcome.SYNTAX_ERROR
+
+
+def test_snapshot_sees_descriptors_and_zombies() -> None:
+    before = endurance.snapshot()
+    receive, send = os.pipe()
+    child = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
+    try:
+        # Wait for its end without reaping it.
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        after = endurance.snapshot()
+    finally:
+        child.wait()
+        os.close(receive)
+        os.close(send)
+    assert after.descriptors - before.descriptors == 2
+    assert after.zombies - before.zombies == 1
+    assert after.processes - before.processes == 1
+
+
+def test_processes_of_a_sandbox_are_found() -> None:
+    with Sandbox() as sandbox:
+        sandbox.run_tests("def f(): return 1", ["assert f() == 1"])
+        seen = endurance.snapshot()
+    assert seen.workers
+    assert 1 < max(seen.workers) < 500
+    assert all(each.pid != os.getpid() for each in processes.descendants(os.getpid()))
+
+
+def test_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["bench", "sandbox", "--sections", "verdicts", "--limit", "2", "--workers", "1"]
+    assert run(arguments) == 0
+    out = capsys.readouterr().out
+    assert "references that pass, of 2" in out
+    assert "Command: codea1 bench sandbox --sections verdicts --limit 2" in out
+    assert run([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [figure["met"] for figure in found["figures"]] == [True, True, True]
+
+
+def test_missed_aims_are_named_and_give_exit_code_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = [
+        {"task_id": f"t{n}", "prompt": "def f():", "entry_point": "f",
+         "reference": "def f():\n    return 1\n", "tests": ["assert f() == 2"]}
+        for n in range(2)
+    ]  # fmt: skip
+    path = tmp_path / "wrong.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(["bench", "sandbox", "--sections", "verdicts", "--problems", str(path)]) == 1
+    assert "Expect references that pass, of 2: >= 1, actually: 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "unknown command 'bench nothing'"),
+        (["sandbox", "--limit", "0"], "Expect --limit to be at least 1"),
+        (["sandbox", "--cores", "100000"], "Expect --cores to be at most"),
+        (["sandbox", "--time-limit", "0"], "Expect --time-limit to be positive"),
+        (["sandbox", "--problems", "nowhere.jsonl"], "there is no nowhere.jsonl"),
+    ],
+)
+def test_wrong_arguments_give_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["bench", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_cores_are_given_back() -> None:
+    usable = os.sched_getaffinity(0)
+    measure(SpeedConfig(sections=("verdicts",), limit=1, cores=1, workers=1))
+    assert os.sched_getaffinity(0) == usable
