@@ -174,9 +174,10 @@ def test_verdicts_name_wrong_references_and_idle_tests() -> None:
 
 
 def test_endurance_runs_every_kind_in_both_modes() -> None:
-    texts = {(job.code, job.tests) for job in map(endurance.job, range(32))}
+    texts = {(job.code, job.tests) for job in map(endurance.job, range(64))}
     codes = {code for code, _ in texts}
-    assert len(codes) == 7  # the right one is there twice
+    assert len(codes) == 8
+    assert {endurance.job(n).hash_seed for n in range(64)} == {0, 1}
     assert all(len([tests for code, tests in texts if code == each]) == 2 for each in codes)
     assert len({endurance.job(n, f"new {n}") for n in range(50)}) == 50
     with Sandbox() as sandbox:

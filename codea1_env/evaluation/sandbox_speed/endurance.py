@@ -22,7 +22,7 @@ _GOOD = "def f(x):\n    return x + 1\n"
 _CHECK = "def check(g):\n    for i in range(5):\n        assert g(i) == i + 1\n\n\ncheck(f)\n"
 _PROGRAMS = (
     _GOOD,
-    _GOOD,
+    "import numpy as np\n\n\ndef f(x):\n    return int(np.int64(x) + 1)\n",
     "def f(x):\n    return x - 1\n",
     "def f(x):\n    raise ValueError(x)\n",
     "def f(x):\n    raise SystemExit(x)\n",
@@ -30,7 +30,8 @@ _PROGRAMS = (
     "def f(x):\n    return list(range(10_000))\n",
     "def f(x:\n",
 )
-"""What the jobs run: right, wrong, raising, leaving, printing, large, not Python."""
+"""What the jobs run: right, with a package, wrong, raising, leaving, printing, large, not Python."""
+_SLEEPS = "import time\n\n\ndef f(x):\n    time.sleep(0.02)\n    return x + 1\n"
 _HANGS = "def f(x):\n    while True:\n        pass\n"
 _HANGS_EVERY = 250
 _LIMITS = Limits(call_cpu_time=0.1)
@@ -40,9 +41,9 @@ def job(number: int, label: str = "") -> Job:
     """One of some kinds of job; those with a label are unlike all others."""
     code = _HANGS if number % _HANGS_EVERY == 100 else _PROGRAMS[number % 8]
     mark = f"# {label}\n" if label else ""
-    # A quarter in proxy mode; over 32 numbers every program meets it.
+    # A quarter in proxy mode, half with the other hash seed; over 64 numbers every program meets all.
     test = _CHECK if number // 8 % 4 == 3 else "assert f(1) == 2"
-    return Job(code + mark, (test + "\n" + mark,), "f", _LIMITS)
+    return Job(code + mark, (test + "\n" + mark,), "f", _LIMITS, hash_seed=number // 32 % 2)
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,10 @@ def measure(config: SpeedConfig, level: str | None, progress: Progress) -> Itera
         "endurance", "the same, with new texts", last.resident - after.resident, "MB",
         note=f"{fresh} jobs more, no two alike: what is remembered of tests grows up to a bound",
     )  # fmt: skip
-    parts = ", ".join(f"{part:.1f}" for part in after.shared_out) or "not readable here"
+    part = f"{max(after.shared_out):.1f} MB" if after.shared_out else "not readable here"
     yield Figure(
         "endurance", "memory of the largest worker process", max(after.workers, default=None), "MB",
-        at_most=WORKER, note=f"resident, shared pages included; each its part (Pss): {parts}",
+        at_most=WORKER, note=f"resident (Rss), the largest of {len(after.workers)}; shared pages in part (Pss): {part}",
     )  # fmt: skip
 
 
@@ -125,7 +126,14 @@ def _run(sandbox: Sandbox, count: int, label: str, progress: Progress) -> None:
 
 
 def _settled(sandbox: Sandbox) -> Snapshot:
-    """What there is once every worker has done the same and waits for more."""
-    sandbox.run_many([Job(_GOOD, ("assert f(1) == 2",), "f")] * (20 * sandbox.workers))
+    """What there is once every worker of every kind has done the same and waits for more.
+
+    Workers are kept for each hash seed, with packages and without: the jobs sleep, so that all are needed.
+    """
+    for seed in (0, 1):
+        for package in ("", "import numpy\n"):
+            codes = [f"{package}{_SLEEPS}# {number}\n" for number in range(10 * sandbox.workers)]
+            tests = ("assert f(1) == 2",)
+            sandbox.run_many([Job(code, tests, "f", hash_seed=seed) for code in codes])
     time.sleep(0.5)
     return snapshot()

@@ -31,7 +31,7 @@ class Way:
     name: str
     run: Callable[[Subject], tuple[float, Found]]
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    """For each subject, of each repeat."""
+    """For each subject: the first time, and then of each repeat."""
     found: dict[str, Found] = field(default_factory=dict)
 
     def once(self, subject: Subject) -> None:
@@ -40,8 +40,12 @@ class Way:
         self.seconds.setdefault(subject.task_id, []).append(seconds)
 
     def median_of(self, subject: Subject) -> float:
-        """Milliseconds of a subject's median repeat."""
-        return 1e3 * median(self.seconds[subject.task_id])
+        """Milliseconds of a subject's median repeat, the first time left out."""
+        return 1e3 * median(self.seconds[subject.task_id][1:])
+
+    def first_of(self, subject: Subject) -> float:
+        """Milliseconds of a subject's first time."""
+        return 1e3 * self.seconds[subject.task_id][0]
 
 
 def measure(
@@ -145,18 +149,26 @@ def _checks(
             at_most=PROXY,
             note=f"{len(passed)} that pass; {paired(ours, theirs)}{_differing(differ)}",
         )
+        first = [way.first_of(job) for job in passed]
+        yield Figure(
+            "overhead", f"check program, {name}, first time", median(first), "ms",
+            median(bare.first_of(job) for job in passed), note="the test program is new and is parsed",
+        )  # fmt: skip
 
 
 def _in_turn(
     ways: Sequence[Way], jobs: Sequence[Subject], repeats: int, progress: Progress, what: str
 ) -> None:
-    """Run every job in every way, one after the other, beginning with another way each time."""
-    for way in ways:  # warm up: start processes, plan tests
-        way.run(jobs[0])
-    for repeat in range(repeats):
+    """Run every job in every way, one after the other, beginning with another way each time.
+
+    Once more than `repeats`: the first time also starts processes and plans tests.
+    """
+    for way in ways:
+        way.run(jobs[0])  # the first worker starts
+    for repeat in range(1 + repeats):
         for number, job in enumerate(jobs):
             if number % 10 == 0:
-                progress(f"overhead: {what}, {repeat + 1}/{repeats}, {number}/{len(jobs)}")
+                progress(f"overhead: {what}, {repeat}/{repeats}, {number}/{len(jobs)}")
             first = (number + repeat) % len(ways)
             for way in (*ways[first:], *ways[:first]):
                 way.once(job)
