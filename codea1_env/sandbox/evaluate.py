@@ -1,7 +1,8 @@
 """Evaluates the expression tree of a value plan, in the supervisor, on plain data only.
 
 Every operand is an exact builtin type that the codec has decoded or a literal, so that no operation here
-runs foreign code. Bounded, since the data may be hostile: it was small enough to cross.
+runs foreign code. Bounded, since the data may be hostile: it was cheap to decode, and what could take
+long nevertheless is left to a process with limits.
 """
 
 from __future__ import annotations
@@ -12,9 +13,41 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .inside import codec
+from .inside.errors import message_of
 from .results import Outcome, TestResult
 
 Node = tuple[Any, ...]
+
+_MAX_EXPANDED = 1_000_000  # numbers of a range that are looked at one by one
+_MAX_SEARCHED = 100_000
+_EXPANDING = ("list", "tuple", "sorted", "set", "sum", "min", "max")
+# Of other types than numbers, and so never equal to one.
+_NO_NUMBERS = (type(None), str, bytes, bytearray, list, tuple, dict, set, frozenset, range)
+
+
+class TooCostlyError(Exception):
+    """To evaluate this could take long."""
+
+
+def _is_longer(numbers: range, count: int) -> bool:
+    return bool(numbers[count:])  # `len` cannot count the numbers of very long ranges
+
+
+def _contains(container: Any, value: Any) -> bool:
+    """`value in container`; Python searches a range one by one for anything but an exact integer."""
+    if type(container) is not range or type(value) in (int, bool):
+        found: bool = value in container
+        return found
+    if type(value) in _NO_NUMBERS:
+        return False
+    if type(value) is float:
+        return value.is_integer() and int(value) in container
+    if type(value) is complex:
+        return value.imag == 0 and value.real.is_integer() and int(value.real) in container
+    if _is_longer(container, _MAX_SEARCHED):
+        raise TooCostlyError
+    return value in container
+
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -25,13 +58,15 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "is": operator.is_,
     "is not": operator.is_not,
-    "in": lambda left, right: left in right,
-    "not in": lambda left, right: left not in right,
+    "in": lambda left, right: _contains(right, left),
+    "not in": lambda left, right: not _contains(right, left),
 }
 
 
 def _as_set(value: Any) -> set[Any]:
     items = list(value)
+    if len(items) > codec.CHEAP.keys:  # numbers can be chosen so that a set of them is slow
+        raise TooCostlyError
     codec.check_hashes(items)
     return set(items)
 
@@ -58,7 +93,9 @@ def show(value: Any) -> str:
     """A short text of a value for a message."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # an integer of more digits than Python prints
+    # Plain data runs no code but Python's, which raises what it likes: ValueError for an integer of many
+    # digits, RecursionError, decimal.InvalidOperation for a Counter of NaNs, ...
+    except Exception:
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 120 else f"{text[:117]}..."
 
@@ -72,10 +109,8 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
     operands = [_value(operand, values) for operand in node[1:]]
     if kind in _COMPARISONS:
         return _COMPARISONS[kind](*operands)
-    if kind in ("list", "tuple", "sorted", "set", "sum", "min", "max") and (
-        type(operands[0]) is range and len(operands[0]) > codec.MAX_ITEMS
-    ):
-        raise ValueError("a range too long to expand")
+    if kind in _EXPANDING and type(operands[0]) is range and _is_longer(operands[0], _MAX_EXPANDED):
+        raise TooCostlyError
     return _FUNCTIONS[kind](*operands)
 
 
@@ -89,6 +124,9 @@ def evaluate(nodes: Node, values: Sequence[Any]) -> TestResult:
     Returns:
         PASS, FAIL, or ERROR where Python would raise.
 
+    Raises:
+        TooCostlyError: It could take long; nothing is said about the assertion.
+
     Example:
         >>> evaluate(("==", ("call", 0), ("constant", 3)), [4]).message
         'returned 4, expected == 3'
@@ -96,8 +134,11 @@ def evaluate(nodes: Node, values: Sequence[Any]) -> TestResult:
     try:
         if _value(nodes, values):
             return TestResult(Outcome.PASS)
-    except (ArithmeticError, TypeError, ValueError, codec.DecodeError, RecursionError) as error:
-        return TestResult(Outcome.ERROR, f"{type(error).__name__}: {error}"[:500])
+    except TooCostlyError:
+        raise
+    # The values are hostile, the code is only Python's own and ours: whatever it raises is the verdict.
+    except Exception as error:
+        return TestResult(Outcome.ERROR, f"{type(error).__name__}: {message_of(error)}")
     if nodes[0] in _COMPARISONS and nodes[1][0] == "call" and nodes[2][0] == "constant":
         message = f"returned {show(values[nodes[1][1]])}, expected {nodes[0]} {show(nodes[2][1])}"
     else:

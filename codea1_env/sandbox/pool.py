@@ -13,22 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from . import proxy_mode
 from .analysis import Analyst
-from .evaluate import evaluate
 from .inside import codec
+from .judging import judge
 from .levels import check_level, strongest_level
-from .planner import Planner, ProxyPlan, ValuePlan
-from .results import (
-    CallResult,
-    Job,
-    JobResult,
-    Limits,
-    Outcome,
-    TestResult,
-)
+from .planner import Planner
+from .results import CallResult, Job, JobResult, Limits, TestResult
 from .slots import Slots
-from .value_mode import run_calls
+from .value_mode import call_values
 from .workers import Kind, LocalPool
 
 
@@ -125,8 +117,7 @@ class Sandbox:
             InfraError: The sandbox failed three times.
         """
         job = Job(code, tests, entry_point, limits)
-        result = self._pool.run(lambda slots: self._judge(slots, job), self._kind(job))
-        return list(result.tests)
+        return list(self._pool.run(self._task(job), self._kind(job)).tests)
 
     def run_many(self, jobs: Sequence[Job]) -> list[list[TestResult]]:
         """Judges many jobs in parallel.
@@ -147,7 +138,11 @@ class Sandbox:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Starts a job and returns at once."""
-        return self._pool.submit(lambda slots: self._judge(slots, job), self._kind(job))
+        return self._pool.submit(self._task(job), self._kind(job))
+
+    def _task(self, job: Job) -> Callable[[Slots], JobResult]:
+        limits = job.limits if job.limits is not None else self.limits
+        return lambda slots: judge(slots, self._planner, job, limits)
 
     def _kind(self, job: Job) -> Kind:
         return Kind(job.hash_seed, any(map(self._mentions.search, (job.code, *job.tests))))
@@ -207,7 +202,7 @@ class Sandbox:
             raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
         bounds = limits if limits is not None else self.limits
         kind = Kind(hash_seed, bool(self._mentions.search(code)))
-        return lambda slots: run_calls(slots, code, name, calls, bounds)[1], kind
+        return lambda slots: call_values(slots, code, name, calls, bounds), kind
 
     def analyse(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls one of this package's own functions on hostile text, in a helper process.
@@ -216,40 +211,6 @@ class Sandbox:
         """
         self._pool.check_open()
         return self._analyst.analyse(function, *arguments)
-
-    def _judge(self, slots: Slots, job: Job) -> JobResult:
-        limits = job.limits if job.limits is not None else self.limits
-        plans = self._planner.plans(job.tests, job.entry_point)
-        results: list[TestResult | None] = [None] * len(plans)
-        calls: list[bytes] = []
-        spans: list[tuple[int, ValuePlan, int]] = []
-        proxied: list[tuple[int, ProxyPlan]] = []
-        for index, plan in enumerate(plans):
-            if isinstance(plan, TestResult):
-                results[index] = plan
-            elif isinstance(plan, ProxyPlan):
-                proxied.append((index, plan))
-            elif job.entry_point is not None and set(plan.names) != {job.entry_point}:
-                results[index] = _undefined(plan.names, job.entry_point)
-            else:
-                spans.append((index, plan, len(calls)))
-                calls += plan.calls
-        load: TestResult | None = None
-        if calls or not proxied:
-            load, returned = run_calls(slots, job.code, job.entry_point, calls, limits)
-            for index, value_plan, first in spans:
-                part = returned[first : first + len(value_plan.calls)]
-                results[index] = _value_verdict(value_plan, part)
-        for index, plan in proxied:
-            if load is not None and load.outcome is not Outcome.PASS:
-                results[index] = load
-                continue
-            loaded, results[index] = proxy_mode.run_test(
-                slots, job.code, job.entry_point, job.tests[index], plan.names, plan.modules, limits
-            )
-            load = load or loaded
-        assert load is not None
-        return JobResult(load, tuple(result for result in results if result is not None))
 
     def close(self) -> None:
         """Cancels what has not begun, waits for what has, and ends all processes."""
@@ -272,20 +233,6 @@ class Sandbox:
             "Expect a sandbox to stay in its process, actually: it was copied or pickled; "
             "make one where it is needed, or use default_sandbox()"
         )
-
-
-def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
-    other = next(name for name in names if name != entry_point)
-    return TestResult(Outcome.ERROR, f"NameError: name {other!r} is not defined", called=False)
-
-
-def _value_verdict(plan: ValuePlan, returned: Sequence[CallResult]) -> TestResult:
-    cpu_time = sum(result.cpu_time for result in returned)
-    for result in returned:
-        if result.outcome is not Outcome.PASS:
-            return TestResult(result.outcome, result.message, cpu_time)
-    verdict = evaluate(plan.nodes, [result.value for result in returned])
-    return TestResult(verdict.outcome, verdict.message, cpu_time)
 
 
 _default: tuple[int, Sandbox] | None = None

@@ -55,6 +55,13 @@ def pipe_from_child() -> Pipes:
     return Pipes(ours, theirs)
 
 
+def is_readable(descriptor: int, timeout: float = 0.0) -> bool:
+    """Whether a descriptor becomes readable within some seconds. For descriptors of any number."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(math.ceil(timeout * 1000)))
+
+
 class Supervised:
     """One child and the pipes to it. It is asked for at once, and waited for by `start`.
 
@@ -73,6 +80,7 @@ class Supervised:
         self.process: Process | None = None
         self.frames: deque[bytes] = deque()
         self.stop: Stop | None = None
+        self.frames_left = 0
         self._unsent = bytearray()
         self._received = bytearray()
         self._printed = 0
@@ -85,14 +93,17 @@ class Supervised:
             for descriptor in theirs:
                 os.close(descriptor)
 
-    def start(self, limits: Limits, *job: bytes) -> None:
+    def start(self, limits: Limits, *job: bytes, may_send: int = 2) -> None:
         """Waits for the child and queues its first frames.
 
         Args:
             limits: Its limits.
             job: Frames.
+            may_send: How many frames it may send; one byte more is a flood. A proxied program sends two:
+                how loading ended, and that it was called.
         """
         self.limits = limits
+        self.frames_left = may_send
         try:
             self.process = self._worker.forked(self._asked)
         except BaseException:
@@ -138,13 +149,18 @@ class Supervised:
             self._unsent.clear()
 
     def read(self) -> bool:
-        """Reads replies; False at the end of the channel."""
+        """Reads replies; False at the end of the channel, or where nothing more may come."""
         try:
             data = os.read(self.reply, _READ)
         except BlockingIOError:
             return True
         self._received += data
-        while len(self._received) >= frames.PREFIX.size:
+        while self._received:
+            if not self.frames_left:
+                self.stop = Stop.FLOOD
+                return False
+            if len(self._received) < frames.PREFIX.size:
+                break
             (size,) = frames.PREFIX.unpack_from(self._received)
             # An error message or a list of exported names may come on top of the value itself.
             if size > self.limits.result + 65536:
@@ -153,20 +169,24 @@ class Supervised:
             end = frames.PREFIX.size + size
             if len(self._received) < end:
                 break
+            self.frames_left -= 1
             self.frames.append(bytes(self._received[frames.PREFIX.size : end]))
             del self._received[:end]
         return bool(data)
 
     def drain_output(self) -> bool:
-        """Reads and discards what the child prints; False at the end of it."""
-        try:
-            data = os.read(self.output, _READ)
-        except BlockingIOError:
-            return True
-        self._printed += len(data)
-        if self._printed > self.limits.output:
-            self.stop = Stop.OUTPUT
-        return bool(data)
+        """Reads and discards all that the child has printed; False at the end of it."""
+        while self.stop not in (Stop.OUTPUT, Stop.FLOOD):
+            try:
+                data = os.read(self.output, _READ)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            self._printed += len(data)
+            if self._printed > self.limits.output:
+                self.stop = Stop.OUTPUT
+        return True
 
     @property
     def unread(self) -> bool:
@@ -175,7 +195,7 @@ class Supervised:
 
     def ended_by_itself(self, timeout: float = 0.0) -> bool:
         """Whether the process is no longer running although nobody has ended it."""
-        return bool(select.select([self.handle], [], [], timeout)[0])
+        return is_readable(self.handle, timeout)
 
     # The end
 
@@ -251,6 +271,8 @@ class Watch:
     def frame(self, child: Supervised, cpu_limit: float, wall_limit: float) -> bytes | Stop:
         """The next frame of a child, or why none came.
 
+        What was printed before a frame was sent counts before it.
+
         Args:
             child: Whose frame to wait for.
             cpu_limit: CPU seconds that the children may use since the last lap.
@@ -258,17 +280,22 @@ class Watch:
         """
         deadline = time.monotonic() + wall_limit
         while not child.frames:
-            for each in self.children:
-                if each.stop is not None:
-                    return each.stop
+            stop = next((each.stop for each in self.children if each.stop is not None), None)
             now = time.monotonic()
             spent = self.cpu_time() - self._cpu_before
-            if spent >= cpu_limit:
-                return Stop.CPU
-            if now >= deadline:
-                return Stop.WALL
+            if stop is None and spent >= cpu_limit:
+                stop = Stop.CPU
+            if stop is None and now >= deadline:
+                stop = Stop.WALL
+            if stop is not None:
+                return Stop.OUTPUT if self._too_much_is_printed() else stop
             self._step(min(deadline - now, cpu_limit - spent))
-        return child.frames.popleft()
+        return Stop.OUTPUT if self._too_much_is_printed() else child.frames.popleft()
+
+    def _too_much_is_printed(self) -> bool:
+        for each in self.children:
+            each.drain_output()
+        return any(each.stop is Stop.OUTPUT for each in self.children)
 
     def _step(self, timeout: float) -> None:
         writing = [child for child in self.children if child.wants_to_write]
@@ -291,7 +318,7 @@ class Watch:
                     self._poll.unregister(descriptor)
             elif what == "handle":
                 while child.read():  # what it wrote before it ended
-                    if not select.select([child.reply], [], [], 0)[0]:
+                    if not is_readable(child.reply):
                         break
                 self._closed(child)
             elif not child.read():
@@ -352,11 +379,15 @@ _LOAD_OUTCOMES = {
 
 
 def reply_of(frame: bytes) -> tuple[Outcome, Any]:
-    """Reads a candidate's reply: PASS and what came with it, or another outcome and a message."""
+    """Reads a candidate's short reply: PASS and what came with it, or another outcome and a message."""
     try:
-        reply = codec.decode(frame)
+        return meaning_of(codec.decode(frame, meter=codec.Meter(codec.CHEAP)))
     except codec.DecodeError as error:
         return Outcome.FORBIDDEN, f"a malformed reply: {error}"
+
+
+def meaning_of(reply: Any) -> tuple[Outcome, Any]:
+    """What a decoded reply of a candidate says."""
     if type(reply) is tuple and reply and reply[0] == "ok":
         return Outcome.PASS, reply[1:]
     if type(reply) is tuple and len(reply) >= 2 and type(reply[1]) is str:

@@ -4,13 +4,49 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from .inside import codec
 from .results import CallResult, Limits, Outcome, TestResult
 from .slots import Slots
-from .supervise import Stop, Watch, cpu_backstop, outcome_of, reply_of
+from .supervise import Stop, Watch, cpu_backstop, meaning_of, outcome_of, reply_of
 from .worker import WorkerDiedError
+
+RUN_LIMIT = "the limit of the whole run was reached"
+MAX_CHARACTERS = 8_000_000
+"""Of one program, and of one test."""
+
+
+@dataclass(frozen=True)
+class OverBudget:
+    """A call returned, but to read its value here would cost too much."""
+
+    reason: str
+    cpu_time: float
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What became of some calls.
+
+    Attributes:
+        load: How loading the program ended.
+        results: One per call.
+        cpu_time: Seconds of CPU time used, of the run's limit.
+        wall_time: Seconds that it took.
+    """
+
+    load: TestResult
+    results: list[CallResult | OverBudget]
+    cpu_time: float = 0.0
+    wall_time: float = 0.0
+
+
+def too_long(text: str) -> TestResult | None:
+    """The result for a text that is too long to be anything."""
+    if len(text) <= MAX_CHARACTERS:
+        return None
+    return TestResult(Outcome.SYNTAX_ERROR, f"more than {MAX_CHARACTERS} characters", called=False)
 
 
 def job_frame(
@@ -36,8 +72,13 @@ def job_frame(
 
 
 def run_calls(
-    slots: Slots, code: str, entry_point: str | None, calls: Sequence[bytes], limits: Limits
-) -> tuple[TestResult, list[CallResult]]:
+    slots: Slots,
+    code: str,
+    entry_point: str | None,
+    calls: Sequence[bytes],
+    limits: Limits,
+    budget: codec.Budget,
+) -> Returned:
     """Loads a program and makes calls, in order, in one process.
 
     A call that hangs or kills the process keeps the results before it; the calls after it go on in a new
@@ -49,40 +90,76 @@ def run_calls(
         entry_point: A name that the program must define, or None.
         calls: Encoded calls (name, arguments, keyword arguments).
         limits: Per call and for all calls.
-
-    Returns:
-        How loading ended, and one result per call.
+        budget: What reading the values may cost.
     """
+    why = too_long(code)
+    if why is not None:
+        return Returned(why, _missing(why, len(calls)))
     job = job_frame(code, entry_point, limits)
-    results: list[CallResult] = []
+    meter = codec.Meter(budget)
+    results: list[CallResult | OverBudget] = []
     load: TestResult | None = None
     cpu_left, wall_left = limits.run_cpu_time, limits.run_wall_time
+    one_by_one = False
     while load is None or len(results) < len(calls):
         left = replace(limits, run_cpu_time=cpu_left, run_wall_time=wall_left)
-        part = _Part(slots, left)
+        part = _Part(slots, left, meter, one_by_one)
         loaded, some = part.run(job, calls[len(results) :])
-        load = load or loaded
-        results += some
         cpu_left -= part.cpu_time
         wall_left -= part.wall_time
+        if part.printed_too_much and not one_by_one and len(results) < len(calls):
+            # A process runs ahead of us: only if it gets its calls one by one can we say which printed.
+            one_by_one = True
+            if cpu_left > 0 and wall_left > 0:
+                continue
+        load = load or loaded
+        results += some
         if loaded.outcome is not Outcome.PASS or cpu_left <= 0 or wall_left <= 0:
             break
-    why = load if load.outcome is not Outcome.PASS else None
-    if why is None and len(results) < len(calls):
-        why = TestResult(Outcome.TIMEOUT, "the limit of the whole run was reached")
-    if why is not None:
-        missing = CallResult(why.outcome, None, why.message)
-        results += [missing] * (len(calls) - len(results))
-    return load, results
+    why = load if load.outcome is not Outcome.PASS else TestResult(Outcome.TIMEOUT, RUN_LIMIT)
+    results += _missing(why, len(calls) - len(results))
+    return Returned(load, results, limits.run_cpu_time - cpu_left, limits.run_wall_time - wall_left)
+
+
+def _missing(why: TestResult, count: int) -> list[CallResult | OverBudget]:
+    return [CallResult(why.outcome, None, why.message)] * count
+
+
+def call_values(
+    slots: Slots, code: str, entry_point: str, calls: Sequence[bytes], limits: Limits
+) -> list[CallResult]:
+    """Makes calls as `run_calls` does, for somebody who wants the values."""
+    returned = run_calls(slots, code, entry_point, calls, limits, codec.VALUES)
+    return [
+        CallResult(
+            Outcome.OUTPUT_LIMIT,
+            None,
+            f"the value costs too much to read: {result.reason}",
+            result.cpu_time,
+        )
+        if isinstance(result, OverBudget)
+        else result
+        for result in returned.results
+    ]
 
 
 class _Part:
-    """The calls that one process answers."""
+    """The calls that one process answers.
 
-    def __init__(self, slots: Slots, limits: Limits) -> None:
+    Args:
+        slots: Where the process comes from.
+        limits: Per call, and for what is left of the run.
+        meter: What reading the values may cost.
+        one_by_one: Whether it gets a call only when it has answered the one before.
+    """
+
+    def __init__(self, slots: Slots, limits: Limits, meter: codec.Meter, one_by_one: bool) -> None:
         self.limits = limits
         self.cpu_time = 0.0
         self.wall_time = 0.0
+        self.printed_too_much = False
+        self._meter = meter
+        self._one_by_one = one_by_one
         self._slots = slots
         self._child = slots.take(with_test=False).without_test()
 
@@ -92,35 +169,41 @@ class _Part:
         wall = min(limits.call_wall_time, limits.run_wall_time - self._watch.elapsed())
         return self._watch.frame(self._child, cpu, wall)
 
-    def run(self, job: bytes, calls: Sequence[bytes]) -> tuple[TestResult, list[CallResult]]:
+    def run(
+        self, job: bytes, calls: Sequence[bytes]
+    ) -> tuple[TestResult, list[CallResult | OverBudget]]:
         """Loads the program and makes calls until one stops the process."""
-        results: list[CallResult] = []
+        results: list[CallResult | OverBudget] = []
         load = TestResult(Outcome.PASS)
         stop: Stop | None = None
         try:
-            self._child.start(self.limits, job, *calls)
+            first = [] if self._one_by_one else calls
+            self._child.start(self.limits, job, *first, may_send=1 + len(calls))
             self._watch = Watch(self._child)
             self._slots.prepare()
             for index in range(len(calls) + 1):
+                if index and self._one_by_one:
+                    self._child.send(calls[index - 1])
                 frame = self._frame()
                 if isinstance(frame, Stop):
                     stop = frame
                     break
                 spent = self._watch.lap()
                 self.cpu_time += spent
-                outcome, content = reply_of(frame)
                 if index == 0:
+                    outcome, content = reply_of(frame)
                     load = TestResult(outcome, "" if outcome is Outcome.PASS else content, spent)
                     if outcome is not Outcome.PASS:
                         break
                 else:
-                    results.append(_call_result(outcome, content, spent))
+                    results.append(self._result(frame, spent))
             clean = stop is not None or self._watch.closes_cleanly(self._child)
         except BaseException:
             with contextlib.suppress(WorkerDiedError):
                 self._child.dismiss()
             raise
         self.wall_time = self._watch.elapsed()
+        self.printed_too_much = self._child.stop is Stop.OUTPUT
         if stop is None:
             self._child.dismiss()
         else:
@@ -132,16 +215,24 @@ class _Part:
                 return why, []
             spent = max(0.0, self.cpu_time - sum(result.cpu_time for result in results))
             return load, [*results, CallResult(why.outcome, None, why.message, spent)]
-        if not clean:
-            forged = "it wrote to the channel that carries its results"
-            return load, [CallResult(Outcome.FORBIDDEN, None, forged)] * len(results)
-        return load, results
+        if clean or load.outcome is not Outcome.PASS:
+            return load, results
+        if self.printed_too_much:  # by what went on after the last reply
+            why = TestResult(Outcome.OUTPUT_LIMIT, Stop.OUTPUT.value)
+            return (load, [*results[:-1], *_missing(why, 1)]) if results else (why, [])
+        why = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
+        return (load if results else why), _missing(why, len(results))
 
-
-def _call_result(outcome: Outcome, content: object, spent: float) -> CallResult:
-    if outcome is not Outcome.PASS:
-        return CallResult(outcome, None, str(content), spent)
-    assert isinstance(content, tuple)
-    if len(content) != 1:
-        return CallResult(Outcome.FORBIDDEN, None, "a reply with a strange shape", spent)
-    return CallResult(Outcome.PASS, content[0], "", spent)
+    def _result(self, frame: bytes, spent: float) -> CallResult | OverBudget:
+        try:
+            outcome, content = meaning_of(codec.decode(frame, meter=self._meter))
+        except codec.BudgetError as error:
+            return OverBudget(str(error), spent)
+        except codec.DecodeError as error:
+            return CallResult(Outcome.FORBIDDEN, None, f"a malformed reply: {error}", spent)
+        if outcome is not Outcome.PASS:
+            return CallResult(outcome, None, str(content), spent)
+        assert isinstance(content, tuple)
+        if len(content) != 1:
+            return CallResult(Outcome.FORBIDDEN, None, "a reply with a strange shape", spent)
+        return CallResult(Outcome.PASS, content[0], "", spent)

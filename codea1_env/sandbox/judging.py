@@ -1,0 +1,127 @@
+"""Judges one job: cheap comparisons here, everything else as a program of its own, within one run's limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from . import proxy_mode
+from .evaluate import TooCostlyError, evaluate
+from .inside import codec
+from .planner import Planner, ProxyPlan, ValuePlan
+from .results import CallResult, Job, JobResult, Limits, Outcome, TestResult
+from .slots import Slots
+from .value_mode import RUN_LIMIT, OverBudget, Returned, run_calls, too_long
+
+
+def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult:
+    """Judges the tests of a job.
+
+    Args:
+        slots: Where the processes come from.
+        planner: Says how each test is to be judged.
+        job: The program and its tests.
+        limits: What the job may use.
+    """
+    plans = planner.plans(job.tests, job.entry_point)
+    why = too_long(job.code)
+    if why is not None:
+        return JobResult(why, (why,) * len(plans))
+    run = _Run(slots, job, limits)
+    results: dict[int, TestResult] = {}
+    valued: list[tuple[int, ValuePlan]] = []
+    proxied: list[tuple[int, ProxyPlan]] = []
+    for index, plan in enumerate(plans):
+        if isinstance(plan, TestResult):
+            results[index] = plan
+        elif isinstance(plan, ProxyPlan):
+            proxied.append((index, plan))
+        elif job.entry_point is not None and set(plan.names) != {job.entry_point}:
+            results[index] = _undefined(plan.names, job.entry_point)
+        else:
+            valued.append((index, plan))
+    load: TestResult | None = None
+    if valued or not proxied:
+        returned = run.calls([call for _, plan in valued for call in plan.calls])
+        load = returned.load
+        first = 0
+        for index, plan in valued:
+            verdict = _verdict(plan, returned.results[first : first + len(plan.calls)])
+            first += len(plan.calls)
+            if verdict is None:  # a process with limits of its own can afford it
+                proxied.append((index, ProxyPlan(tuple(dict.fromkeys(plan.names)))))
+            else:
+                results[index] = verdict
+    for index, plan in sorted(proxied, key=lambda each: each[0]):
+        if load is not None and load.outcome is not Outcome.PASS:
+            results[index] = load
+            continue
+        loaded, results[index] = run.test(job.tests[index], plan)
+        load = load or loaded
+    assert load is not None
+    return JobResult(load, tuple(results[index] for index in range(len(plans))))
+
+
+class _Run:
+    """A job under way, and what is left of its limits."""
+
+    def __init__(self, slots: Slots, job: Job, limits: Limits) -> None:
+        self._slots = slots
+        self._job = job
+        self._limits = limits
+        self._cpu_left = limits.run_cpu_time
+        self._wall_left = limits.run_wall_time
+
+    def calls(self, calls: Sequence[bytes]) -> Returned:
+        """Makes the calls of all tests that are comparisons of values."""
+        job = self._job
+        returned = run_calls(
+            self._slots, job.code, job.entry_point, calls, self._limits, codec.CHEAP
+        )
+        self._cpu_left -= returned.cpu_time
+        self._wall_left -= returned.wall_time
+        return returned
+
+    def test(self, test: str, plan: ProxyPlan) -> tuple[TestResult, TestResult]:
+        """Runs one test as a program. How loading ended, and the verdict."""
+        if self._cpu_left <= 0 or self._wall_left <= 0:
+            late = TestResult(Outcome.TIMEOUT, RUN_LIMIT)
+            return late, late
+        limits, job = self._limits, self._job
+        cpu, wall = limits.call_cpu_time, limits.call_wall_time
+        left = replace(
+            limits,
+            call_cpu_time=min(cpu, self._cpu_left),
+            call_wall_time=min(wall, self._wall_left),
+        )
+        started = time.monotonic()
+        load, result = proxy_mode.run_test(
+            self._slots, job.code, job.entry_point, test, plan.names, plan.modules, left
+        )
+        self._cpu_left -= result.cpu_time
+        self._wall_left -= time.monotonic() - started
+        if result.outcome is Outcome.TIMEOUT and left != limits:
+            result = replace(result, message=RUN_LIMIT)
+        return load, result
+
+
+def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
+    other = next(name for name in names if name != entry_point)
+    return TestResult(Outcome.ERROR, f"NameError: name {other!r} is not defined", called=False)
+
+
+def _verdict(plan: ValuePlan, returned: Sequence[CallResult | OverBudget]) -> TestResult | None:
+    """The verdict on an assertion about values; None where it costs too much to judge it here."""
+    cpu_time = sum(result.cpu_time for result in returned)
+    values = []
+    for result in returned:
+        if isinstance(result, OverBudget):
+            return None
+        if result.outcome is not Outcome.PASS:
+            return TestResult(result.outcome, result.message, cpu_time)
+        values.append(result.value)
+    try:
+        return replace(evaluate(plan.nodes, values), cpu_time=cpu_time)
+    except TooCostlyError:
+        return None
