@@ -1,4 +1,4 @@
-"""Our own functions on hostile text, in a helper process that may die of it without harm."""
+"""Our own functions on hostile text, in helper processes that may die of it without harm."""
 
 from __future__ import annotations
 
@@ -12,74 +12,83 @@ from pathlib import Path
 from typing import Any
 
 from .inside import codec, frames
-from .results import AnalysisError
-from .worker import environment, interpreter
+from .results import AnalysisError, one_line
+from .worker import cpu_time_of, environment, interpreter
 
 _TIMEOUT = 10.0
+# On a busy machine a request may take that much longer than the processor time it needs.
+_WALL_FACTOR = 5.0
+_PROCESSES = 2
 
 
 class Analyst:
-    """A helper process that is started at the first request, and again after it has died."""
+    """Helper processes that are started when they are needed, and replaced when they have died."""
 
     def __init__(self) -> None:
+        self._places = threading.BoundedSemaphore(_PROCESSES)
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._send = self._receive = -1
+        self._idle: list[_Helper] = []
 
-    def analyse(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a module-level function of this package in the helper process.
+    def analyse(
+        self, function: Callable[..., Any], *arguments: Any, timeout: float = _TIMEOUT
+    ) -> Any:
+        """Calls a module-level function of this package in a helper process.
 
         Args:
             function: Its module may import only the standard library. Only its file and name are sent.
             arguments: Plain data.
+            timeout: Seconds of CPU time, and a fifth of the seconds, that it may take.
 
         Returns:
             What the function returned: plain data.
 
         Raises:
-            AnalysisError: It raised, took longer than ten seconds, or killed the process.
+            AnalysisError: It raised, took too long, or killed the process.
         """
         file = str(Path(function.__code__.co_filename).resolve())
-        request = codec.encode((file, function.__name__, arguments), limit=frames.MAX_FRAME)
-        with self._lock:
-            if self._process is None:
-                self._start()
-            try:
-                reply = self._exchange(request)
-            except (frames.ChannelClosedError, BlockingIOError, BrokenPipeError) as error:
-                status = self._stop()
-                raise AnalysisError(f"the analysis process ended: {error}, {status}") from None
-            except BaseException:  # a reply may still come: nobody would read the next one rightly
-                self._stop()
-                raise
+        try:
+            request = codec.encode((file, function.__name__, arguments), limit=frames.MAX_FRAME)
+        except codec.SizeError as error:
+            raise AnalysisError(f"too much to analyse: {error}") from None
+        with self._places:
+            reply = self._ask(request, timeout)
         outcome, value = codec.decode(reply)
         if outcome != "ok":
-            raise AnalysisError(value)
+            raise AnalysisError(one_line(value))
         return value
 
-    def _exchange(self, request: bytes) -> bytes:
-        deadline = time.monotonic() + _TIMEOUT
-        data = memoryview(frames.PREFIX.pack(len(request)) + request)
-        received = bytearray()
-        size: int | None = None
-        while size is None or len(received) < size:
-            writing = [self._send] if data else []
-            left = deadline - time.monotonic()
-            readable, writable, _ = select.select([self._receive], writing, [], max(left, 0.0))
-            if not readable and not writable:
-                raise frames.ChannelClosedError(f"no answer within {_TIMEOUT:g} s")
-            if writable:
-                data = data[os.write(self._send, data[:65536]) :]
-            if readable:
-                part = os.read(self._receive, 1 << 20)
-                if not part:
-                    raise frames.ChannelClosedError("end of file")
-                received += part
-                if size is None and len(received) >= frames.PREFIX.size:
-                    size = frames.PREFIX.size + frames.PREFIX.unpack_from(received)[0]
-        return bytes(received[frames.PREFIX.size :])
+    def _ask(self, request: bytes, timeout: float) -> bytes:
+        with self._lock:
+            helper = self._idle.pop() if self._idle else None
+        if helper is None:
+            helper = _Helper()
+        try:
+            reply = helper.exchange(request, timeout)
+        except (frames.ChannelClosedError, BlockingIOError, BrokenPipeError) as error:
+            raise AnalysisError(f"the analysis process ended: {error}, {helper.stop()}") from None
+        except BaseException:  # a reply may still come: nobody would read the next one rightly
+            helper.stop()
+            raise
+        with self._lock:
+            self._idle.append(helper)
+        return reply
 
-    def _start(self) -> None:
+    def close(self) -> None:
+        """Ends the helper processes, when those that are at work have finished."""
+        for _ in range(_PROCESSES):
+            self._places.acquire()
+        try:
+            while self._idle:
+                self._idle.pop().stop()
+        finally:
+            for _ in range(_PROCESSES):
+                self._places.release()
+
+
+class _Helper:
+    """One process, and the pipes to it."""
+
+    def __init__(self) -> None:
         their_receive, self._send = os.pipe()
         self._receive, their_send = os.pipe()
         os.set_blocking(self._send, False)
@@ -94,25 +103,71 @@ class Analyst:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        except BaseException:
+            os.close(self._send)
+            os.close(self._receive)
+            raise
         finally:
             os.close(their_receive)
             os.close(their_send)
 
-    def _stop(self) -> str:
-        assert self._process is not None
-        process, self._process = self._process, None
+    def exchange(self, request: bytes, timeout: float) -> bytes:
+        """Sends a request and waits for its reply.
+
+        Raises:
+            ChannelClosedError: There is none, or it takes too long.
+        """
+        clock = _Clock(self._process.pid, timeout)
+        data = memoryview(frames.PREFIX.pack(len(request)) + request)
+        received = bytearray()
+        size: int | None = None
+        poll = select.poll()
+        poll.register(self._receive, select.POLLIN)
+        poll.register(self._send, select.POLLOUT)
+        while size is None or len(received) < size:
+            ready = {descriptor for descriptor, _ in poll.poll(clock.milliseconds_left())}
+            if self._send in ready:
+                data = data[os.write(self._send, data[:65536]) :]
+                if not data:
+                    poll.unregister(self._send)
+            if self._receive in ready:
+                part = os.read(self._receive, 1 << 20)
+                if not part:
+                    raise frames.ChannelClosedError("end of file")
+                received += part
+                if size is None and len(received) >= frames.PREFIX.size:
+                    size = frames.PREFIX.size + frames.PREFIX.unpack_from(received)[0]
+        return bytes(received[frames.PREFIX.size :])
+
+    def stop(self) -> str:
+        """Ends the process and says how it ended."""
         for descriptor in (self._send, self._receive):
             os.close(descriptor)
         try:
-            status = process.wait(0.2)
+            status = self._process.wait(0.2)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            self._process.kill()
+            self._process.wait()
             return "killed"
         return f"died from signal {-status}" if status < 0 else f"status {status}"
 
-    def close(self) -> None:
-        """Ends the helper process."""
-        with self._lock:
-            if self._process is not None:
-                self._stop()
+
+class _Clock:
+    """The time that a request has left: CPU time of the helper, and more of the wall clock."""
+
+    def __init__(self, pid: int, timeout: float) -> None:
+        self._pid = pid
+        self._timeout = timeout
+        self._cpu_end = cpu_time_of(pid) + timeout
+        self._end = time.monotonic() + timeout * _WALL_FACTOR
+
+    def milliseconds_left(self) -> int:
+        """Until it is worth looking again.
+
+        Raises:
+            ChannelClosedError: Time is up.
+        """
+        left = min(self._cpu_end - cpu_time_of(self._pid), self._end - time.monotonic())
+        if left <= 0:
+            raise frames.ChannelClosedError(f"no answer within {self._timeout:g} s")
+        return int(left * 1000) + 1

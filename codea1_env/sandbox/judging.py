@@ -9,10 +9,10 @@ from dataclasses import replace
 from . import proxy_mode
 from .evaluate import TooCostlyError, evaluate
 from .inside import codec
-from .planner import Planner, ProxyPlan, ValuePlan
+from .planner import Planner, ProxyPlan, ValuePlan, too_long
 from .results import CallResult, Job, JobResult, Limits, Outcome, TestResult
 from .slots import Slots
-from .value_mode import RUN_LIMIT, OverBudget, Returned, run_calls, too_long
+from .value_mode import RUN_LIMIT, OverBudget, Returned, run_calls
 
 
 def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult:
@@ -122,6 +122,6 @@ def _verdict(plan: ValuePlan, returned: Sequence[CallResult | OverBudget]) -> Te
             return TestResult(result.outcome, result.message, cpu_time)
         values.append(result.value)
     try:
-        return replace(evaluate(plan.nodes, values), cpu_time=cpu_time)
+        return replace(evaluate(codec.decode(plan.expression), values), cpu_time=cpu_time)
     except TooCostlyError:
         return None

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from .analysis import Analyst
-from .inside.plan import plan_tests
+from .inside.planning import encoded_plans
 from .results import AnalysisError, Outcome, TestResult
 
-_REMEMBERED_CHARACTERS = 32_000_000
+MAX_CHARACTERS = 8_000_000
+"""Of one program, and of one test."""
+
+_REMEMBERED_BYTES = 32_000_000
+_OVERHEAD = 500  # of one remembered plan
+_BATCH = 16  # tests, in one request
+_TIMEOUT = 2.0  # of one test alone
 _PYTHON_NAMES = frozenset(dir(builtins)) | sys.stdlib_module_names
-_OVERHEAD = 500  # of one remembered plan, in characters' worth of memory
 
 
 @dataclass(frozen=True)
@@ -26,12 +31,12 @@ class ValuePlan:
     Attributes:
         calls: Encoded calls, ready to be sent.
         names: The function of each call.
-        nodes: The expression.
+        expression: The encoded expression.
     """
 
     calls: tuple[bytes, ...]
     names: tuple[str, ...]
-    nodes: tuple[Any, ...]
+    expression: bytes
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,28 @@ Plan = ValuePlan | ProxyPlan | TestResult
 """A TestResult where the text cannot be a test at all."""
 
 
+def too_long(text: str) -> TestResult | None:
+    """The result for a text that is too long to be a program or a test."""
+    if len(text) <= MAX_CHARACTERS:
+        return None
+    return TestResult(Outcome.SYNTAX_ERROR, f"more than {MAX_CHARACTERS} characters", called=False)
+
+
 def _plan(raw: tuple[Any, ...]) -> Plan:
     kind, *details = raw
     if kind == "value":
-        names, calls, nodes = details
-        return ValuePlan(tuple(calls), tuple(names), nodes)
+        names, calls, expression = details
+        return ValuePlan(tuple(calls), tuple(names), expression)
     if kind == "proxy":
         return ProxyPlan(*map(tuple, details))
     return TestResult(Outcome.SYNTAX_ERROR, details[0], called=False)
+
+
+def _size(test: str, plan: Plan) -> int:
+    size = len(test) + _OVERHEAD
+    if isinstance(plan, ValuePlan):
+        size += len(plan.expression) + sum(map(len, plan.calls))
+    return size
 
 
 class Planner:
@@ -68,7 +87,7 @@ class Planner:
         self._analyst = analyst
         self._lock = threading.Lock()
         self._plans: OrderedDict[tuple[str, str | None], Plan] = OrderedDict()
-        self._characters = 0
+        self._bytes = 0
 
     def plans(self, tests: Sequence[str], entry_point: str | None = None) -> list[Plan]:
         """One plan per test, in order.
@@ -86,28 +105,40 @@ class Planner:
                 if plan is not None and test not in found:
                     found[test] = plan
                     self._plans.move_to_end((test, name))
-        missing = [test for test in dict.fromkeys(tests) if test not in found]
-        if missing:
-            made = dict(zip(missing, self._make(missing, name), strict=True))
+        missing = []
+        for test in dict.fromkeys(tests):
+            if test not in found:
+                why = too_long(test)
+                if why is None:
+                    missing.append(test)
+                else:
+                    found[test] = why
+        for start in range(0, len(missing), _BATCH):
+            batch = missing[start : start + _BATCH]
+            made = dict(zip(batch, self._make(batch, name), strict=True))
             found |= made
             self._remember(made, name)
         return [found[test] for test in tests]
 
     def _make(self, tests: list[str], name: str | None) -> list[Plan]:
         try:
-            return [_plan(raw) for raw in self._analyst.analyse(plan_tests, tests, name)]
+            return [_plan(raw) for raw in self._analyst.analyse(encoded_plans, tests, name)]
+        except AnalysisError:  # one of them: its neighbours are innocent
+            return [self._make_one(test, name) for test in tests]
+
+    def _make_one(self, test: str, name: str | None) -> Plan:
+        try:
+            (raw,) = self._analyst.analyse(encoded_plans, [test], name, timeout=_TIMEOUT)
         except AnalysisError as error:
-            if len(tests) > 1:  # find the culprit; its neighbours are innocent
-                middle = len(tests) // 2
-                return self._make(tests[:middle], name) + self._make(tests[middle:], name)
-            return [TestResult(Outcome.SYNTAX_ERROR, f"cannot be parsed: {error}", called=False)]
+            return TestResult(Outcome.SYNTAX_ERROR, f"cannot be parsed: {error}", called=False)
+        return _plan(raw)
 
     def _remember(self, made: dict[str, Plan], name: str | None) -> None:
         with self._lock:
             for test, each in made.items():
                 if (test, name) not in self._plans:
-                    self._characters += len(test) + _OVERHEAD
-                self._plans[test, name] = each
-            while self._characters > _REMEMBERED_CHARACTERS:
-                (forgotten, _), _ = self._plans.popitem(last=False)
-                self._characters -= len(forgotten) + _OVERHEAD
+                    self._plans[test, name] = each
+                    self._bytes += _size(test, each)
+            while self._bytes > _REMEMBERED_BYTES:
+                (forgotten, _), plan = self._plans.popitem(last=False)
+                self._bytes -= _size(forgotten, plan)

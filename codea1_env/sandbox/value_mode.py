@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .inside import codec
+from .planner import too_long
 from .results import CallResult, Limits, Outcome, TestResult
 from .slots import Slots
 from .supervise import Stop, Watch, cpu_backstop, meaning_of, outcome_of, reply_of
 from .worker import WorkerDiedError
 
 RUN_LIMIT = "the limit of the whole run was reached"
-MAX_CHARACTERS = 8_000_000
-"""Of one program, and of one test."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,6 @@ class Returned:
     results: list[CallResult | OverBudget]
     cpu_time: float = 0.0
     wall_time: float = 0.0
-
-
-def too_long(text: str) -> TestResult | None:
-    """The result for a text that is too long to be anything."""
-    if len(text) <= MAX_CHARACTERS:
-        return None
-    return TestResult(Outcome.SYNTAX_ERROR, f"more than {MAX_CHARACTERS} characters", called=False)
 
 
 def job_frame(

@@ -80,6 +80,15 @@ def _outer_pid(pidfd: int) -> int:
         return next(int(line[4:]) for line in file if line.startswith("Pid:"))
 
 
+def cpu_time_of(pid: int) -> float:
+    """Seconds of CPU time of a process so far, read from the kernel's clock of it; 0 if it is gone."""
+    try:
+        # As clock_getcpuclockid(3) makes it, for another process than ours.
+        return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
+    except OSError:
+        return 0.0
+
+
 @dataclass
 class Process:
     """A forked child.
@@ -95,12 +104,8 @@ class Process:
     pidfd: int
 
     def cpu_time(self) -> float:
-        """Seconds of CPU time so far, read from the kernel's clock of that process."""
-        try:
-            # As clock_getcpuclockid(3) makes it, for another process than ours.
-            return time.clock_gettime((~self.pid << 3) | _CPUCLOCK_SCHED)
-        except OSError:
-            return 0.0
+        """Seconds of CPU time so far."""
+        return cpu_time_of(self.pid)
 
 
 @dataclass
