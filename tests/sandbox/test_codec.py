@@ -208,12 +208,9 @@ def test_records_and_objects_in_arrays_are_refused_even_with_numpy() -> None:
             codec.encode(array, numpy=NUMPY)
 
 
-def test_named_tuples_cross_as_tuples_or_with_their_names() -> None:
+def test_named_tuples_cross_as_tuples() -> None:
     point = namedtuple("point", "x y")
-    data = codec.encode(point(1, [2]))
-    assert same(codec.decode(data), (1, [2]))
-    named = codec.decode(data, named=lambda name, fields: namedtuple(name, fields))
-    assert (type(named).__name__, named._fields, named.y) == ("point", ("x", "y"), [2])
+    assert same(codec.decode(codec.encode(point(1, [2]))), (1, [2]))
 
     class Pleasing(point):
         def __eq__(self, other: object) -> bool:
@@ -281,13 +278,14 @@ def test_shared_containers_stay_shared() -> None:
     assert read[1] is copy[0]
 
 
-def test_cycles_cross_with_containers_and_are_refused_without() -> None:
+def test_cycles_are_refused() -> None:
     cycle: list[Any] = [1]
-    cycle.append({"me": cycle})
-    copy = codec.decode(codec.encode(cycle, containers=[]), containers=[])
-    assert copy[1]["me"] is copy
-    with pytest.raises(codec.EncodeError, match="cyclic"):
-        codec.encode(cycle)
+    cycle.append({"me": (cycle,)})
+    for containers, message in ((None, "cyclic"), ([], "contains itself")):
+        with pytest.raises(codec.EncodeError, match=message):
+            codec.encode(cycle, containers=containers)
+    # What the reader has already is no cycle of this message.
+    assert codec.decode(codec.encode([cycle], containers=[cycle]), containers=[0]) == [0]
 
 
 def test_a_message_can_name_containers_of_an_earlier_one() -> None:
@@ -370,7 +368,6 @@ HUGE = integer(1 << (8 * formats.MAX_INT_BYTES - 8))
         b"q\1\0\0\0s\0\0\0\0",
         b"g\6\0\0\0object",
         b"g\3\0\0\0intN",
-        b"n\2\0\0\0s\1\0\0\0at\1\0\0\0s\1\0\0\0b",
         b"a" + codec.encode("|O") + codec.encode((1,)) + codec.encode(b"12345678"),
         b"a" + codec.encode("<f8") + codec.encode((2,)) + codec.encode(b"12345678"),
         b"a" + codec.encode("<f8") + codec.encode((-1,)) + codec.encode(b"12345678"),

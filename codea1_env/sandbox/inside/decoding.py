@@ -33,7 +33,6 @@ from .formats import (
 from .reading import Reader
 
 Resolve = Callable[[str, Any], Any]
-Named = Callable[[str, "tuple[str, ...]"], Callable[..., Any]]
 
 # What an empty container takes of memory, in items.
 _DEQUE, _SET, _MAPPING, _ARRAY = 10, 3, 4, 5
@@ -47,14 +46,12 @@ class _Decoder(Reader):
         data: bytes,
         resolve: Resolve | None,
         numpy: Numpy | None,
-        named: Named | None,
         containers: list[Any] | None,
         meter: Meter,
     ) -> None:
         super().__init__(data, meter)
         self.resolve = resolve
         self.numpy = numpy
-        self.named = named
         self.containers = containers
 
     def number(self, container: Any) -> None:
@@ -186,15 +183,6 @@ class _Decoder(Reader):
         days, seconds, microseconds = self.exactly(3, int, depth)
         return timedelta(days, seconds, microseconds)
 
-    def named_tuple(self, depth: int) -> Any:
-        parts = self.many(depth)
-        if len(parts) < 2 or type(parts[0]) is not str or type(parts[1]) is not tuple:
-            raise DecodeError("a malformed named tuple")
-        name, fields, *values = parts
-        if len(fields) != len(values) or any(type(field) is not str for field in fields):
-            raise DecodeError("a malformed named tuple")
-        return self.named(name, fields)(*values) if self.named is not None else tuple(values)
-
     def read_array(self, depth: int) -> Any:
         if not self.budget.arrays:
             raise BudgetError("an array")
@@ -251,7 +239,6 @@ _READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"C": lambda decoder, depth: decoder.filled(Counter(), depth),
     b"O": lambda decoder, depth: decoder.filled(OrderedDict(), depth),
     b"g": _Decoder.read_defaultdict,
-    b"n": _Decoder.named_tuple,
     b"a": _Decoder.read_array,
     b"x": _Decoder.reference,
     b"@": lambda decoder, depth: decoder.again(),
@@ -263,7 +250,6 @@ def decode(
     *,
     resolve: Resolve | None = None,
     numpy: Numpy | None = None,
-    named: Named | None = None,
     containers: list[Any] | None = None,
     meter: Meter | None = None,
 ) -> Any:
@@ -273,7 +259,6 @@ def decode(
         data: Bytes from a process that may be hostile.
         resolve: Turns a reference (its kind and its data) into an object.
         numpy: Decodes arrays to real ones; without it they become `NdArray`.
-        named: Makes the class of a named tuple from its name and fields; without it they become tuples.
         containers: As for `encode`; both sides must have begun with lists of the same length.
         meter: What reading may cost. Without it, only the format's own bounds hold.
 
@@ -282,7 +267,7 @@ def decode(
     """
     meter = meter if meter is not None else Meter(UNLIMITED)
     meter.begin(len(data))
-    decoder = _Decoder(data, resolve, numpy, named, containers, meter)
+    decoder = _Decoder(data, resolve, numpy, containers, meter)
     try:
         value = decoder.value()
     except (

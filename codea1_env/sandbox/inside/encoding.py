@@ -49,6 +49,7 @@ class _Encoder:
         self.limit = limit
         self.items = 0
         self.containers = containers
+        self.open: set[int] = set()
         self.numbers = {_id(each): number for number, each in enumerate(containers or ())}
 
     def put(self, part: bytes) -> None:
@@ -79,17 +80,24 @@ class _Encoder:
         flat = [part for item in mapping.items() for part in item]
         self.many(tag, len(flat), flat, depth)
 
-    def known(self, container: Any) -> bool:
-        """Writes a reference to a container that has been written before; otherwise numbers it."""
+    def begin(self, container: Any) -> bool:
+        """Numbers a container; False if it was written before, and now as a reference."""
         if self.containers is None:
-            return False
+            return True
         number = self.numbers.get(_id(container))
         if number is None:
             self.numbers[_id(container)] = len(self.containers)
             self.containers.append(container)
-            return False
+            self.open.add(_id(container))
+            return True
+        if _id(container) in self.open:
+            raise EncodeError("the value contains itself")
         self.put(b"@" + U32.pack(number))
-        return True
+        return False
+
+    def end(self, container: Any) -> None:
+        """Notes that all of a container has been written."""
+        self.open.discard(_id(container))
 
     def sequence(self, tag: bytes, values: Any, kind: type, depth: int) -> None:
         """Writes a list or tuple, in one go if it holds nothing but small integers or floats."""
@@ -128,47 +136,48 @@ class _Encoder:
             self.sized(b"s", value.encode("utf-8", "surrogatepass"))
         elif kind is tuple:
             self.sequence(b"t", value, kind, depth)
-        elif kind is list:
-            if not self.known(value):
-                self.sequence(b"l", value, kind, depth)
-        elif kind is dict:
-            if not self.known(value):
-                self.pairs(b"d", value, depth)
-        elif not self.container(value, kind, depth) and not self.constant(value, kind, depth):
-            self.other(value, kind, depth)
+        elif kind in (list, dict):
+            if self.begin(value):
+                if kind is list:
+                    self.sequence(b"l", value, kind, depth)
+                else:
+                    self.pairs(b"d", value, depth)
+                self.end(value)
+        elif not self.constant(value, kind, depth):
+            if not self.is_container(value, kind):
+                self.other(value, kind, depth)
+            elif self.begin(value):
+                self.container(value, kind, depth)
+                self.end(value)
 
-    def container(self, value: Any, kind: type, depth: int) -> bool:
-        """Writes one of the rarer containers that can change."""
+    def is_container(self, value: Any, kind: type) -> bool:
+        """Whether a value is one of the rarer containers that can change."""
+        if self.numpy is not None and kind is self.numpy.array_type:
+            return is_plain_dtype(value.dtype.str) and value.dtype.names is None
+        if kind is defaultdict:
+            return value.default_factory in FACTORY_NAMES
+        return kind in (set, bytearray, deque, Counter, OrderedDict)
+
+    def container(self, value: Any, kind: type, depth: int) -> None:
+        """Writes one of the rarer containers."""
         if kind is set:
-            if not self.known(value):
-                self.many(b"S", len(value), value, depth)
+            self.many(b"S", len(value), value, depth)
         elif kind is bytearray:
-            if not self.known(value):
-                self.sized(b"B", bytes(value))
+            self.sized(b"B", bytes(value))
         elif kind is deque:
-            if not self.known(value):
-                self.many(b"q", 1 + len(value), (value.maxlen, *value), depth)
+            self.many(b"q", 1 + len(value), (value.maxlen, *value), depth)
         elif kind is Counter:
-            if not self.known(value):
-                self.pairs(b"C", value, depth)
+            self.pairs(b"C", value, depth)
         elif kind is OrderedDict:
-            if not self.known(value):
-                self.pairs(b"O", value, depth)
-        elif kind is defaultdict and value.default_factory in FACTORY_NAMES:
-            if not self.known(value):
-                self.sized(b"g", FACTORY_NAMES[value.default_factory].encode())
-                self.pairs(b"d", value, depth)
-        elif self.numpy is not None and kind is self.numpy.array_type:
-            if not is_plain_dtype(value.dtype.str) or value.dtype.names is not None:
-                return False
-            if not self.known(value):
-                self.put(b"a")
-                self.value(value.dtype.str, depth + 1)
-                self.value(value.shape, depth + 1)
-                self.sized(b"b", value.tobytes())
+            self.pairs(b"O", value, depth)
+        elif kind is defaultdict:
+            self.sized(b"g", FACTORY_NAMES[value.default_factory].encode())
+            self.pairs(b"d", value, depth)
         else:
-            return False
-        return True
+            self.put(b"a")
+            self.value(value.dtype.str, depth + 1)
+            self.value(value.shape, depth + 1)
+            self.sized(b"b", value.tobytes())
 
     def constant(self, value: Any, kind: type, depth: int) -> bool:
         """Writes one of the rarer values that cannot change."""
@@ -205,10 +214,9 @@ class _Encoder:
         return True
 
     def other(self, value: Any, kind: type, depth: int) -> None:
-        """Writes a named tuple, or a reference to what is not plain data."""
-        if is_plain_namedtuple(kind):
-            fields = tuple.__iter__(value)
-            self.many(b"n", 2 + tuple.__len__(value), (kind.__name__, kind._fields, *fields), depth)  # type: ignore[attr-defined]
+        """Writes a reference to what is not plain data; without references, a named tuple as a tuple."""
+        if self.refer is None and is_plain_namedtuple(kind):
+            self.many(b"t", tuple.__len__(value), tuple.__iter__(value), depth)
             return
         reference = self.refer(value) if self.refer is not None else None
         if reference is None:
@@ -257,7 +265,8 @@ def encode(
         limit: Largest size of the result in bytes.
         containers: Containers that the reader knows by their place in this list. Those that are written
             are appended. A container that comes again is written as a reference to its place, so that
-            the copy has the same shape, cycles included. Without the list, each place gets a copy.
+            the copy has the same shape; one that contains itself is refused. Without the list, each
+            place gets a copy.
 
     Raises:
         EncodeError: The value is not plain data; `SizeError` if it is too large.

@@ -1,39 +1,43 @@
 """Objects of the other process, as the code on this side sees them.
 
 What a proxy must never do is let the other side decide a comparison with our data, or a test could be
-won by an object whose `__eq__` or `__sub__` always pleases. So:
+won by an object whose `__eq__` or `__sub__` always pleases. So, in a test:
 
 - a proxy equals only another proxy;
 - arithmetic, order and membership with plain data are forwarded only for objects that this side has
-  itself constructed from a class, which is known by a name in CapWords (`Vector(1, 2) * 2`);
+  itself constructed from a class, which it knows by a name in CapWords (`Vector(1, 2) * 2`);
 - arithmetic with plain data must give another object, and of that object only methods, attributes and
-  equality are left: no number can be made of it.
+  equality are left: no number can be made of it;
+- objects of classes derived from `int`, `str`, `tuple`, `list` and so on (named tuples, `IntEnum`) are
+  compared and calculated with here, by the value that they hold.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import namedtuple
+import dataclasses
+import operator
+import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from .errors import RemoteUnencodable
-from .preimported import MODULE_NAMES
+from .operations import CHANGING_BASES, CONSTANT_BASES
 
 if TYPE_CHECKING:
     from .remote import Peer
 
 # Special method -> operation, by what the operands may be.
 _UNARY = {
-    "__abs__": "abs", "__bool__": "bool", "__bytes__": "bytes", "__complex__": "complex",
-    "__enter__": "enter", "__float__": "float", "__hash__": "hash", "__index__": "index",
-    "__int__": "int", "__invert__": "invert", "__iter__": "iter", "__len__": "len",
-    "__neg__": "neg", "__next__": "next", "__pos__": "pos", "__repr__": "repr",
-    "__reversed__": "reversed", "__str__": "str",
+    "__abs__": "abs", "__aenter__": "aenter", "__aiter__": "aiter", "__anext__": "anext",
+    "__bool__": "bool", "__bytes__": "bytes", "__complex__": "complex", "__enter__": "enter",
+    "__float__": "float", "__hash__": "hash", "__index__": "index", "__int__": "int",
+    "__invert__": "invert", "__iter__": "iter", "__len__": "len", "__neg__": "neg",
+    "__next__": "next", "__pos__": "pos", "__repr__": "repr", "__reversed__": "reversed",
+    "__str__": "str",
 }  # fmt: skip
 _KEYED = {
-    "__delitem__": "delitem", "__exit__": "exit", "__format__": "format", "__getitem__": "getitem",
-    "__round__": "round", "__setitem__": "setitem",
+    "__aexit__": "aexit", "__delitem__": "delitem", "__exit__": "exit", "__format__": "format",
+    "__getitem__": "getitem", "__round__": "round", "__setitem__": "setitem",
 }  # fmt: skip
 _BINARY = {
     "__add__": "add", "__and__": "and_", "__contains__": "contains", "__divmod__": "divmod",
@@ -50,41 +54,78 @@ _REFLECTED = {
     "__rmod__": "mod", "__rmul__": "mul", "__ror__": "or_", "__rpow__": "pow", "__rsub__": "sub",
     "__rtruediv__": "truediv", "__rxor__": "xor",
 }  # fmt: skip
-_SPECIAL = (*_UNARY, *_KEYED, *_BINARY, *_REFLECTED, "__await__", "__call__", "__eq__", "__ne__")
+CALCULATING = frozenset(_BINARY | _REFLECTED)
+_DECIDING = ("contains", "ge", "gt", "le", "lt")
+_SPECIAL = (
+    *_UNARY, *_KEYED, *_BINARY, *_REFLECTED, "__await__", "__call__", "__eq__", "__get__", "__ne__",
+)  # fmt: skip
+# What the value of an `int`, a `str` or a named tuple decides by itself.
+_BY_VALUE = frozenset({
+    "__bool__", "__bytes__", "__complex__", "__contains__", "__eq__", "__float__", "__ge__",
+    "__getitem__", "__gt__", "__hash__", "__index__", "__int__", "__iter__", "__le__", "__len__",
+    "__lt__", "__ne__", "__reversed__", "__round__",
+})  # fmt: skip
+
+
+def base_of(kind: type) -> type | None:
+    """The builtin type that objects of a class hold a value of."""
+    for base in (*CONSTANT_BASES, *CHANGING_BASES):
+        if issubclass(kind, base) and kind is not base:
+            return base
+    return None
+
+
+def field_names(kind: type) -> tuple[str, ...] | None:
+    """The names of a named tuple's fields."""
+    fields = getattr(kind, "_fields", None) if issubclass(kind, tuple) else None
+    if type(fields) is tuple and all(type(field) is str for field in fields):
+        return fields
+    return None
 
 
 def special_methods(kind: type, home: str) -> tuple[str, ...]:
-    """The special methods that a type has beyond those of every object.
+    """The special methods that a type has beyond those of every object, or of the value it holds.
 
     Args:
         kind: The type.
         home: The module whose classes have special methods of their own; other callables only have calls.
     """
     if kind.__module__ != home and any("__call__" in vars(base) for base in kind.__mro__):
-        return ("__call__",)
-    hidden = () if kind.__module__ == home else ("__hash__", "__repr__", "__str__")
-    return tuple(
-        name
-        for name in _SPECIAL
-        if name not in hidden
-        and getattr(kind, name, None) is not None
-        and getattr(kind, name) is not getattr(object, name, None)
-    )
-
-
-def named_tuple(name: str, fields: tuple[str, ...]) -> Callable[..., Any]:
-    """The class of a named tuple that crosses with its names."""
-    return namedtuple(name, fields)
+        return ("__call__", "__get__") if kind is types.FunctionType else ("__call__",)
+    base = base_of(kind)
+    constant = base in CONSTANT_BASES
+    hidden = {"__get__"} if kind.__module__ == home else {"__get__", "__repr__", "__str__"}
+    if constant:
+        hidden |= _BY_VALUE
+    elif kind.__module__ != home:
+        hidden |= {"__hash__"}
+    found = []
+    for name in _SPECIAL:
+        method = getattr(kind, name, None)
+        if name == "__hash__" and method is None and not constant:
+            found.append(name)  # the other side says that it is unhashable
+        inherited = (getattr(object, name, None), getattr(base, name, None) if constant else None)
+        # Named tuples have a `__repr__` of their own, on both sides.
+        made = constant and getattr(method, "__module__", None) == "collections"
+        if method is not None and method not in inherited and not made and name not in hidden:
+            found.append(name)
+    return tuple(found)
 
 
 class RemoteType(type):
     """The type of proxy classes: calling one constructs an object on the other side."""
 
     remote_peer: Peer
-    remote_number: int | None
+    remote_type_number: int | None
     """None for a class that is only known as the type of an object."""
-    remote_is_class: bool
+    remote_base: type | None
+    remote_is_class = False
     """Whether the test knows it by a name in CapWords, so that it is the test that speaks of a class."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
+        """Refuses a class statement: its methods would have to run on the other side."""
+        parent = next(base for base in bases if isinstance(base, RemoteType))
+        parent.remote_peer.fail(f"the class {name!r} is derived from a class of the other process")
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         """Constructs an object on the other side."""
@@ -95,6 +136,17 @@ class RemoteType(type):
 
     def __getattr__(cls, name: str) -> Any:
         return _attribute(cls.remote_peer, cls, name)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if name == "remote_is_class":  # a class that is also known as a function is none
+            type.__setattr__(cls, name, value and vars(cls).get(name, True))
+        elif name.startswith("__"):
+            type.__setattr__(cls, name, value)
+        else:
+            cls.remote_peer.request("set", cls, name, value)
+
+    def __delattr__(cls, name: str) -> None:
+        cls.remote_peer.request("delete", cls, name)
 
     def __iter__(cls) -> Any:
         return cls.remote_peer.request("op", "iter", (cls,))
@@ -107,22 +159,41 @@ class RemoteType(type):
 
 
 def _attribute(peer: Peer, target: Any, name: str) -> Any:
+    if name == "__dataclass_fields__":
+        return _dataclass_fields(peer, target)
+    if name == "__match_args__":
+        return peer.request("op", "match_args", (target,))
     # Special names are how libraries find protocols (numpy's above all): a proxy has none but its methods.
     if name.startswith("__"):
         raise AttributeError(name)
     return peer.request("get", target, name)
 
 
+def _dataclass_fields(peer: Peer, target: Any) -> dict[str, Any]:
+    try:
+        names = peer.request("op", "fields", (target,))
+    except TypeError:
+        raise AttributeError("__dataclass_fields__") from None
+    real = dataclasses.make_dataclass("_Fields", names)
+    return {field.name: field for field in dataclasses.fields(real)}
+
+
 class RemoteObject:
     """The base of all proxies."""
 
-    remote_peer: Peer
-    remote_number: int
-    remote_made: bool
+    if TYPE_CHECKING:
+        remote_peer: Peer
+    remote_number = None
+    """None for a named tuple that was made here."""
+    remote_made = False
     """Whether this side has constructed it."""
-    remote_mixed: bool
+    remote_mixed = False
     """Whether it is the result of arithmetic with our plain data."""
     __array_ufunc__ = None  # numpy must not hand its operations over
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        raise AttributeError("__dict__")
 
     def __getattr__(self, name: str) -> Any:
         return _attribute(self.remote_peer, self, name)
@@ -136,8 +207,26 @@ class RemoteObject:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of the other process>"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        self.remote_peer.fail("an object of the other process cannot be copied or pickled here")
+    def __copy__(self) -> Any:
+        return _copied(self, "copy")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return _copied(self, "deepcopy")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self.remote_peer.fail("an object of the other process cannot be pickled here")
+
+
+def _copied(proxy: RemoteObject, operation: str) -> Any:
+    if "__get__" in vars(type(proxy)):  # functions are copied by reference
+        return proxy
+    if not proxy.remote_made and not proxy.remote_peer.trusting:
+        proxy.remote_peer.fail("a copy of an object that a call returned")
+    copied = proxy.remote_peer.request("op", operation, (proxy,))
+    if isinstance(copied, RemoteObject):
+        object.__setattr__(copied, "remote_made", proxy.remote_made)
+        object.__setattr__(copied, "remote_mixed", proxy.remote_mixed)
+    return copied
 
 
 def _forward(operation: str) -> Callable[..., Any]:
@@ -149,186 +238,116 @@ def _forward(operation: str) -> Callable[..., Any]:
     return method
 
 
+def _are_remote(operands: tuple[Any, ...]) -> bool:
+    return all(isinstance(value, RemoteObject) for value in operands)
+
+
+def _data(proxy: RemoteObject) -> Any:
+    """A copy of what an object of a class derived from `list`, `dict` or the like holds."""
+    if proxy.remote_mixed:
+        proxy.remote_peer.fail("the data of the result of arithmetic with plain data")
+    return proxy.remote_peer.request("op", "data", (proxy,))
+
+
 def _forward_binary(operation: str, reflected: bool) -> Callable[..., Any]:
-    decides = operation in ("contains", "ge", "gt", "le", "lt")
+    decides = operation in _DECIDING
 
     def method(self: RemoteObject, *operands: Any) -> Any:
-        mixed = not all(isinstance(value, RemoteObject) for value in operands)
+        peer = self.remote_peer
+        mixed = not _are_remote(operands) and not peer.trusting
+        ordered = (*operands, self) if reflected else (self, *operands)
+        if mixed and type(self).remote_base is not None and not operation.startswith("i"):  # type: ignore[attr-defined]
+            local = [_data(value) if value is self else value for value in ordered]
+            return getattr(operator, operation)(*local)
         if mixed and (not self.remote_made or (decides and self.remote_mixed)):
-            self.remote_peer.fail(
+            peer.fail(
                 f"the operation {operation!r} between plain data and an object that a call returned"
             )
-        ordered = (*operands, self) if reflected else (self, *operands)
-        result = self.remote_peer.request("op", operation, ordered)
+        result = peer.request("op", operation, ordered)
         if decides and type(result) is not bool:
-            self.remote_peer.fail(f"{operation!r} that returns something other than True or False")
+            peer.fail(f"{operation!r} that returns something other than True or False")
         if not decides and isinstance(result, RemoteObject):
             object.__setattr__(result, "remote_made", self.remote_made)
             object.__setattr__(result, "remote_mixed", mixed or self.remote_mixed)
         elif not decides and (mixed or self.remote_mixed):
-            self.remote_peer.fail("arithmetic with plain data that returns plain data")
+            peer.fail("arithmetic with plain data that returns plain data")
         return result
 
     return method
 
 
-def _equal(self: RemoteObject, other: Any) -> Any:
-    if isinstance(other, RemoteObject):
-        return self.remote_peer.request("op", "eq", (self, other))
-    return NotImplemented
+def by_value(name: str, base: type, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Arithmetic of a class derived from `int` or the like: with plain data it is done here.
+
+    Args:
+        name: The special method.
+        base: The builtin type.
+        method: What asks the other side.
+    """
+    plain = getattr(base, name, None)
+
+    def calculate(self: RemoteObject, *operands: Any) -> Any:
+        if _are_remote(operands) or self.remote_peer.trusting:
+            return method(self, *operands)
+        return plain(self, *operands) if plain is not None else NotImplemented
+
+    return calculate
 
 
-def _unequal(self: RemoteObject, other: Any) -> Any:
-    if isinstance(other, RemoteObject):
-        return self.remote_peer.request("op", "ne", (self, other))
-    return NotImplemented
+def _equality(operation: str) -> Callable[..., Any]:
+    def method(self: RemoteObject, other: Any) -> Any:
+        if isinstance(other, RemoteObject) or self.remote_peer.trusting:
+            return self.remote_peer.request("op", operation, (self, other))
+        if type(self).remote_base is not None:  # type: ignore[attr-defined]
+            return getattr(operator, operation)(_data(self), other)
+        return NotImplemented
+
+    return method
 
 
 def _call(self: RemoteObject, *arguments: Any, **keywords: Any) -> Any:
     return self.remote_peer.request("call", self, arguments, keywords)
 
 
-def _identity_hash(self: RemoteObject) -> int:
+def _bind(self: RemoteObject, instance: Any, owner: Any = None) -> Any:
+    return (
+        self if instance is None else types.MethodType(cast("Callable[..., Any]", self), instance)
+    )
+
+
+def identity_hash(self: RemoteObject) -> Any:
+    """The hash of an object whose class has none of its own."""
     return self.remote_number
 
 
 def _await(self: RemoteObject) -> Any:
-    yield from ()
-    return self.remote_peer.request("op", "await", (self,))
+    while True:
+        done, value = self.remote_peer.request("await", self)
+        if done:
+            return value
+        yield
 
 
-_METHODS: dict[str, Callable[..., Any]] = {
+METHODS: dict[str, Callable[..., Any]] = {
     **{name: _forward(operation) for name, operation in (_UNARY | _KEYED).items()},
     **{name: _forward_binary(operation, False) for name, operation in _BINARY.items()},
     **{name: _forward_binary(operation, True) for name, operation in _REFLECTED.items()},
     "__await__": _await,
     "__call__": _call,
-    "__eq__": _equal,
-    "__ne__": _unequal,
+    "__eq__": _equality("eq"),
+    "__get__": _bind,
+    "__ne__": _equality("ne"),
 }
 
 
-async def _coroutine(proxy: Any) -> Any:
-    return await proxy
+def number_of(value: Any) -> int | None:
+    """The other side's number of a proxy; None for anything else.
 
-
-class ProxyFactory:
-    """Makes proxies, one per object and one class per type, so that `is` and `isinstance` work."""
-
-    def __init__(self, peer: Peer) -> None:
-        self.peer = peer
-        self._types: dict[int, RemoteType] = {}
-        self._objects: dict[int, Any] = {}
-        self._exceptions: dict[tuple[str, str], type[BaseException]] = {}
-
-    def number_of(self, value: Any) -> int | None:
-        """The other side's number of a proxy; None for anything else."""
-        if isinstance(value, (RemoteObject, RemoteType)):
-            if value.remote_number is None:
-                raise RemoteUnencodable("a class that is only known as the type of an object")
-            return value.remote_number
-        return None
-
-    def proxy(self, kind: str, reference: Any) -> Any:
-        """The proxy for a reference.
-
-        Raises:
-            RemoteUnencodable: The kind is unknown.
-        """
-        if kind == "type":
-            number, description = reference
-            found_type = self._type(description)
-            found_type.remote_number = number
-            return found_type
-        if kind not in ("mine", "coroutine"):
-            raise RemoteUnencodable(f"unknown kind of reference {kind!r:.50}")
-        number, description = reference
-        if number not in self._objects:
-            made: Any = object.__new__(cast("type[RemoteObject]", self._type(description)))
-            object.__setattr__(made, "remote_number", number)
-            object.__setattr__(made, "remote_made", False)
-            object.__setattr__(made, "remote_mixed", False)
-            self._objects[number] = made
-        found = self._objects[number]
-        return _coroutine(found) if kind == "coroutine" else found
-
-    def _type(self, description: tuple[Any, ...]) -> RemoteType:
-        number, *details = description
-        if details:
-            name, bases, methods = details
-            parents = tuple(self._type(base) for base in bases) or (RemoteObject,)
-            namespace: dict[str, Any] = {method: _METHODS[method] for method in methods}
-            if "__hash__" not in namespace:
-                namespace["__hash__"] = _identity_hash
-            namespace |= {"remote_peer": self.peer, "remote_number": None, "remote_is_class": False}
-            self._types[number] = RemoteType(name, parents, namespace)
-        return self._types[number]
-
-    def declare_exception(self, classes: list[tuple[str, str]]) -> type[BaseException]:
-        """The class on this side for an exception class of the other; made if it is not a known one."""
-        key = classes[0]
-        if key not in self._exceptions:
-            known = _known_exception(key)
-            if known is None:
-                base = next(filter(None, map(_known_exception, classes)), Exception)
-                known = type(key[1], (base,), {"__str__": _remote_text})
-            self._exceptions[key] = known
-        return self._exceptions[key]
-
-    def exception(self, description: dict[str, Any]) -> BaseException:
-        """Rebuilds an exception that was raised on the other side."""
-        kind = self.declare_exception(description["classes"])
-        arguments = description["args"]
-        if arguments is None:
-            arguments = (description["message"],)
-        try:
-            error = kind(*arguments)
-        except Exception:  # a class of the standard library with its own signature
-            error = kind.__new__(kind, *arguments)
-            error.args = arguments
-        error.__dict__.update(description["attributes"])
-        error.__dict__["remote_message"] = description["message"]
-        return error
-
-
-def _remote_text(error: BaseException) -> str:
-    return str(error.__dict__.get("remote_message", BaseException.__str__(error)))
-
-
-def _known_exception(key: tuple[str, str]) -> type[BaseException] | None:
-    known = key[0] == "builtins" or key[0].partition(".")[0] in MODULE_NAMES
-    module = sys.modules.get(key[0]) if known else None
-    found = vars(module).get(key[1]) if module is not None else None
-    return found if isinstance(found, type) and issubclass(found, BaseException) else None
-
-
-def write_back(target: Any, changed: Any) -> None:
-    """Makes a container equal to its changed copy, in place and with nested containers kept.
-
-    Example:
-        >>> row = [1]; table = [row]
-        >>> write_back(table, [[1, 2]]); row
-        [1, 2]
+    Raises:
+        RemoteUnencodable: A class that was not handed over.
     """
-    if type(target) is not type(changed):
-        return
-    if isinstance(target, list) and len(target) == len(changed):
-        for index, value in enumerate(changed):
-            if type(value) in (list, dict, set) and type(target[index]) is type(value):
-                write_back(target[index], value)
-            else:
-                target[index] = value
-    elif isinstance(target, (list, bytearray)) or hasattr(target, "__array__"):
-        target[:] = changed
-    elif isinstance(target, dict):
-        for key in list(target):
-            if key not in changed:
-                del target[key]
-        for key, value in changed.items():
-            if type(value) in (list, dict, set) and type(target.get(key)) is type(value):
-                write_back(target[key], value)
-            else:
-                target[key] = value
-    elif isinstance(target, set) or hasattr(target, "extend"):
-        target.clear()
-        (target.update if isinstance(target, set) else target.extend)(changed)
+    if isinstance(value, RemoteType):
+        if value.remote_type_number is None:
+            raise RemoteUnencodable("a class that is only known as the type of an object")
+        return value.remote_type_number
+    return value.remote_number if isinstance(value, RemoteObject) else None

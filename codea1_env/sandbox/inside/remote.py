@@ -1,68 +1,45 @@
 """Calls between a test's process and a candidate's process.
 
 Both ends are alike: a test calls the program, the program calls a callback that the test gave it. Plain
-data is copied; anything else crosses as a reference to an object that stays where it is, and appears as
-a proxy (`proxies.py`) on the other side. What may be asked of an object is decided in `access.py`.
+data is copied, and what a call changes in its arguments is changed in the originals (`sharing.py`);
+anything else crosses as a reference (`references.py`) to an object that stays where it is, and appears
+as a proxy (`proxies.py`) on the other side. What may be asked of an object is decided in `access.py`.
 
-Requests: ("call", target, args, kwargs), ("get", target, name), ("set", target, name, value),
-("delete", target, name), ("op", name, operands). Replies: ("value", value, changed arguments),
-("raise", description), ("unencodable", reason).
+A frame is one byte for its kind, then a message:
+    q  request: ("call", target, args, kwargs), ("get", target, name), ("set", target, name, value),
+       ("delete", target, name), ("op", name, operands), ("await", target)
+    r  reply: ("value", value, changes), ("raise", exception, changes), ("unencodable", reason, ())
+    u  update, without a reply: the number of a reply to "get", and changes of what it had lent
 """
 
 from __future__ import annotations
 
-import asyncio
-import builtins
 import inspect
-import operator
 import os
-import types
-from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-from . import codec, frames, proxies
-from .access import BUILTIN_TYPES, Gate, RefusedError
-from .errors import RemoteUnencodable, describe_exception
-
-_BUILTIN_OPERATIONS = (
-    "abs", "bool", "bytes", "complex", "dir", "divmod", "float", "format", "hash", "int", "iter",
-    "len", "next", "pow", "repr", "reversed", "round", "str",
-)  # fmt: skip
-_OPERATORS = (
-    "add", "and_", "contains", "delitem", "eq", "floordiv", "ge", "getitem", "gt", "iadd", "iand",
-    "ifloordiv", "ilshift", "imatmul", "imod", "imul", "index", "invert", "ior", "ipow", "irshift",
-    "isub", "itruediv", "ixor", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or_",
-    "pos", "rshift", "setitem", "sub", "truediv", "xor",
-)  # fmt: skip
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(builtins, name) for name in _BUILTIN_OPERATIONS},
-    **{name: getattr(operator, name) for name in _OPERATORS},
-    "enter": lambda value: type(value).__enter__(value),
-    "exit": lambda value, *details: type(value).__exit__(value, *details),
-    "await": lambda value: asyncio.run(_awaited(value)),
-}
+from . import codec, formats, frames, sharing
+from .access import Gate, RefusedError
+from .awaiting import Awaiting
+from .errors import RemoteUnencodable
+from .operations import OPERATIONS
+from .raising import Exceptions
+from .references import References
 
 CANDIDATE_GONE = 71
 """Exit status of a test's process that has lost the program's process."""
 
+_LENT = 8  # how many replies with containers are remembered
+_LENT_ITEMS = 5000
+_FRAMES_PER_CALL = 12  # Python frames that a call to the other side and back puts on the stack
+_MAX_CALLS_BACK = 500
+
 # Kept here, since a test may replace the functions of the module `os`.
 _exit = os._exit
-
-_MUTABLE = (list, dict, set, bytearray, deque, Counter, OrderedDict, defaultdict)
-
-
-class SameAs:
-    """Stands for a returned object that is one of the arguments: the caller has the original."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
 
 
 class Peer:
@@ -90,144 +67,143 @@ class Peer:
         self.limit = limit
         self.numpy = numpy
         self.gate = Gate(home)
-        self.factory = proxies.ProxyFactory(self)
+        self.trusting = home != "test"
+        """Whether objects of the other side may decide comparisons: a program has nothing to win here."""
+        self.references: References = References(self)
+        self.factory = self.references.factory
+        self.number_of = self.references.number_of
+        self.exceptions: Exceptions = Exceptions(self)
         self.failure: str | None = None
-        self._objects: list[Any] = []
-        self._numbers: dict[int, int] = {}
-        self._types: dict[type, int] = {}
+        self._awaiting = Awaiting()
+        self._lent: dict[int, sharing.Lent] = {}
+        self._replies = 0
+        self._served = 0
+        self._depth = 0
+        self._lock = threading.RLock()
 
-    # References
+    # Messages
 
-    def number_of(self, value: Any) -> int:
-        """The number under which the other side knows an object of ours; keeps the object alive."""
-        number = self._numbers.get(id(value))
-        if number is None:
-            number = self._numbers[id(value)] = len(self._objects)
-            self._objects.append(value)
-        return number
+    def encode(self, message: Any, table: sharing.Table | None = None) -> bytes:
+        """Encodes a message with references.
 
-    def describe_type(self, kind: type) -> tuple[Any, ...]:
-        """What the other side needs to build a proxy class: all of it once per class.
-
-        A type's number is only a name for it: it gives no access to the type itself.
+        Args:
+            message: The message.
+            table: The containers that both sides know; those in the message are added.
         """
-        if kind in self._types:
-            return (self._types[kind],)
-        number = self._types[kind] = len(self._types)
-        bases = [
-            self.describe_type(base) for base in kind.__bases__ if base.__module__ != "builtins"
-        ]
-        return (number, kind.__name__[:200], bases, proxies.special_methods(kind, self.gate.home))
+        sent = False
+        try:
+            data = codec.encode(
+                message,
+                refer=self.references.refer,
+                numpy=self.numpy,
+                limit=self.limit,
+                containers=table,
+            )
+            sent = True
+        finally:
+            self.references.forget_fresh(keep=sent)
+        return data
 
-    def refer(self, value: Any) -> tuple[str, Any] | None:
-        """Stands for an object that is not plain data, in a message."""
-        theirs = self.factory.number_of(value)
-        if theirs is not None:
-            return ("yours", theirs)
-        if type(value) is SameAs:
-            return ("same", value.index)
-        if isinstance(value, type):
-            if BUILTIN_TYPES.get(value.__name__) is value:
-                return ("builtin", value.__name__)
-            return ("type", (self.number_of(value), self.describe_type(value)))
-        if isinstance(value, types.ModuleType):
-            return None
-        kind = "coroutine" if inspect.iscoroutine(value) else "mine"
-        return (kind, (self.number_of(value), self.describe_type(type(value))))
+    def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
+        """Decodes a message with references."""
+        return codec.decode(
+            data, resolve=self.references.resolve, numpy=self.numpy, containers=table
+        )
 
-    def encode(self, message: Any) -> bytes:
-        """Encodes a message with references."""
-        return codec.encode(message, refer=self.refer, numpy=self.numpy, limit=self.limit)
+    def _send_frame(self, frame: bytes) -> None:
+        """Sends a frame. Losing the other side ends a test: it must not go on without the program."""
+        try:
+            frames.write_frame(self.send, frame)
+        except frames.ChannelClosedError:
+            self._lost()
 
-    def decode(self, data: bytes, passed: tuple[Any, ...] = ()) -> Any:
-        """Decodes a message with references; `passed` are the arguments that it may point back to."""
+    def _receive_frame(self) -> tuple[bytes, bytes]:
+        """The kind and content of the next frame; updates are performed at once."""
+        while True:
+            try:
+                frame = frames.read_frame(self.receive)
+            except frames.ChannelClosedError:
+                self._lost()
+            if frame[:1] != b"u" or not self.trusting:
+                return frame[:1], frame[1:]
+            self._update(frame[1:])
 
-        def resolve(kind: str, reference: Any) -> Any:
-            if kind == "builtin":
-                return BUILTIN_TYPES[reference]
-            if kind in ("yours", "same"):
-                if type(reference) is not int or reference < 0:
-                    raise ValueError("a malformed reference")
-                return (self._objects if kind == "yours" else passed)[reference]
-            return self.factory.proxy(kind, reference)
+    def _lost(self) -> NoReturn:
+        if self.gate.home == "test":
+            _exit(CANDIDATE_GONE)
+        raise frames.ChannelClosedError("the test has ended")
 
-        return codec.decode(data, resolve=resolve, numpy=self.numpy, named=proxies.named_tuple)
+    def fail(self, reason: str) -> NoReturn:
+        """Notes that something could not cross, so that no handler in a test can hide it."""
+        self.failure = reason
+        raise RemoteUnencodable(reason)
 
     # Serving
 
     def serve(self, on_first_call: Callable[[], None]) -> None:
         """Answers requests until the other side closes its pipe."""
-        request = frames.read_frame(self.receive)
+        _, content = self._receive_frame()
         on_first_call()
         while True:
-            frames.write_frame(self.send, self.answer(self.decode(request)))
-            request = frames.read_frame(self.receive)
+            self._send_frame(self._answer(content))
+            _, content = self._receive_frame()
 
-    def answer(self, request: Any) -> bytes:
+    def _answer(self, content: bytes) -> bytes:
         """Performs one request and encodes the reply."""
+        table: sharing.Table = []
         try:
-            value, changed = self.perform(*request)
+            request = self.decode(content, table)
+            if type(request) is not tuple or not request:
+                raise codec.DecodeError("a malformed request")
+            before = sharing.snapshot(table)
+        except (codec.DecodeError, RemoteUnencodable) as error:
+            return b"r" + codec.encode(("unencodable", str(error), ()))
+        try:
+            outcome: tuple[str, Any] = ("value", self._perform(*request))
         except (RemoteUnencodable, RefusedError) as error:
-            return codec.encode(("unencodable", str(error)))
+            return b"r" + codec.encode(("unencodable", str(error), ()))
         except BaseException as error:  # also SystemExit: it is the caller's to handle
-            return codec.encode(("raise", describe_exception(error)))
+            outcome = ("raise", error)
+        passed = len(table)
         try:
-            return self.encode(("value", value, changed))
+            reply = self.encode((*outcome, tuple(sharing.changes(table, before))), table)
         except codec.EncodeError as error:
-            return codec.encode(("unencodable", str(error)))
+            return b"r" + codec.encode(("unencodable", str(error), ()))
+        if request[0] == "get" and outcome[0] == "value" and self.trusting:
+            self._served += 1
+            self._lend(self._served, table[passed:])
+        return b"r" + reply
 
-    def _handed_over(self, value: Any) -> bool:
-        number = self._numbers.get(id(value))
-        return number is not None and self._objects[number] is value
-
-    def perform(self, kind: str, *operands: Any) -> tuple[Any, list[Any]]:
-        """Performs one request; returns its value and the arguments that it has changed.
+    def _perform(self, kind: str, *operands: Any) -> Any:
+        """Performs one request.
 
         Raises:
             RefusedError: The other side may not do that.
         """
         targets = operands[1] if kind == "op" else operands[:1]
-        if not any(self._handed_over(target) for target in targets):
+        known = self.references.was_handed_over
+        if not any(known(target) or self.exceptions.is_own(target) for target in targets):
             raise RefusedError("only an object that was handed over can be asked for anything")
         if kind == "call":
-            self.gate.check_call(operands[0])
-            return self.call(*operands)
+            target, arguments, keywords = operands
+            self.gate.check_call(target)
+            return target(*arguments, **dict(keywords))
         if kind == "op":
             name, values = operands
             self.gate.check_operation(name, values)
-            return self.call(OPERATIONS[name], values, {})
+            return OPERATIONS[name](*values)
+        if kind == "await":
+            if not inspect.isawaitable(operands[0]):
+                raise RefusedError("only coroutines can be awaited")
+            return self._awaiting.step(operands[0])
         self.gate.check_attribute(*operands[:2])
         if kind == "get":
-            return getattr(*operands), []
+            return getattr(*operands[:2])
         if kind == "set":
-            setattr(*operands)
-        else:
-            delattr(*operands)
-        return None, []
-
-    def call(self, target: Any, arguments: Any, keywords: Any) -> tuple[Any, list[Any]]:
-        """Calls with copies of the arguments; says which containers among them have changed."""
-        passed = [*arguments, *keywords.values()]
-        before = [self._snapshot(value) for value in passed]
-        value = target(*arguments, **keywords)
-        changed = [
-            (index, argument)
-            for index, argument in enumerate(passed)
-            if before[index] is not None and self._snapshot(argument) != before[index]
-        ]
-        for index, argument in enumerate(passed):
-            if argument is value and type(value) in _MUTABLE:
-                return SameAs(index), changed
-        return value, changed
-
-    def _snapshot(self, value: Any) -> bytes | None:
-        array = self.numpy.array_type if self.numpy is not None else None
-        if type(value) not in _MUTABLE and type(value) is not array:
-            return None
-        try:
-            return self.encode(value)
-        except codec.EncodeError:
-            return None
+            return setattr(*operands)
+        if kind == "delete":
+            return delattr(*operands)
+        raise RefusedError("a request of an unknown kind")
 
     # Calling the other side
 
@@ -238,55 +214,85 @@ class Peer:
             RemoteUnencodable: An argument or the result cannot cross.
             BaseException: What the call raised, rebuilt from plain data.
         """
-        passed: tuple[Any, ...] = ()
-        if message[0] == "call":
-            passed = (*message[2], *message[3].values())
-        elif message[0] == "op":
-            passed = tuple(message[2])
-        try:
-            self.put(self.encode(message))
-        except codec.EncodeError as error:
-            self.fail(f"an argument cannot cross: {error}")
-        while True:
+        if message[0] == "call":  # as tuples, which need no place in the table
+            message = (*message[:3], tuple(message[3].items()))
+        table: sharing.Table = []
+        with self._lock:
+            self._pass_updates_on()
             try:
-                reply = self.decode(self.next_frame(), passed)
-            except codec.DecodeError as error:
-                self.fail(f"the reply is malformed: {error}")
-            if reply[0] == "value":
-                for index, changed in reply[2]:
-                    proxies.write_back(passed[index], changed)
-                return reply[1]
-            if reply[0] == "raise":
-                raised = self.factory.exception(reply[1])
-                if message[0] == "call" and isinstance(raised, StopIteration):
-                    # It would quietly end a loop of the caller, and with it the test (PEP 479).
-                    raise RuntimeError("the program raised StopIteration")
-                raise raised
-            if reply[0] == "unencodable":
-                self.fail(reply[1])
-            self.put(self.answer(reply))
-
-    def put(self, frame: bytes) -> None:
-        """Sends a frame. Losing the other side ends a test: it must not go on without the program."""
+                frame = self.encode(message, table)
+            except codec.EncodeError as error:
+                self.fail(f"an argument cannot cross: {error}")
+            self._send_frame(b"q" + frame)
+            kind, content = self._receive_frame()
+            while kind == b"q":
+                with self._more_room():
+                    answer = self._answer(content)
+                self._send_frame(answer)
+                kind, content = self._receive_frame()
+        passed = len(table)
         try:
-            frames.write_frame(self.send, frame)
-        except frames.ChannelClosedError:
-            self.lost()
+            if kind != b"r":
+                raise codec.DecodeError("a frame of an unknown kind")
+            outcome, value, changed = self.decode(content, table)
+            sharing.apply(table[:passed], changed, self.numpy)
+        except (codec.DecodeError, TypeError, ValueError) as error:
+            self.fail(f"the reply is malformed: {error}")
+        if outcome == "value":
+            if message[0] == "get":
+                self._replies += 1
+                if not self.trusting:
+                    self._lend(self._replies, table[passed:])
+            return value
+        if outcome == "raise" and isinstance(value, BaseException):
+            self._raise(value, message)
+        return self.fail(str(value))
 
-    def next_frame(self) -> bytes:
-        """Receives a frame."""
+    def _raise(self, error: BaseException, message: tuple[Any, ...]) -> NoReturn:
+        driving = message[0] == "op" and message[1] in ("next", "send", "throw")
+        ends_loop = isinstance(error, StopIteration) and not driving
+        if ends_loop or (isinstance(error, StopAsyncIteration) and message[0] != "await"):
+            # It would quietly end a loop of the caller, and with it the test (PEP 479).
+            raise RuntimeError(f"the program raised {type(error).__name__}")
+        raise error
+
+    @contextmanager
+    def _more_room(self) -> Iterator[None]:
+        """What calls here and there put on the stack does not count against a program's recursion."""
+        self._depth += 1
+        more = _FRAMES_PER_CALL if self._depth < _MAX_CALLS_BACK else 0
+        sys.setrecursionlimit(sys.getrecursionlimit() + more)
         try:
-            return frames.read_frame(self.receive)
-        except frames.ChannelClosedError:
-            self.lost()
+            yield
+        finally:
+            self._depth -= 1
+            with suppress(RecursionError, ValueError):
+                sys.setrecursionlimit(sys.getrecursionlimit() - more)
 
-    def lost(self) -> NoReturn:
-        """Called when the other side has gone."""
-        if self.gate.home == "test":
-            _exit(CANDIDATE_GONE)
-        raise frames.ChannelClosedError("the test has ended")
+    # Containers that a test has got from an attribute
 
-    def fail(self, reason: str) -> NoReturn:
-        """Notes that something could not cross, so that no handler in a test can hide it."""
-        self.failure = reason
-        raise RemoteUnencodable(reason)
+    def _lend(self, number: int, table: sharing.Table) -> None:
+        if table and sharing.size(table) <= _LENT_ITEMS:
+            self._lent[number] = sharing.Lent(table)
+            if len(self._lent) > _LENT:
+                del self._lent[min(self._lent)]
+
+    def _pass_updates_on(self) -> None:
+        for number, lent in list(self._lent.items()) if not self.trusting else ():
+            found = lent.changes()
+            if found:
+                try:
+                    content = self.encode(tuple(found), list(lent.table))
+                except codec.EncodeError as error:
+                    self.fail(f"a change cannot cross: {error}")
+                self._send_frame(b"u" + formats.U32.pack(number) + content)
+            if found is None or found:
+                del self._lent[number]
+
+    def _update(self, content: bytes) -> None:
+        """Changes what was lent as the test has changed its copy."""
+        (number,) = formats.U32.unpack_from(content)
+        lent = self._lent.pop(number, None)
+        if lent is not None:
+            changed = self.decode(content[formats.U32.size :], lent.table)
+            sharing.apply(lent.table, changed, self.numpy)

@@ -1,0 +1,71 @@
+"""Awaits coroutines for the other side, a little at a time, so that its own coroutines get their turns."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+_PATIENCE = 0.005  # seconds until the other side gets a turn
+
+# A test finds another `id` in the builtins; here it is the real one.
+_id = id
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+class Awaiting:
+    """The tasks of one process that the other one awaits."""
+
+    def __init__(self) -> None:
+        self._loops: list[asyncio.AbstractEventLoop] = []
+        self._tasks: dict[int, tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = {}
+
+    def step(self, value: Any) -> tuple[bool, Any]:
+        """Runs until an awaitable is done or its time is over.
+
+        Args:
+            value: The awaitable; the caller keeps it alive.
+
+        Returns:
+            Whether it is done, and its result.
+
+        Raises:
+            BaseException: What it has raised.
+        """
+        # The other side's coroutine may be waiting for us inside a running loop of this process.
+        outer = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        try:
+            if _id(value) not in self._tasks:
+                loop = self._free_loop()
+                self._tasks[_id(value)] = (loop, loop.create_task(_awaited(value)))
+            loop, task = self._tasks[_id(value)]
+            if not task.done() and not loop.is_running():
+                self._run(loop, task)
+        finally:
+            asyncio._set_running_loop(outer)
+        if not task.done():
+            return False, None
+        del self._tasks[_id(value)]
+        return True, task.result()
+
+    def _run(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+        def stop(_: Any = None) -> None:
+            loop.stop()
+
+        task.add_done_callback(stop)
+        timer = loop.call_later(_PATIENCE, stop)
+        try:
+            loop.run_forever()
+        finally:
+            timer.cancel()
+            task.remove_done_callback(stop)
+
+    def _free_loop(self) -> asyncio.AbstractEventLoop:
+        for loop in self._loops:
+            if not loop.is_running():
+                return loop
+        self._loops.append(asyncio.new_event_loop())
+        return self._loops[-1]

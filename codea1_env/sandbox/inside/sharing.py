@@ -1,0 +1,134 @@
+"""Containers that both sides have: a call gets copies, and what it changes in them changes the originals.
+
+A message numbers the containers in it (`codec.encode` with `containers`), so that both sides have the same
+table of them. After a call the contents of those that have changed are sent back, in which a container of
+the table stands as a reference to it. So nesting, aliases and identity survive, as in one process.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Sequence
+from itertools import chain
+from operator import is_
+from typing import Any
+
+from . import codec
+
+_MAPPINGS = (dict, OrderedDict, Counter, defaultdict)
+_OWN_REFERENCES = 2  # of a container, while `sys.getrefcount` is asked in a loop
+
+# A test finds another `id` in the builtins; here it is the real one.
+_id = id
+
+Table = list[Any]
+Changes = list[tuple[int, Any]]
+
+
+def content(container: Any) -> Any:
+    """What is in a container, as a tuple or bytes."""
+    kind = type(container)
+    if kind in _MAPPINGS:
+        return tuple(chain.from_iterable(container.items()))
+    if kind in (list, deque, set):
+        return tuple(container)
+    return bytes(container) if kind is bytearray else container.tobytes()
+
+
+def snapshot(table: Table) -> list[Any]:
+    """The contents of all containers of a table."""
+    return [content(container) for container in table]
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    if type(left) is bytes:
+        return bool(left == right)
+    # Identity, since `==` could run foreign code; what is put back in its place counts as unchanged.
+    return len(left) == len(right) and all(map(is_, left, right))
+
+
+def changes(table: Table, before: Sequence[Any]) -> Changes:
+    """Which containers have changed since a snapshot, with what is in them now."""
+    found = []
+    for index, old in enumerate(before):
+        new = content(table[index])
+        if not _is_same(old, new):
+            found.append((index, new))
+    return found
+
+
+def apply(table: Table, changed: Any, numpy: codec.Numpy | None) -> None:
+    """Changes containers as the other side has changed its copies.
+
+    Raises:
+        DecodeError: The changes do not fit the table.
+    """
+    if type(changed) is not tuple:
+        raise codec.DecodeError("malformed changes")
+    try:
+        for index, new in changed:
+            if type(index) is not int or index < 0:
+                raise codec.DecodeError("a change of a container that is not there")
+            _replace(table[index], new, numpy)
+    except (LookupError, TypeError, ValueError) as error:
+        raise codec.DecodeError(f"a change that does not fit: {error}") from None
+
+
+def _replace(container: Any, new: Any, numpy: codec.Numpy | None) -> None:
+    kind = type(container)
+    if type(new) is not (tuple if kind in (*_MAPPINGS, list, deque, set) else bytes):
+        raise codec.DecodeError("a change of another type")
+    if kind in _MAPPINGS:
+        pairs = list(zip(new[::2], new[1::2], strict=True))
+        codec.check_hashes([key for key, _ in pairs])
+        container.clear()
+        (OrderedDict if kind is OrderedDict else dict).update(container, pairs)
+    elif kind is set:
+        codec.check_hashes(new)
+        container.clear()
+        container.update(new)
+    elif kind is deque:
+        container.clear()
+        container.extend(new)
+    elif kind in (list, bytearray):
+        container[:] = new
+    elif numpy is not None:
+        container[...] = numpy.frombuffer(new, dtype=container.dtype).reshape(container.shape)
+
+
+def size(table: Table) -> int:
+    """How many items the containers of a table have together."""
+    return sum(map(len, map(content, table)))
+
+
+class Lent:
+    """Containers that a test has got from an attribute: `tree.children.append(x)` must reach the tree.
+
+    What the test changes in them is passed on if it cannot look at them any more. A container that it
+    keeps is its own copy: passing on its changes could show the program what the test will compare.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.before = snapshot(table)
+
+    def changes(self) -> Changes | None:
+        """What to pass on; None if there will never be anything."""
+        found = changes(self.table, self.before)
+        if not found:
+            return [] if self._is_in_use([0]) else None
+        return found if not self._is_in_use([index for index, _ in found]) else None
+
+    def _is_in_use(self, indices: list[int]) -> bool:
+        """Whether a container has references from elsewhere than these containers."""
+        counts: Counter[int] = Counter(map(_id, self.table))
+        for contents in (*self.before, *snapshot(self.table)):
+            if type(contents) is tuple:
+                counts.update(map(_id, contents))
+        del contents
+        for index in indices:
+            container = self.table[index]
+            if sys.getrefcount(container) > counts[_id(container)] + _OWN_REFERENCES:
+                return True
+        return False
