@@ -85,7 +85,10 @@ class Slots:
         return slot if slot is not None else Slot(self.worker, with_test=with_test)
 
     def prepare(self) -> None:
-        """Has the next slot made while the present one works."""
+        """Nothing yet: see `get_ready`."""
+
+    def get_ready(self) -> None:
+        """Has the next slot made, between two jobs: while one runs, it would only take its processor."""
         if self._ready is None:
             self._ready = Slot(self.worker, with_test=self._last_had_test)
 

@@ -98,7 +98,7 @@ class LocalPool:
                     self._discard(slots)
                     raise
                 else:
-                    self._give_back(slots, kind)
+                    self._get_ready(slots, kind)
                     return result
         raise InfraError(
             f"a job failed {_ATTEMPTS} times because of the sandbox itself; check free memory, "
@@ -116,6 +116,14 @@ class LocalPool:
         if slots is not None:
             with self._lock:
                 self._idle[kind].append(slots)
+
+    def _get_ready(self, slots: Slots, kind: Kind) -> None:
+        try:
+            slots.get_ready()
+        except (WorkerDiedError, OSError):  # its last job is done all the same
+            self._discard(slots)
+        else:
+            self._give_back(slots, kind)
 
     def _discard(self, slots: Slots | None) -> None:
         if slots is not None:
