@@ -75,7 +75,6 @@ class _Pair:
             )
             self.test.start(self.limits)
             self.watch = Watch(self.program, self.test)
-            self.slots.prepare()
             loaded = self._frame(self.program)
             if isinstance(loaded, bytes):
                 load, exports = _exports(loaded, offered)

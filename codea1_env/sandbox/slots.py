@@ -84,9 +84,6 @@ class Slots:
         slot, self._ready = self._ready, None
         return slot if slot is not None else Slot(self.worker, with_test=with_test)
 
-    def prepare(self) -> None:
-        """Nothing yet: see `get_ready`."""
-
     def get_ready(self) -> None:
         """Has the next slot made, between two jobs: while one runs, it would only take its processor."""
         if self._ready is None:

@@ -172,7 +172,6 @@ class _Part:
             first = [] if self._one_by_one else calls
             self._child.start(self.limits, job, *first, may_send=1 + len(calls))
             self._watch = Watch(self._child)
-            self._slots.prepare()
             for index in range(len(calls) + 1):
                 if index and self._one_by_one:
                     self._child.send(calls[index - 1])
