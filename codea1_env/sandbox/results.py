@@ -61,9 +61,9 @@ class Limits:
     call_wall_time: float = 10.0
     """Wall-clock time of one call or test. Larger than the CPU limit, so that a busy machine does not decide."""
     run_cpu_time: float = 20.0
-    """CPU time of all calls that share one process."""
+    """CPU time of all tests, or all calls, of one job together."""
     run_wall_time: float = 60.0
-    """Wall-clock time of all calls that share one process."""
+    """Wall-clock time of all tests, or all calls, of one job together."""
     memory: int = 2 << 30
     """Address space of one process."""
     output: int = 1 << 20

@@ -1,0 +1,147 @@
+"""What reading hostile bytes may cost, and that what does not fit is still judged rightly."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox.inside import codec
+
+TIGHT = codec.Budget(size=1000, items=40, total_items=60, keys=8, int_bytes=16, exact_int_bytes=4)
+
+
+def read(value: Any, budget: codec.Budget = TIGHT) -> Any:
+    return codec.decode(codec.encode(value), meter=codec.Meter(budget))
+
+
+FITS = [
+    [None] * 40,
+    list(range(100)),  # packed: an eighth
+    set(range(8)),
+    {str(number) for number in range(20)},
+    [deque()] * 3,
+    1 << 100,
+    [Decimal(1), 1 << 20],
+]
+
+
+@pytest.mark.parametrize("value", FITS, ids=repr)
+def test_within_the_budget(value: Any) -> None:
+    assert read(value) == value
+
+
+COSTS_TOO_MUCH = [
+    "x" * 1001,
+    [None] * 41,
+    [[None] * 20] * 3,
+    set(range(9)),
+    dict.fromkeys(range(9)),
+    [deque()] * 4,
+    [OrderedDict()] * 10,
+    1 << 200,
+    [Decimal(1), 1 << 100],
+    [1 << 100, Fraction(1, 2)],
+]
+
+
+@pytest.mark.parametrize("value", COSTS_TOO_MUCH, ids=lambda value: repr(value)[:30])
+def test_over_the_budget(value: Any) -> None:
+    with pytest.raises(codec.BudgetError):
+        read(value)
+    assert codec.decode(codec.encode(value)) == value
+
+
+def test_messages_that_share_a_meter_share_its_total() -> None:
+    meter = codec.Meter(TIGHT)
+    codec.decode(codec.encode([None] * 40), meter=meter)
+    codec.decode(codec.encode([None] * 20), meter=meter)
+    with pytest.raises(codec.BudgetError, match="together"):
+        codec.decode(codec.encode([None]), meter=meter)
+
+
+def test_the_clock_ends_what_takes_long() -> None:
+    budget = codec.Budget(seconds=0.01)
+    with pytest.raises(codec.BudgetError, match="to read"):
+        read([[[]] * 10] * 20_000, budget)
+
+
+def test_cheap_bounds_time() -> None:
+    """The worst that fits: dicts whose keys all collide along their way, with different hashes."""
+    mask, taken, at = (1 << 13) - 1, set(), 0
+    for _ in range(2500):
+        taken.add(at)
+        at = (5 * at + 1) & mask
+    keys = list(taken)
+    for key in range(1 << 13, 1 << 22):
+        index, rest = key & mask, key
+        while index in taken and rest:
+            rest >>= 5
+            index = (index * 5 + rest + 1) & mask
+        if index in taken:
+            keys.append(key)
+        if len(keys) == 5000:
+            break
+    data = codec.encode([dict.fromkeys(keys)] * 3)
+    started = time.thread_time()
+    codec.decode(data, meter=codec.Meter(codec.CHEAP))
+    assert time.thread_time() - started < 1.0
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+LARGE = [
+    ("list(map(str, range(60_000)))", "assert len(f()) == 60_000"),
+    ("list(map(str, range(60_000)))", "assert f()[59_999:] == ['59999'] and f()"),
+    ("dict.fromkeys(range(20_000))", "assert len(f()) == 20_000"),
+    ("range(5_000_000)", "assert sum(f()) == 12499997500000"),
+    ("list(range(9000))", "assert len(set(f())) == 9000"),
+    ("__import__('decimal').Decimal('0.10')", "assert f() == 0.1 or not f() == 0.1"),
+    ("__import__('fractions').Fraction(1, 2)", "assert f() == 0.5"),
+    ("1 << 100_000", "assert f() > 5"),
+]
+
+
+@pytest.mark.parametrize(("value", "test"), LARGE, ids=[test for _, test in LARGE])
+def test_what_costs_too_much_here_is_judged_elsewhere(
+    sandbox: Sandbox, value: str, test: str
+) -> None:
+    wrong = test.replace("assert ", "assert not (", 1) + ")"
+    right, other = sandbox.run_tests(f"def f(): return {value}", [test, wrong])
+    assert (right.outcome, right.message) == (Outcome.PASS, "")
+    assert other.outcome is Outcome.FAIL
+
+
+VALUES = [
+    ("[0] * 1_000_000", Outcome.PASS),
+    ("[None] * 1_500_000", Outcome.OUTPUT_LIMIT),
+    ("{i: i for i in range(20_000)}", Outcome.PASS),
+    ("set(range(40_000))", Outcome.OUTPUT_LIMIT),
+    ("set(map(str, range(40_000)))", Outcome.PASS),
+    ("1 << 2_000_000", Outcome.OUTPUT_LIMIT),
+]
+
+
+@pytest.mark.parametrize(("value", "outcome"), VALUES, ids=[value for value, _ in VALUES])
+def test_values_of_calls(sandbox: Sandbox, value: str, outcome: Outcome) -> None:
+    (result,) = sandbox.call(f"def f(): return {value}", "f", [((), {})])
+    assert result.outcome is outcome
+    assert result.outcome is Outcome.PASS or "costs too much" in result.message
+
+
+def test_all_values_of_one_run_share_a_budget(sandbox: Sandbox) -> None:
+    limits = Limits(call_cpu_time=10.0, call_wall_time=50.0)
+    code = "def f(): return [[] for _ in range(900_000)]"
+    results = sandbox.call(code, "f", [((), {})] * 6, limits=limits)
+    outcomes = [result.outcome for result in results]
+    assert outcomes == [Outcome.PASS] * 4 + [Outcome.OUTPUT_LIMIT] * 2

@@ -1,0 +1,105 @@
+"""Limits of one job as a whole, and to which of its tests they are charged."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+
+PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
+TOO_MUCH = Outcome.OUTPUT_LIMIT
+RUN_LIMIT = "the limit of the whole run was reached"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def outcomes(sandbox: Sandbox, code: str, tests: list[str], limits: Limits) -> list[Outcome]:
+    return [result.outcome for result in sandbox.run_tests(code, tests, limits=limits)]
+
+
+def test_output_is_charged_to_the_call_that_printed_it(sandbox: Sandbox) -> None:
+    code = "def f(x):\n    if x == 3: print('x' * 20_000, flush=True)\n    return x + 1"
+    tests = [f"assert f({x}) == {x + 1}" for x in (1, 3, 2, 4)]
+    for _ in range(10):
+        found = outcomes(sandbox, code, tests, Limits(output=10_000))
+        assert found == [PASS, TOO_MUCH, PASS, PASS]
+        assert outcomes(sandbox, code, tests[:2], Limits(output=10_000)) == [PASS, TOO_MUCH]
+
+
+def test_output_adds_up_in_one_process(sandbox: Sandbox) -> None:
+    code = "def f(x):\n    print('x' * 3000, flush=True)\n    return x + 1"
+    tests = [f"assert f({x}) == {x + 1}" for x in range(8)]
+    for _ in range(5):
+        found = outcomes(sandbox, code, tests, Limits(output=10_000))
+        assert found == [PASS] * 3 + [TOO_MUCH] + [PASS] * 3 + [TOO_MUCH]
+
+
+@pytest.mark.parametrize("act", ["while True: pass", "import time; time.sleep(60)"])
+def test_tests_of_both_kinds_share_the_limits_of_the_run(sandbox: Sandbox, act: str) -> None:
+    limits = Limits(call_cpu_time=0.3, call_wall_time=0.3, run_cpu_time=0.7, run_wall_time=0.7)
+    tests = ["assert f(1) == 1", *(f"for x in [{x}]:\n    f(x)" for x in range(5))]
+    results = sandbox.run_tests(f"def f(x):\n    {act}", tests, limits=limits)
+    assert [result.outcome for result in results] == [TIMEOUT] * 6
+    assert [result.message == RUN_LIMIT for result in results[3:]] == [True] * 3
+
+
+def test_texts_without_end_are_no_programs_and_no_tests(sandbox: Sandbox) -> None:
+    long = "#" * 9_000_000
+    code = "def f(x): return x"
+    assert outcomes(sandbox, code, [long, "assert f(1) == 1"], Limits()) == [
+        Outcome.SYNTAX_ERROR,
+        PASS,
+    ]
+    assert outcomes(sandbox, long, ["assert f(1) == 1"], Limits()) == [Outcome.SYNTAX_ERROR]
+    (result,) = sandbox.call(long, "f", [((1,), {})])
+    assert result.outcome is Outcome.SYNTAX_ERROR
+
+
+def test_many_open_descriptors(sandbox: Sandbox) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        pytest.skip("needs more than 1,024 descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        tests = ["assert f(1) == 2", "for x in [1]:\n    assert f(x) == 2"]
+        assert outcomes(sandbox, "def f(x): return x + 1", tests, Limits()) == [PASS, PASS]
+        with Sandbox() as other:
+            assert outcomes(other, "def f(x): return x + 1", tests, Limits()) == [PASS, PASS]
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_slow_plans_cost_the_supervisor_nothing(sandbox: Sandbox) -> None:
+    tests = [f"assert f(1) == [[None] * 10_000] * {count}" for count in range(20, 30)]
+    tests += ["assert f(" + "*".join(["(9**300)**1000"] * 200) + ") == 1", "assert f(1) == 1"]
+    before = os.times()
+    results = sandbox.run_tests("def f(x): return x", tests, limits=Limits(call_cpu_time=0.3))
+    after = os.times()
+    assert after.user - before.user < 1.0
+    assert results[-1].outcome is PASS
+    assert PASS not in {result.outcome for result in results[:-1]}
+
+
+def test_membership_in_a_long_range_is_decided_at_once(sandbox: Sandbox) -> None:
+    code = "def f(): return range(0, 16_000_000, 2)"
+    tests = [
+        "assert 4.0 in f()",
+        "assert 'a' not in f()",
+        "assert 4 + 0j in f()",
+        "assert 5 not in f()",
+    ]
+    assert outcomes(sandbox, code, [*tests, "assert 2.5 in f()"], Limits()) == [
+        *[PASS] * 4,
+        Outcome.FAIL,
+    ]
