@@ -20,6 +20,7 @@ from .results import (
     Limits,
     Outcome,
     SandboxError,
+    ScriptResult,
     TestResult,
 )
 
@@ -35,6 +36,7 @@ __all__ = [
     "Outcome",
     "Sandbox",
     "SandboxError",
+    "ScriptResult",
     "TestResult",
     "default_sandbox",
     "examine",

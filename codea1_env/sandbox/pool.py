@@ -15,10 +15,12 @@ from typing import Any, Self
 
 from .analysis import Analyst
 from .inside import codec
+from .inside.privileges import MAX_FILE
 from .judging import judge
 from .levels import check_level, strongest_level
 from .planner import Planner
-from .results import CallResult, Job, JobResult, Limits, TestResult
+from .results import CallResult, Job, JobResult, Limits, ScriptResult, TestResult
+from .script_mode import run_script
 from .slots import Slots
 from .value_mode import call_values
 from .workers import Kind, LocalPool
@@ -203,6 +205,45 @@ class Sandbox:
         bounds = limits if limits is not None else self.limits
         kind = Kind(hash_seed, bool(self._mentions.search(code)))
         return lambda slots: call_values(slots, code, name, calls, bounds), kind
+
+    def run_script(
+        self, code: str, stdin: str = "", *, limits: Limits | None = None
+    ) -> ScriptResult:
+        r"""Runs a program that reads standard input and prints, as in APPS and LiveCodeBench.
+
+        Args:
+            code: Program text; it runs as `__main__`.
+            stdin: What it reads.
+            limits: See `Job.limits`. The limits of one call are for the whole program.
+
+        Raises:
+            ValueError: The input is larger than 16 MiB.
+            InfraError: The sandbox failed three times.
+
+        Example:
+            >>> with Sandbox() as sandbox:
+            ...     sandbox.run_script("print(int(input()) + 1)", "41").stdout
+            '42\n'
+        """
+        return self._pool.run(*self._script(code, stdin, limits))
+
+    def submit_script(
+        self, code: str, stdin: str = "", *, limits: Limits | None = None
+    ) -> Future[ScriptResult]:
+        """Starts a program, as `run_script` does, and returns at once."""
+        return self._pool.submit(*self._script(code, stdin, limits))
+
+    def _script(
+        self, code: str, stdin: str, limits: Limits | None
+    ) -> tuple[Callable[[Slots], ScriptResult], Kind]:
+        data = stdin.encode("utf-8", "surrogatepass")
+        if len(data) > MAX_FILE:
+            raise ValueError(
+                f"Expect standard input of at most {MAX_FILE} bytes, actually: {len(data)}"
+            )
+        bounds = limits if limits is not None else self.limits
+        kind = Kind(0, bool(self._mentions.search(code)))
+        return lambda slots: run_script(slots, code, data, bounds), kind
 
     def analyse(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls one of this package's own functions on hostile text, in a helper process.

@@ -141,6 +141,18 @@ class CallResult:
 
 
 @dataclass(frozen=True)
+class ScriptResult:
+    """What became of a program that reads standard input and prints."""
+
+    outcome: Outcome
+    """PASS when it ran to its end with exit status 0."""
+    stdout: str = ""
+    """What it printed, as far as it came."""
+    message: str = ""
+    cpu_time: float = 0.0
+
+
+@dataclass(frozen=True)
 class Job:
     """A program and the tests to run on it.
 

@@ -84,6 +84,8 @@ class Supervised:
         self._unsent = bytearray()
         self._received = bytearray()
         self._printed = 0
+        self.printed: bytearray | None = None
+        """What it has printed, where somebody wants it."""
         try:
             self._asked = worker.fork(role, [*theirs, *peers])
         except BaseException:
@@ -175,7 +177,7 @@ class Supervised:
         return bool(data)
 
     def drain_output(self) -> bool:
-        """Reads and discards all that the child has printed; False at the end of it."""
+        """Reads all that the child has printed; False at the end of it."""
         while self.stop not in (Stop.OUTPUT, Stop.FLOOD):
             try:
                 data = os.read(self.output, _READ)
@@ -184,6 +186,8 @@ class Supervised:
             if not data:
                 return False
             self._printed += len(data)
+            if self.printed is not None:
+                self.printed += data
             if self._printed > self.limits.output:
                 self.stop = Stop.OUTPUT
         return True

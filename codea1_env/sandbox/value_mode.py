@@ -48,6 +48,7 @@ def job_frame(
     names: Sequence[str] = (),
     *,
     proxy: bool = False,
+    stdin: bytes | None = None,
 ) -> bytes:
     """What a candidate's process is told."""
     return codec.encode(
@@ -56,6 +57,7 @@ def job_frame(
             "entry_point": entry_point,
             "names": list(names),
             "proxy": proxy,
+            "stdin": stdin,
             "memory": int(limits.memory),
             "cpu_seconds": cpu_backstop(limits),
             "result": int(limits.result),

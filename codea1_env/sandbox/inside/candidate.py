@@ -13,25 +13,15 @@ import sys
 import types
 from typing import Any
 
-from . import codec, frames
-from .errors import MAX_MESSAGE, class_names, message_of
+from . import codec, frames, script
+from .errors import MAX_MESSAGE, class_names, describe_error, message_of
 from .privileges import limit_job
 from .remote import Peer
 
 # Kept here, since the program may replace the functions of the module `os`.
-_close = os.close
+_close, _exit = os.close, os._exit
 
 MODULE_NAME = "program"
-
-
-def describe_error(error: BaseException) -> tuple[str, ...]:
-    """The reply for an exception that a call or the program itself raised."""
-    name = type(error).__name__
-    if isinstance(error, MemoryError):
-        return ("memory", message_of(error))
-    if isinstance(error, SystemExit):
-        return ("exited", f"SystemExit({message_of(error)})")
-    return ("raised", f"{name}: {message_of(error)}"[:MAX_MESSAGE])
 
 
 def load(code: str) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -128,6 +118,10 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     numpy = loaded_numpy()
     warm_up(numpy)
     job = start(job_pipe)
+    if job["stdin"] is not None:
+        frames.write_frame(reply_pipe, codec.encode(script.run(job["code"], job["stdin"])))
+        _close(reply_pipe)
+        _exit(0)
     reply, namespace = load(job["code"])
     entry_point = job["entry_point"]
     if reply == ("ok",) and entry_point is not None and entry_point not in namespace:

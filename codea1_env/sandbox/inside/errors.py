@@ -44,3 +44,13 @@ def describe_exception(error: BaseException) -> dict[str, Any]:
         "args": _plain(tuple(error.args)),
         "attributes": {name: value for name, value in attributes.items() if value is not None},
     }
+
+
+def describe_error(error: BaseException) -> tuple[str, ...]:
+    """The reply for an exception that a call or the program itself raised."""
+    name = type(error).__name__
+    if isinstance(error, MemoryError):
+        return ("memory", message_of(error) or "the memory limit was reached")
+    if isinstance(error, SystemExit):
+        return ("exited", f"SystemExit({message_of(error)})")
+    return ("raised", f"{name}: {message_of(error)}"[:MAX_MESSAGE])

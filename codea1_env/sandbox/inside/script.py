@@ -1,0 +1,74 @@
+"""Runs a program that reads standard input and prints: what it prints is its answer."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import types
+from typing import TextIO
+
+from .errors import MAX_MESSAGE, describe_error, message_of
+
+_INPUT_FILE = "stdin"
+
+
+def _stream(descriptor: int, mode: str) -> TextIO:
+    return open(descriptor, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
+
+
+def _connect(data: bytes) -> TextIO:
+    """Standard input from the data, standard output to the supervisor, standard error to nobody.
+
+    By descriptor, since programs also say `open(0)` and `os.read(0, ...)`.
+    """
+    with open(_INPUT_FILE, "wb") as file:
+        file.write(data)
+    source, nobody = os.open(_INPUT_FILE, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
+    os.unlink(_INPUT_FILE)
+    os.dup2(source, 0)
+    os.dup2(nobody, 2)
+    streams = {"stdin": _stream(0, "r"), "stdout": _stream(1, "w"), "stderr": _stream(2, "w")}
+    for name, stream in streams.items():
+        vars(sys)[name] = vars(sys)[f"__{name}__"] = stream
+    return streams["stdout"]
+
+
+def _finish(output: TextIO) -> None:
+    """What the interpreter does at the end of a program: waits for threads, runs exit functions, flushes."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, output):
+        stream.flush()
+
+
+def run(code: str, data: bytes) -> tuple[str, ...]:
+    """Runs a program as the main module.
+
+    Returns:
+        ("ok",) if it ended with status 0; otherwise a kind and a message.
+    """
+    output = _connect(data)
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    try:
+        compiled = compile(code, "<program>", "exec", dont_inherit=True)
+    except BaseException as error:  # SyntaxError, ValueError for null bytes, MemoryError, ...
+        kind = "memory" if isinstance(error, MemoryError) else "syntax"
+        return (kind, f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
+    reply: tuple[str, ...] = ("ok",)
+    try:
+        exec(compiled, module.__dict__)
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            reply = describe_error(error)
+    except BaseException as error:  # KeyboardInterrupt included
+        reply = describe_error(error)
+    try:
+        _finish(output)
+    except BaseException as error:  # a closed or replaced stream, an exit function that raises
+        return describe_error(error) if reply == ("ok",) else reply
+    return reply

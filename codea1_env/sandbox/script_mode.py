@@ -1,0 +1,45 @@
+"""Programs that read standard input and print, as in APPS and LiveCodeBench."""
+
+from __future__ import annotations
+
+import contextlib
+
+from .results import Limits, Outcome, ScriptResult
+from .slots import Slots
+from .supervise import Stop, Watch, outcome_of, reply_of
+from .value_mode import job_frame
+from .worker import WorkerDiedError
+
+
+def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:
+    """Runs a program once.
+
+    Args:
+        slots: Where the process comes from.
+        code: Program text.
+        stdin: What it reads.
+        limits: The limits of one call are for the whole program.
+    """
+    child = slots.take(with_test=False).without_test()
+    child.printed = bytearray()
+    try:
+        child.start(limits, job_frame(code, None, limits, stdin=stdin), may_send=1)
+        watch = Watch(child)
+        frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
+        clean = isinstance(frame, Stop) or watch.closes_cleanly(child)
+        spent = watch.lap()
+        ended = child.end()
+    except BaseException:
+        with contextlib.suppress(WorkerDiedError):
+            child.dismiss()
+        raise
+    stdout = bytes(child.printed).decode("utf-8", "replace")
+    if isinstance(frame, Stop):
+        why = outcome_of(child.stop or frame, ended, limits)
+        return ScriptResult(why.outcome, stdout, why.message, max(spent, child.used(ended)))
+    if not clean:
+        stop = Stop.OUTPUT if child.stop is Stop.OUTPUT else Stop.FLOOD
+        why = outcome_of(stop, ended, limits)
+        return ScriptResult(why.outcome, stdout, why.message, spent)
+    outcome, content = reply_of(frame)
+    return ScriptResult(outcome, stdout, "" if outcome is Outcome.PASS else str(content), spent)

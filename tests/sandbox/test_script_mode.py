@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+
+QUICK = Limits(call_cpu_time=0.5, call_wall_time=2.0, output=20_000)
+
+
+@pytest.mark.parametrize(
+    ("code", "stdin", "stdout"),
+    [
+        ("print(int(input()) + 1)", "41", "42\n"),
+        ("import sys\nprint(sum(map(int, sys.stdin.read().split())))", "1 2\n3", "6\n"),
+        ("import sys\nsys.stdout.buffer.write(sys.stdin.buffer.readline())", "a\nb", "a\n"),
+        ("print(open(0).read().upper(), end='')", "é\n", "É\n"),
+        ("import os\nos.write(1, os.read(0, 3))", "abcd", "abc"),
+        ("if __name__ == '__main__':\n    print('main')", "", "main\n"),
+        ("import sys\nprint(1)\nsys.exit()\nprint(2)", "", "1\n"),
+        ("import sys\nprint(1)\nprint('noise', file=sys.stderr)", "", "1\n"),
+        ("import atexit\natexit.register(print, 'last')\nprint('first')", "", "first\nlast\n"),
+        ("import threading\nthreading.Thread(target=print, args=('late',)).start()", "", "late\n"),
+    ],
+)
+def test_what_a_program_prints_is_its_answer(sandbox, code, stdin, stdout):
+    result = sandbox.run_script(code, stdin)
+    assert (result.outcome, result.stdout, result.message) == (Outcome.PASS, stdout, "")
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("print(1)\nraise ValueError('no')", Outcome.ERROR),
+        ("print(1, flush=True)\nwhile True: pass", Outcome.TIMEOUT),
+        ("import time\nprint(1, flush=True)\ntime.sleep(9)", Outcome.TIMEOUT),
+        ("import sys\nprint(1)\nsys.exit(3)", Outcome.EXITED),
+        ("import os\nprint(1, flush=True)\nos._exit(0)", Outcome.EXITED),
+        ("import os\nprint(1, flush=True)\nos.kill(os.getpid(), 9)", Outcome.SIGNALLED),
+        ("print(1, flush=True)\nx = [0] * 10**11", Outcome.MEMORY),
+        ("input()", Outcome.ERROR),
+        ("print(", Outcome.SYNTAX_ERROR),
+        ("print('\\0')\n\0", Outcome.SYNTAX_ERROR),
+    ],
+)
+def test_how_a_program_ends(sandbox, code, outcome):
+    result = sandbox.run_script(code, limits=QUICK)
+    assert result.outcome is outcome
+    assert result.message
+    assert result.stdout in ("", "1\n")
+
+
+def test_output_is_bounded(sandbox):
+    result = sandbox.run_script("while True: print('x' * 1000)", limits=QUICK)
+    assert result.outcome is Outcome.OUTPUT_LIMIT
+
+
+def test_a_forged_reply_is_no_success(sandbox):
+    code = "import os\nos.write(4, b'\\x01\\0\\0\\0N' * 3)\nprint(1)"
+    assert sandbox.run_script(code).outcome is Outcome.FORBIDDEN
+
+
+def test_each_run_is_new_and_sees_no_leftovers(sandbox):
+    code = "import os\nprint(os.listdir('.'))\nopen('left', 'w').close()"
+    assert [sandbox.run_script(code).stdout for _ in range(3)] == ["[]\n"] * 3
+
+
+def test_many_run_side_by_side():
+    with Sandbox(workers=2) as sandbox:
+        futures = [sandbox.submit_script("print(int(input()) ** 2)", str(n)) for n in range(20)]
+        assert [int(future.result().stdout) for future in futures] == [n * n for n in range(20)]
+
+
+def test_input_that_is_too_large_is_the_callers_mistake(sandbox):
+    with pytest.raises(ValueError, match="at most 16777216 bytes, actually: 16777217"):
+        sandbox.run_script("", "x" * (1 + (16 << 20)))
