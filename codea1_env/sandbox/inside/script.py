@@ -7,18 +7,18 @@ import os
 import sys
 import threading
 import types
-from typing import TextIO
+from typing import IO, Any
 
 from .errors import MAX_MESSAGE, describe_error, message_of
 
 _INPUT_FILE = "stdin"
 
 
-def _stream(descriptor: int, mode: str) -> TextIO:
+def _stream(descriptor: int, mode: str) -> IO[Any]:
     return open(descriptor, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
 
 
-def _connect(data: bytes) -> TextIO:
+def _connect(data: bytes) -> IO[Any]:
     """Standard input from the data, standard output to the supervisor, standard error to nobody.
 
     By descriptor, since programs also say `open(0)` and `os.read(0, ...)`.
@@ -35,7 +35,7 @@ def _connect(data: bytes) -> TextIO:
     return streams["stdout"]
 
 
-def _finish(output: TextIO) -> None:
+def _finish(output: IO[Any]) -> None:
     """What the interpreter does at the end of a program: waits for threads, runs exit functions, flushes."""
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
