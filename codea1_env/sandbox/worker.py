@@ -89,6 +89,15 @@ def cpu_time_of(pid: int) -> float:
         return 0.0
 
 
+def queue_time_of(pid: int) -> float:
+    """Seconds so far in which a process's main thread could have run but had no processor."""
+    try:
+        with open(f"/proc/{pid}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):  # gone, or the kernel does not tell
+        return 0.0
+
+
 @dataclass
 class Process:
     """A forked child.
