@@ -104,7 +104,7 @@ def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:
     sequences = (str, list, tuple, bytes)
     try:
         if isinstance(operator, ast.Mult) and type(left) in sequences and type(right) is int:
-            if len(left) * right > _MAX_SIZE:
+            if _weight(left) * right > _MAX_SIZE:
                 raise NotLiteralError
             return left * right
         if isinstance(operator, ast.Mult) and type(right) in sequences and type(left) is int:
@@ -133,6 +133,18 @@ def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:
     except (ArithmeticError, TypeError, ValueError):
         raise NotLiteralError from None
     raise NotLiteralError
+
+
+def _weight(values: Any) -> int:
+    """How many items there are, nested ones included. To repeat a container would make aliases of it."""
+    if type(values) in (str, bytes):
+        return len(values)
+    weight = 0
+    for value in values:
+        if type(value) in (list, dict, set):
+            raise NotLiteralError
+        weight += 1 + (_weight(value) if type(value) in (tuple, str, bytes) else 0)
+    return weight
 
 
 def _construct(name: str, arguments: list[Any]) -> Any:

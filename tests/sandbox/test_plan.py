@@ -1,0 +1,351 @@
+"""Plans of tests: what is compared as values must come out exactly as Python's own assert does."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections import Counter, deque
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codea1_env.sandbox import Outcome
+from codea1_env.sandbox.evaluate import evaluate
+from codea1_env.sandbox.inside import codec
+from codea1_env.sandbox.inside.plan import plan_test, plan_tests
+
+
+def echo(value: Any = None, /, *more: Any, **named: Any) -> Any:
+    return value
+
+
+def pair(a: Any, b: Any = 2, *rest: Any, c: Any = None) -> Any:
+    return (a, b, *rest, c)
+
+
+def made(kind: str) -> Any:
+    """Values that have no literal."""
+    return {
+        "counter": Counter("aab"),
+        "decimal": Decimal("0.5"),
+        "deque": deque([1, 2]),
+        "fraction": Fraction(1, 2),
+        "frozenset": frozenset({1}),
+        "nan": math.nan,
+        "range": range(3),
+        "bytearray": bytearray(b"ab"),
+    }[kind]
+
+
+def fail(error: str) -> Any:
+    raise {"ValueError": ValueError, "TypeError": TypeError}[error]("on purpose")
+
+
+PROGRAM = {"echo": echo, "pair": pair, "made": made, "fail": fail}
+
+
+def by_python(text: str) -> Outcome:
+    try:
+        exec(compile(text, "<test>", "exec"), dict(PROGRAM))
+    except AssertionError:
+        return Outcome.FAIL
+    except Exception:
+        return Outcome.ERROR
+    return Outcome.PASS
+
+
+def by_plan(text: str) -> Outcome | None:
+    """What the sandbox does with a value plan, without its processes; None where there is none."""
+    kind, *details = plan_test(text)
+    if kind != "value":
+        return None
+    names, calls, nodes = details
+    values = []
+    for name, call in zip(names, calls, strict=True):
+        called, arguments, keywords = codec.decode(call)
+        assert called == name
+        try:
+            values.append(codec.decode(codec.encode(PROGRAM[name](*arguments, **keywords))))
+        except Exception:
+            return Outcome.ERROR
+    return evaluate(nodes, values).outcome
+
+
+LITERALS = (
+    "None", "True", "False", "0", "1", "-1", "2.0", "0.1 + 0.2", "1e309", "''", "'ab'", "b'ab'",
+    "[]", "[1, 2]", "[2, 1, 1]", "(1, 2)", "{1, 2}", "{'a': 1}", "{1: 'x', True: 'y'}", "3 - 2j",
+    "float('nan')", "float('-inf')", "set()", "frozenset([1])", "range(3)", "10**20", "2**-1",
+    "[0] * 3", "'ab' * 2", "[1] + [2]", "-True", "7 // 2", "-7 % 3", "list('ab')", "[[1, 'a'], []]",
+)  # fmt: skip
+OPERATORS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_comparisons_are_pythons(operator: str) -> None:
+    for left, right in itertools.product(LITERALS, repeat=2):
+        for text in (
+            f"assert echo({left}) {operator} {right}",
+            f"assert {left} {operator} echo({right})",
+        ):
+            assert by_plan(text) is by_python(text), text
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["abs", "len", "round", "sorted", "set", "list", "tuple", "sum", "min", "max", "not "],
+)
+def test_functions_are_pythons(function: str) -> None:
+    for value, expected in itertools.product(LITERALS, repeat=2):
+        text = f"assert {function}(echo({value})) == {expected}"
+        assert by_plan(text) is by_python(text), text
+
+
+MORE = [
+    "assert echo(1)",
+    "assert not echo([])",
+    "assert not not echo([0])",
+    "assert echo(None) is None",
+    "assert echo(0) is not None",
+    "assert echo(1) is True",
+    "assert echo(True) is True",
+    "assert echo(False) is not True",
+    "echo(1)",
+    "fail('ValueError')",
+    "assert fail('TypeError') == 1",
+    "assert echo(1) == 2, 'a message'",
+    "assert echo(1) == 1, 5",
+    "assert round(echo(2.675), 2) == 2.67",
+    "assert round(echo(2.5)) == 2",
+    "assert round(echo(1234), -2) == 1200",
+    "assert round(echo('x'), 2) == 1",
+    "assert abs(echo(0.1) - 0.1) < 1e-9",
+    "assert abs(echo(0.1) - echo(0.3)) <= 0.2",
+    "assert echo(3) - echo(1) == 2",
+    "assert echo({1, 2}) - {1} == {2}",
+    "assert 5 - echo(2) == 3",
+    "assert echo(1) - 'a' == 2",
+    "assert sorted(echo({3, 1})) == [1, 3]",
+    "assert sorted(echo([1, 'a'])) == [1]",
+    "assert set(echo([1] * 500)) == {1}",
+    "assert set(echo([[1]])) == set()",
+    "assert max(echo([])) == 1",
+    "assert len(set(echo('abca'))) == 3",
+    "assert list(echo({'b': 1, 'a': 2})) == ['b', 'a']",
+    "assert pair(1) == (1, 2, None)",
+    "assert pair(1, 3, 4, 5, c=6) == (1, 3, 4, 5, 6)",
+    "assert pair(b=1, a=2) == (2, 1, None)",
+    "assert pair() == 1",
+    "assert pair(1, a=1) == 1",
+    "assert echo(1) == echo(1.0) == 1",
+    "assert echo(5) in echo([5])",
+    "assert echo(7) in range(0, 10**18, 7)",
+    "assert echo(10**40) == 10**40",
+    "assert echo('\\ud800') == '\\ud800'",
+    "assert 'b' in echo('abc')",
+    "assert 'b' in echo({'b': 1})",
+    "assert 5 in echo(7)",
+    "assert {1} in echo([{1}])",
+    "assert echo([1, [2, (3,)]]) == [1, [2, (3,)]]",
+    "assert echo([1, 2]) == (1, 2)",
+    "assert echo([True]) == [1]",
+    "assert echo(1.0) == 1",
+    "assert echo('1') == 1",
+    "assert made('counter') == {'a': 2, 'b': 1}",
+    "assert made('decimal') == 0.5",
+    "assert made('fraction') == 0.5",
+    "assert abs(made('fraction') - 0.5) < 1e-6",
+    "assert made('deque') == [1, 2]",
+    "assert list(made('deque')) == [1, 2]",
+    "assert made('frozenset') == {1}",
+    "assert made('range') == range(3)",
+    "assert made('range') == [0, 1, 2]",
+    "assert sum(made('range')) == 3",
+    "assert made('nan') == made('nan')",
+    "assert made('nan') != made('nan')",
+    "assert made('nan') in [1.0]",
+    "assert made('bytearray') == b'ab'",
+    "import math\nassert math.isclose(echo(0.1 + 0.2), 0.3)",
+    "import math\nassert math.isclose(echo(1.0), 1.1, rel_tol=0.2)",
+    "import math\nassert math.isclose(echo(1.0), 1.1, abs_tol=1e-3, rel_tol=0)",
+    "import math\nassert math.isclose(echo('a'), 1.1)",
+    "import math\nassert math.isclose(echo(1.0), 1.0, rel_tol=-1)",
+    "import math\nassert not math.isclose(echo(1), 2)",
+    "import math\nassert echo(1) == 1",
+    "assert echo({1: [2]}) == {1: [2]}  # a comment",
+    "assert(echo(1))==1",
+    "assert echo(1) == 1;",
+    "assert (\n    echo(1)\n    == 1\n)",
+    "'''a text'''\nassert echo(1) == 2",
+]
+
+
+@pytest.mark.parametrize("text", MORE)
+def test_other_assertions_are_pythons(text: str) -> None:
+    assert by_plan(text) in (None, by_python(text))
+
+
+def test_most_of_them_are_compared_as_values() -> None:
+    assert sum(by_plan(text) is not None for text in MORE) > 0.9 * len(MORE)
+
+
+numbers = st.integers(-20, 20) | st.floats(allow_nan=False, width=16)
+data = st.recursive(
+    st.none() | st.booleans() | numbers | st.text("ab'\\\n", max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text("ab", max_size=2), inner, max_size=2)
+        | st.sets(st.integers(-3, 3), max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data, data, st.sampled_from(OPERATORS), st.sampled_from(["", "abs", "len", "sorted", "set"]))
+def test_any_data(left: Any, right: Any, operator: str, function: str) -> None:
+    text = f"assert {function}(echo({left!r})) {operator} {right!r}"
+    assert by_plan(text) in (None, by_python(text)), text
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("assert echo([({1,'a'})])=<>!: +-*/%.\n\\#\"\0", max_size=40))
+def test_any_text_has_a_plan(text: str) -> None:
+    plan = plan_test(text)
+    assert plan[0] in ("value", "proxy", "syntax_error")
+    try:
+        compile(text, "<test>", "exec")
+    except (SyntaxError, ValueError):
+        assert plan[0] == "syntax_error"
+    else:
+        assert plan[0] != "syntax_error"
+
+
+# Which texts are programs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assert 1 < echo(2) < 3",
+        "assert echo(1) == 1 and echo(2) == 2",
+        "assert echo(1) == 1 or True",
+        "assert (echo(1) == 2, 'always true')",
+        "assert echo(echo(1)) == 1",
+        "assert echo(x := 1) == 1",
+        "assert echo(lambda: 1)",
+        "assert echo(*[1]) == 1",
+        "assert echo(**{}) is None",
+        "assert [echo(1)] == [1]",
+        "assert echo([x for x in range(3)]) == [0, 1, 2]",
+        "assert echo(1).real == 1",
+        "assert echo([1])[0] == 1",
+        "assert -echo(1) == -1",
+        "assert echo(1) == math.pi",
+        "assert math.isclose(echo(1), 1)",
+        "import math as m\nassert m.isclose(echo(1), 1)",
+        "assert echo(1) == 1\nassert echo(2) == 2",
+        "x = 1\nassert echo(x) == x",
+        "assert 1 == 1",
+        "assert True",
+        "pass",
+        "",
+        "assert isinstance(echo(1), int)",
+        "assert print(echo(1)) is None",
+        "assert sorted(echo([1]), reverse=True) == [1]",
+        "assert sum(echo([1]), 5) == 6",
+        "assert echo(1) is 1000",
+        "assert echo([1] is [1])",
+        "assert None is echo(None)",
+        "assert echo(f'{1}') == '1'",
+        "assert echo(...) is ...",
+        "assert echo(1) == 2, f'{1}'",
+        "assert echo([0] * 10**9)",
+        "assert echo('a' * 10**6)",
+        "assert echo(2 ** 10**6)",
+        "assert echo(9 ** 9 ** 9)",
+        "assert echo(1 / 0)",
+        "assert echo(range(1, 2, 0))",
+        "assert echo({**{}}) == {}",
+        "assert echo({[]: 1})",
+        "assert echo(list({2, 1})) == [1, 2]",
+    ],
+)
+def test_anything_else_runs_as_a_program(text: str) -> None:
+    assert plan_test(text)[0] == "proxy"
+
+
+def test_repeated_containers_are_aliases_and_so_no_values() -> None:
+    for text in ("[[0] * 2] * 3", "([],) * 2", "[{}] * 2", "(({1},),) * 2"):
+        assert plan_test(f"assert echo({text}) == 1")[0] == "proxy"
+    for text in ("[0] * 3", "[(0, 'a')] * 2", "[''] * 2", "[None] * 5"):
+        assert plan_test(f"assert echo({text}) == 1")[0] == "value"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["assert echo(1) ==", "def f(:", "\0", "é = '", "assert echo(x=1, x=2)", "return 1", "(" * 300],
+)
+def test_what_cannot_be_compiled_is_no_test(text: str) -> None:
+    kind, message = plan_test(text)
+    assert kind == "syntax_error"
+    assert message
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "modules"),
+    [
+        ("for i in range(3): assert add(i) == i", ["add"], []),
+        ("def check(c):\n    assert c(1) == helper(1)\ncheck(add)", ["add", "helper"], []),
+        ("import numpy as np\nassert np.abs(add(1)) == 1", ["add"], []),
+        ("assert np.abs(add(1)) == 1", ["add"], ["np"]),
+        ("x: int = 1\nassert add(x) == math.sqrt(1)", ["add"], ["math"]),
+        ("class T:\n    def m(self): return add(self.x)\nT()", ["add"], []),
+        ("assert abs(add(1)) == sum([1])\nx = 1", ["add"], []),
+        ("assert isinstance(add(1), Node)", ["Node", "add"], []),
+        ("f = add\nadd = 2\nassert f", [], []),
+        ("from solution import add\nassert add(1) == 1", [], []),
+        ("assert [y for y in add(1)] == [x for x in z]", ["add", "z"], []),
+        ("assert __name__ == add", ["add"], []),
+        ("import struct\nassert struct.pack('b', add(1))", ["add"], []),
+    ],
+)
+def test_names_that_a_program_may_define(text: str, names: list[str], modules: list[str]) -> None:
+    assert plan_test(text) == ("proxy", names, modules)
+
+
+def test_the_name_under_test_may_be_a_builtins() -> None:
+    text = "for x in [1]:\n    assert sum(x, 2) == len([1])"
+    assert plan_test(text) == ("proxy", [], [])
+    assert plan_test(text, "sum") == ("proxy", ["sum"], [])
+    assert plan_test("assert sum(1, 2) == 3", "sum")[:2] == ("value", ["sum"])
+    assert plan_test("def check(c):\n    assert c(1, 2) == 3\ncheck(sum)") == ("proxy", ["sum"], [])
+    assert plan_test("from solution import add\nassert add(1) == 1", "add")[1] == ["add"]
+
+
+# Bounds
+
+
+def test_hostile_texts_are_planned_quickly() -> None:
+    texts = [
+        "assert echo(" + "-" * 5000 + "1) == 1",
+        "assert echo(" + "1+" * 5000 + "1) == 1",
+        "assert echo(" + "[" * 150 + "]" * 150 + ") == 1",
+        "assert echo({((((0,) * 9999,) * 9999,) * 9999)}) == 1",
+        "assert echo(" + "(" * 60 + "10**20" + ")**20" * 60 + ") == 1",
+        "assert echo({" + ",".join(str(7 + k * (2**61 - 1)) for k in range(3000)) + "})",
+        "assert echo(range(10**30)) == range(10**30)",
+        "x = " + "lambda: " * 60 + "1",
+    ]
+    started = time.process_time()
+    kinds = [plan[0] for plan in plan_tests(texts)]
+    assert time.process_time() - started < 3.0
+    assert set(kinds) <= {"value", "proxy", "syntax_error"}
