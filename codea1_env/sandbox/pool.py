@@ -15,7 +15,6 @@ from typing import Any, Self
 
 from .analysis import Analyst
 from .inside import codec
-from .inside.privileges import MAX_FILE
 from .judging import judge
 from .levels import check_level, strongest_level
 from .planner import Planner
@@ -24,6 +23,8 @@ from .script_mode import run_script
 from .slots import Slots
 from .value_mode import call_values
 from .workers import Kind, LocalPool
+
+_MAX_INPUT = 16 << 20  # bytes of standard input
 
 
 def _locate(packages: Sequence[str]) -> dict[str, str]:
@@ -237,9 +238,9 @@ class Sandbox:
         self, code: str, stdin: str, limits: Limits | None
     ) -> tuple[Callable[[Slots], ScriptResult], Kind]:
         data = stdin.encode("utf-8", "surrogatepass")
-        if len(data) > MAX_FILE:
+        if len(data) > _MAX_INPUT:
             raise ValueError(
-                f"Expect standard input of at most {MAX_FILE} bytes, actually: {len(data)}"
+                f"Expect standard input of at most {_MAX_INPUT} bytes, actually: {len(data)}"
             )
         bounds = limits if limits is not None else self.limits
         kind = Kind(0, bool(self._mentions.search(code)))

@@ -73,7 +73,7 @@ class _Pair:
             self.program.start(
                 self.limits, job_frame(code, entry_point, self.limits, offered, proxy=True)
             )
-            self.test.start(self.limits)
+            self.test.start(self.limits, may_send=1)
             self.watch = Watch(self.program, self.test)
             loaded = self._frame(self.program)
             if isinstance(loaded, bytes):
@@ -150,7 +150,11 @@ def _exports(frame: bytes, offered: Sequence[str]) -> tuple[TestResult, list[Any
 
 def _verdict(frame: bytes) -> TestResult:
     try:
-        kind, message = codec.decode(frame)
-        return TestResult(_VERDICTS[kind], str(message)[:500])
-    except (codec.DecodeError, ValueError, TypeError, KeyError):
-        return TestResult(Outcome.FORBIDDEN, "in the test: a malformed verdict")
+        verdict = codec.decode(frame, meter=codec.Meter(codec.CHEAP))
+    except codec.DecodeError:
+        verdict = None
+    if type(verdict) is tuple and tuple(map(type, verdict)) == (str, str):
+        kind, message = verdict
+        if kind in _VERDICTS:
+            return TestResult(_VERDICTS[kind], message)
+    return TestResult(Outcome.FORBIDDEN, "in the test: a malformed verdict")

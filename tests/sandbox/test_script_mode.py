@@ -73,3 +73,9 @@ def test_many_run_side_by_side():
 def test_input_that_is_too_large_is_the_callers_mistake(sandbox):
     with pytest.raises(ValueError, match="at most 16777216 bytes, actually: 16777217"):
         sandbox.run_script("", "x" * (1 + (16 << 20)))
+
+
+def test_large_input_arrives_whole_or_not_at_all(sandbox):
+    count = "import sys\nprint(len(sys.stdin.read()))"
+    assert sandbox.run_script(count, "x" * 3_000_000).stdout == "3000000\n"
+    assert sandbox.run_script("print('done')", "x" * 3_000_000).stdout == "done\n"

@@ -21,7 +21,8 @@ _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_BIND, _MS_REC, _
 _MNT_DETACH = 2
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
-SCRATCH = "/tmp"
+# Not /tmp: Python itself may lie there.
+SCRATCH = "/scratch"
 _SCRATCH_SIZE = "16m"
 _SCRATCH_FILES = 4096
 

@@ -10,7 +10,6 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS =
 PR_GET_NO_NEW_PRIVS = 39
 _CAPABILITY_VERSION_3 = 0x20080522
 _MAX_PROCESSES = 64
-MAX_FILE = 16 << 20  # bytes
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -49,7 +48,7 @@ def limit_resources(own_user: bool) -> None:
             processes be counted: the kernel counts all of a user's threads together.
     """
     limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_FSIZE, MAX_FILE)
+    limit(resource.RLIMIT_FSIZE, 1 << 20)
     limit(resource.RLIMIT_NOFILE, 64)
     limit(resource.RLIMIT_MEMLOCK, 0)
     limit(resource.RLIMIT_MSGQUEUE, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import sys
 import threading
 import types
@@ -11,11 +12,19 @@ from typing import IO, Any
 
 from .errors import MAX_MESSAGE, describe_error, message_of
 
-_INPUT_FILE = "stdin"
-
 
 def _stream(descriptor: int, mode: str) -> IO[Any]:
     return open(descriptor, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
+
+
+def _feed(sink: int, data: bytes) -> None:
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(sink, view) :]
+        os.close(sink)
+    except OSError:  # the program has closed its input
+        return
 
 
 def _connect(data: bytes) -> IO[Any]:
@@ -23,12 +32,17 @@ def _connect(data: bytes) -> IO[Any]:
 
     By descriptor, since programs also say `open(0)` and `os.read(0, ...)`.
     """
-    with open(_INPUT_FILE, "wb") as file:
-        file.write(data)
-    source, nobody = os.open(_INPUT_FILE, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
-    os.unlink(_INPUT_FILE)
+    source, sink = os.pipe()
+    if len(data) <= select.PIPE_BUF:  # fits, so that nobody need wait for the reader
+        os.write(sink, data)
+        os.close(sink)
+    else:
+        threading.Thread(target=_feed, args=(sink, data), daemon=True).start()
+    nobody = os.open(os.devnull, os.O_WRONLY)
     os.dup2(source, 0)
     os.dup2(nobody, 2)
+    os.close(source)
+    os.close(nobody)
     streams = {"stdin": _stream(0, "r"), "stdout": _stream(1, "w"), "stderr": _stream(2, "w")}
     for name, stream in streams.items():
         vars(sys)[name] = vars(sys)[f"__{name}__"] = stream

@@ -72,7 +72,7 @@ ODD_VALUES = {
     "signalling nan": ("__import__('decimal').Decimal('sNaN')", Outcome.ERROR, Outcome.ERROR),
     "a mock": ("__import__('unittest.mock').mock.ANY", Outcome.UNENCODABLE, Outcome.FAIL),
     "numpy nan": ("__import__('numpy').array([float('nan')])", Outcome.FAIL, Outcome.FAIL),
-    "empty array": ("__import__('numpy').array([])", Outcome.FAIL, Outcome.ERROR),
+    "empty array": ("__import__('numpy').array([])", Outcome.ERROR, Outcome.ERROR),
     "masked": ("__import__('numpy').ma.masked", Outcome.UNENCODABLE, Outcome.FAIL),
     "not implemented": ("NotImplemented", Outcome.UNENCODABLE, Outcome.FAIL),
     "a generator": ("(y for y in [2])", Outcome.UNENCODABLE, Outcome.FAIL),

@@ -148,7 +148,8 @@ def f(x): return JOB
     text = json.dumps(result.value)
     assert SECRET not in text
     assert "another program" not in text
-    assert set(result.value) <= {"entry_point", "names", "proxy", "memory", "cpu_seconds", "result"}
+    told = {"entry_point", "names", "proxy", "stdin", "memory", "cpu_seconds", "result"}
+    assert set(result.value) <= told
 
 
 def test_callbacks_lead_nowhere(arena):
