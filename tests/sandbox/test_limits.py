@@ -1,0 +1,174 @@
+"""Limits on time, memory, output and results: of one call, of one test, and of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
+
+PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
+SHORT = Limits(call_cpu_time=0.3, call_wall_time=0.6, run_cpu_time=3.0, run_wall_time=5.0)
+SPIN = "while True: pass"
+SLEEP = "import time; time.sleep(60)"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(limits=SHORT) as sandbox:
+        yield sandbox
+
+
+def judge(sandbox: Sandbox, code: str, test: str, **limits: float) -> TestResult:
+    bounds = Limits(**{**vars(SHORT), **limits})  # type: ignore[arg-type]
+    [result] = sandbox.run_tests(code, [test], limits=bounds)
+    return result
+
+
+def program(act: str) -> str:
+    return f"def f(x):\n    if x == 2:\n        {act}\n    return x"
+
+
+BOTH = ["assert f(2) == 2", "for x in [2]:\n    assert f(x) == x"]
+modes = pytest.mark.parametrize("test", BOTH, ids=["value", "proxy"])
+
+
+@modes
+@pytest.mark.parametrize("act", [SPIN, SLEEP], ids=["spins", "sleeps"])
+def test_a_call_that_takes_too_long(sandbox: Sandbox, act: str, test: str) -> None:
+    started = time.monotonic()
+    result = judge(sandbox, program(act), test)
+    assert result.outcome is TIMEOUT
+    assert ("CPU" if act == SPIN else "wall") in result.message
+    assert time.monotonic() - started < 5.0
+    assert (0.3 <= result.cpu_time < 0.6) if act == SPIN else result.cpu_time < 0.2
+
+
+@modes
+@pytest.mark.parametrize("act", [SPIN, SLEEP], ids=["spins", "sleeps"])
+def test_loading_that_takes_too_long(sandbox: Sandbox, act: str, test: str) -> None:
+    assert judge(sandbox, f"{act}\ndef f(x): return x", test).outcome is TIMEOUT
+
+
+def test_a_test_that_takes_too_long(sandbox: Sandbox) -> None:
+    for act in (SPIN, SLEEP):
+        result = judge(sandbox, "def f(x): return x", f"f(1)\n{act}")
+        assert result.outcome is TIMEOUT
+
+
+def test_test_and_program_together_are_one_call(sandbox: Sandbox) -> None:
+    code = "import time\ndef f(x):\n    end = time.process_time() + x\n    while time.process_time() < end: pass"
+    test = "pass\nfor _ in range(20): f(0.05)"
+    assert judge(sandbox, code, test).outcome is TIMEOUT
+    assert judge(sandbox, code, test, call_cpu_time=3.0, call_wall_time=5.0).outcome is PASS
+
+
+def test_every_call_has_its_own_time(sandbox: Sandbox) -> None:
+    code = "import time\ndef f(x):\n    end = time.process_time() + 0.15\n    while time.process_time() < end: pass\n    return x"
+    results = sandbox.run_tests(code, [f"assert f({x}) == {x}" for x in range(6)])
+    assert [result.outcome for result in results] == [PASS] * 6
+    assert all(0.1 < result.cpu_time < 0.3 for result in results)
+
+
+@pytest.mark.parametrize("act", [SPIN, SLEEP, "import os; os.abort()", "import os; os._exit(0)"])
+def test_a_bad_call_keeps_the_results_before_and_after_it(sandbox: Sandbox, act: str) -> None:
+    tests = [f"assert f({x}) == {x}" for x in (0, 1, 2, 3, 2, 4)]
+    found = [result.outcome for result in sandbox.run_tests(program(act), tests)]
+    bad = {SPIN: TIMEOUT, SLEEP: TIMEOUT, "import os; os.abort()": Outcome.SIGNALLED}.get(
+        act, Outcome.EXITED
+    )
+    assert found == [PASS, PASS, bad, PASS, bad, PASS]
+    calls = sandbox.call(program(act), "f", [((x,), {}) for x in (1, 2, 3)])
+    assert [(call.outcome, call.value) for call in calls] == [(PASS, 1), (bad, None), (PASS, 3)]
+
+
+def test_the_cpu_time_of_a_run(sandbox: Sandbox) -> None:
+    limits = Limits(call_cpu_time=0.3, call_wall_time=5.0, run_cpu_time=0.7)
+    tests = [f"assert f({x}) == {x}" for x in (1, 2, 2, 2, 2, 1)]
+    results = sandbox.run_tests(program(SPIN), tests, limits=limits)
+    assert [result.outcome for result in results] == [PASS] + [TIMEOUT] * 5
+    assert "the limit of the whole run" in results[-1].message
+    assert sum(result.cpu_time for result in results) < 1.2
+
+
+def test_the_wall_clock_time_of_a_run(sandbox: Sandbox) -> None:
+    limits = Limits(call_cpu_time=1.0, call_wall_time=0.3, run_wall_time=0.7)
+    started = time.monotonic()
+    results = sandbox.run_tests(program(SLEEP), ["assert f(2) == 2"] * 6, limits=limits)
+    assert [result.outcome for result in results] == [TIMEOUT] * 6
+    assert time.monotonic() - started < 3.0
+
+
+@modes
+@pytest.mark.parametrize(
+    "act", ["y = bytearray(1 << 30)", "y = []\n        while True: y.append('x' * 1_000_000)"]
+)
+def test_memory(sandbox: Sandbox, act: str, test: str) -> None:
+    result = judge(
+        sandbox, program(act), test, memory=300 << 20, call_cpu_time=5.0, call_wall_time=9.0
+    )
+    assert result.outcome is Outcome.MEMORY
+    assert result.message
+    enough = "y = bytearray(50 << 20)"
+    assert judge(sandbox, program(enough), test, memory=300 << 20).outcome is PASS
+
+
+def test_memory_of_a_test(sandbox: Sandbox) -> None:
+    test = "f(1)\nx = bytearray(1 << 30)"
+    assert judge(sandbox, "def f(x): return x", test, memory=300 << 20).outcome is Outcome.MEMORY
+
+
+@modes
+def test_a_memory_error_that_the_program_handles_is_its_own(sandbox: Sandbox, test: str) -> None:
+    act = "try:\n            x = bytearray(1 << 40)\n        except MemoryError:\n            pass"
+    assert judge(sandbox, program(act), test, memory=300 << 20).outcome is PASS
+
+
+@modes
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_output(sandbox: Sandbox, stream: str, test: str) -> None:
+    act = f"import sys; print('x' * 100_000, file=sys.{stream}, flush=True)"
+    assert judge(sandbox, program(act), test, output=50_000).outcome is Outcome.OUTPUT_LIMIT
+    assert judge(sandbox, program(act), test, output=200_000).outcome is PASS
+
+
+def test_output_of_a_test(sandbox: Sandbox) -> None:
+    test = "f(1)\nprint('x' * 100_000, flush=True)"
+    assert judge(sandbox, "def f(x): return x", test, output=50_000).outcome is Outcome.OUTPUT_LIMIT
+    assert judge(sandbox, "def f(x): return x", test, output=200_000).outcome is PASS
+
+
+def test_endless_output_ends_at_once(sandbox: Sandbox) -> None:
+    started = time.monotonic()
+    act = "import os\n        while True: os.write(1, b'x' * 65536)"
+    for test in BOTH:
+        result = judge(sandbox, program(act), test, call_cpu_time=5.0, call_wall_time=9.0)
+        assert result.outcome is Outcome.OUTPUT_LIMIT
+    assert time.monotonic() - started < 4.0
+
+
+def test_printing_does_not_block(sandbox: Sandbox) -> None:
+    act = "import sys; print('x' * 900_000); print('y' * 100_000, file=sys.stderr)"
+    for test in BOTH:
+        assert judge(sandbox, program(act), test).outcome is PASS
+
+
+def test_results(sandbox: Sandbox) -> None:
+    code = "def f(n): return 'x' * n"
+    test = "assert len(f(200_000)) == 200_000"
+    assert judge(sandbox, code, test, result=300_000).outcome is PASS
+    assert judge(sandbox, code, test, result=100_000).outcome is Outcome.OUTPUT_LIMIT
+    [call] = sandbox.call(code, "f", [((200_000,), {})], limits=Limits(result=100_000))
+    assert (call.outcome, call.value) == (Outcome.OUTPUT_LIMIT, None)
+    looped = "for n in [200_000]:\n    assert len(f(n)) == n"
+    assert judge(sandbox, code, looped, result=300_000).outcome is PASS
+    assert judge(sandbox, code, looped, result=100_000).outcome is Outcome.UNENCODABLE
+
+
+@pytest.mark.parametrize("field", list(vars(SHORT)))
+@pytest.mark.parametrize("value", [0, -1, True, "1", None, float("nan")])
+def test_limits_are_positive_numbers(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"Limits.{field}"):
+        Limits(**{field: value})  # type: ignore[arg-type]

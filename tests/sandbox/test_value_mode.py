@@ -1,0 +1,235 @@
+"""Value mode: calls with plain data, and assertions about what they return, as in plain Python."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import Counter, OrderedDict, defaultdict, deque
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from plain_python import PlainPython
+
+from codea1_env.sandbox import Job, Outcome, Sandbox
+
+ECHO = "def echo(*args, **kwargs):\n    return kwargs or (args[0] if len(args) == 1 else args)"
+
+VALUES = [
+    None, True, 0, -1, 2**100, 0.1, math.inf, 1 + 2j, "", "é\ud800😀\x00", b"\x00\xff", bytearray(b"x"),
+    [], [1, [2, [3]]], list(range(1000)), [0.5] * 9, (), (1,), {}, {"a": {1: [2]}}, {(1, 2): None},
+    set(), {1, "a"}, frozenset({1}), range(3), Decimal("1.50"), Fraction(1, 3), deque([1, 2], 5),
+    Counter("aab"), OrderedDict(a=1), defaultdict(list, {"a": [1]}),
+    datetime.datetime(2024, 2, 29, 1, 2, 3), datetime.date(2024, 2, 29), datetime.time(1, 2),
+    datetime.timedelta(1, 2, 3), datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
+]  # fmt: skip
+
+
+def test_values_come_back_as_they_went(sandbox: Sandbox) -> None:
+    results = sandbox.call(ECHO, "echo", [((value,), {}) for value in VALUES])
+    assert [result.outcome for result in results] == [Outcome.PASS] * len(VALUES)
+    for value, result in zip(VALUES, results, strict=True):
+        assert result.value == value
+        assert type(result.value) is type(value)
+
+
+def test_positional_and_keyword_arguments(sandbox: Sandbox) -> None:
+    results = sandbox.call(
+        ECHO, "echo", [((1, 2), {}), ((), {"a": [1], "b": None}), ([], {}), ((5,), {})]
+    )
+    assert [result.value for result in results] == [(1, 2), {"a": [1], "b": None}, (), 5]
+
+
+def test_numpy_values_are_converted(sandbox: Sandbox) -> None:
+    code = "import numpy as np\ndef f(k): return [np.int64(3), np.float32(0.5), np.bool_(True)][k]"
+    found = [result.value for result in sandbox.call(code, "f", [((k,), {}) for k in range(3)])]
+    assert found == [3, 0.5, True]
+    assert [type(value) for value in found] == [int, float, bool]
+    array = sandbox.call("import numpy as np\ndef f(): return np.eye(2)", "f", [((), {})])[0]
+    assert (array.value.dtype, array.value.shape) == ("<f8", (2, 2))
+
+
+def test_arguments_that_are_not_plain_data_are_the_callers_mistake(sandbox: Sandbox) -> None:
+    for value in (object(), lambda: 1, Sandbox, [1, {2: object()}]):
+        with pytest.raises(TypeError, match="plain data"):
+            sandbox.call(ECHO, "echo", [((value,), {})])
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "message"),
+    [
+        ("def f(): return 1 / 0", Outcome.ERROR, "ZeroDivisionError: division by zero"),
+        (
+            "def f(x): pass",
+            Outcome.ERROR,
+            "TypeError: f() missing 1 required positional argument: 'x'",
+        ),
+        ("def f(): return object()", Outcome.UNENCODABLE, "'object' is not plain data"),
+        ("def f(): return (x for x in ())", Outcome.UNENCODABLE, "generator"),
+        ("def f(): return [f]", Outcome.UNENCODABLE, "function"),
+        ("class F(float): pass\ndef f(): return F(1)", Outcome.UNENCODABLE, "'F'"),
+        ("def f():\n    a = []\n    a.append(a)\n    return a", Outcome.UNENCODABLE, "nested"),
+        ("def f(): raise SystemExit(3)", Outcome.EXITED, "SystemExit(3)"),
+        ("def f(): raise KeyboardInterrupt", Outcome.ERROR, "KeyboardInterrupt"),
+        ("def f(): f()", Outcome.ERROR, "RecursionError"),
+        ("def f(): raise MemoryError", Outcome.MEMORY, "memory"),
+        ("def f(): return undefined", Outcome.ERROR, "NameError: name 'undefined' is not defined"),
+        ("f = 3", Outcome.ERROR, "TypeError: 'int' object is not callable"),
+        ("def g(): return 1", Outcome.ERROR, "NameError: the program does not define 'f'"),
+        ("def f(: return", Outcome.SYNTAX_ERROR, "SyntaxError"),
+        ("x = 1 / 0\ndef f(): return 1", Outcome.ERROR, "ZeroDivisionError"),
+        ("import nothing_like_it\ndef f(): return 1", Outcome.ERROR, "ModuleNotFoundError"),
+        ("import sys\nsys.exit()\ndef f(): return 1", Outcome.EXITED, "SystemExit"),
+        ("\0", Outcome.SYNTAX_ERROR, "null bytes"),
+    ],
+)
+def test_how_calls_end(sandbox: Sandbox, code: str, outcome: Outcome, message: str) -> None:
+    [result] = sandbox.call(code, "f", [((), {})])
+    assert result.outcome is outcome
+    assert message in result.message
+    assert result.value is None
+
+
+def test_a_call_that_raises_does_not_disturb_the_others(sandbox: Sandbox) -> None:
+    code = "def f(x):\n    if x == 2: raise ValueError(x)\n    return x"
+    results = sandbox.call(code, "f", [((x,), {}) for x in (1, 2, 3)])
+    assert [result.outcome.value for result in results] == ["pass", "error", "pass"]
+    assert [result.value for result in results] == [1, None, 3]
+
+
+def test_hash_seeds_differ_and_are_fixed(sandbox: Sandbox) -> None:
+    code = "def f(): return list({'alpha', 'beta', 'gamma', 'delta', 'epsilon'})"
+    first, again, other = (
+        sandbox.call(code, "f", [((), {})], hash_seed=seed)[0].value for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert first != other
+    assert sorted(first) == sorted(other)
+
+
+CASES = {
+    "def add(a, b): return a + b": [
+        "assert add(1, 2) == 3",
+        "assert add(1, 2) == 4",
+        "assert add(0.1, 0.2) == 0.3",
+        "assert abs(add(0.1, 0.2) - 0.3) < 1e-9",
+        "import math\nassert math.isclose(add(0.1, 0.2), 0.3)",
+        "assert add('a', 'b') == 'ab'",
+        "assert add([1], [2]) == [1, 2], 'concatenates'",
+        "assert add(1, 'a') == 1",
+        "assert add(b=1, a=2) == 3",
+        "assert add(1) == 1",
+        "assert add(1, 2) != 3",
+        "assert add(2, 2) in (3, 4)",
+        "assert add(1, 1) is not None",
+        "assert not add(0, 0)",
+        "assert add(2**100, 1) - 2**100 == 1",
+        "add(1, 2)",
+        "add(1, [])",
+        "assert subtract(1, 2) == 3",
+        "assert round(add(1.234, 1), 1) == 2.2",
+    ],
+    "def f(xs):\n    xs.append(len(xs))\n    return xs": [
+        "assert f([]) == [0]",
+        "assert f([5, 6]) == [5, 6, 2]",
+        "assert f((1,)) == (1, 1)",
+    ],
+    "def words(s):\n    return set(s.split()), s.count(' ')": [
+        "assert words('a b a') == ({'a', 'b'}, 2)",
+        "assert words('') == (set(), 0)",
+        "assert len(words('a b')) == 2",
+        "assert sorted(words('a b')) == []",
+    ],
+    "from collections import namedtuple\nP = namedtuple('P', 'x y')\ndef mk(a): return P(a, [P(1, 2)])": [
+        "assert mk(3) == (3, [(1, 2)])",
+        "assert mk(3) == [3, [(1, 2)]]",
+    ],
+    "def first(s):\n    return s[0] if s else None": [
+        "assert first('') is None",
+        "assert first([True]) is True",
+        "assert first([1]) is True",
+        "assert first([0]) is not False",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "test"), [(code, test) for code, tests in CASES.items() for test in tests]
+)
+def test_as_in_plain_python(code: str, test: str, sandbox: Sandbox, plain: PlainPython) -> None:
+    [result] = sandbox.run_tests(code, [test])
+    assert (plain.verdict(code, test) == "pass") is (result.outcome is Outcome.PASS)
+    assert result.outcome in (Outcome.PASS, Outcome.FAIL, Outcome.ERROR)
+
+
+def test_all_tests_of_a_job_get_their_own_result_in_order(sandbox: Sandbox) -> None:
+    tests = [test for tests in CASES.values() for test in tests] + ["assert (", "pass"]
+    code = "\n".join(CASES)
+    together = [result.outcome for result in sandbox.run_tests(code, tests)]
+    alone = [sandbox.run_tests(code, [test])[0].outcome for test in tests]
+    assert together == alone
+    assert together[-2:] == [Outcome.SYNTAX_ERROR, Outcome.PASS]
+
+
+def test_messages_say_what_differs(sandbox: Sandbox) -> None:
+    code = "def f(x): return x * 2"
+    results = sandbox.run_tests(
+        code,
+        ["assert f(2) == 5", "assert not f(1)", "assert f('a' * 200) == 1", "assert f(1) in {}"],
+    )
+    messages = [result.message for result in results]
+    assert messages[0] == "returned 4, expected == 5"
+    assert messages[1] == "the assertion is false; returned 2"
+    assert len(messages[2]) < 200
+    assert messages[3] == "returned 2, expected in {}"
+
+
+def test_only_the_entry_point_is_called_when_one_is_named(sandbox: Sandbox) -> None:
+    code = "def f(x): return x\ndef g(x): return x"
+    tests = ["assert f(1) == 1", "assert g(1) == 1", "assert f(1) == g(1)"]
+    results = sandbox.run_tests(code, tests, entry_point="f")
+    assert [result.outcome for result in results] == [Outcome.PASS, Outcome.ERROR, Outcome.ERROR]
+    assert results[1].message == "NameError: name 'g' is not defined"
+    assert [result.called for result in results] == [True, False, False]
+
+
+def test_what_loading_says(sandbox: Sandbox) -> None:
+    def load(code: str, tests: list[str], entry_point: str | None = None) -> tuple[Any, ...]:
+        result = sandbox.submit(Job(code, tests, entry_point)).result()
+        return result.load.outcome, [test.outcome for test in result.tests]
+
+    good = "def f(x): return x"
+    assert load(good, []) == (Outcome.PASS, [])
+    assert load(good, ["assert f(1) == 1"], "f") == (Outcome.PASS, [Outcome.PASS])
+    assert load(good, ["assert f(1) == 1", "assert ("], "g") == (
+        Outcome.ERROR,
+        [Outcome.ERROR, Outcome.SYNTAX_ERROR],
+    )
+    assert load("x = ", ["assert f(1) == 1", "for x in [1]: f(x)"]) == (
+        Outcome.SYNTAX_ERROR,
+        [Outcome.SYNTAX_ERROR] * 2,
+    )
+    assert load("raise ValueError", [], "f")[0] is Outcome.ERROR
+
+
+def test_a_function_named_like_a_builtin(sandbox: Sandbox) -> None:
+    code = "def sum(a, b): return a * b"
+    tests = ["assert sum(3, 4) == 12", "for x in [3]:\n    assert sum(x, 4) == 12"]
+    results = sandbox.run_tests(code, tests, entry_point="sum")
+    assert [result.outcome for result in results] == [Outcome.PASS] * 2
+    # Without being told, a test means Python's own.
+    results = sandbox.run_tests(code, ["assert sum([3, 4]) == 7", "assert sum(3, 4) == 12"])
+    assert results[0].outcome is Outcome.PASS
+    assert results[1].outcome is not Outcome.PASS
+
+
+def test_jobs_are_checked() -> None:
+    with pytest.raises(TypeError, match="code"):
+        Job(b"x = 1", [])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="tests"):
+        Job("x = 1", "assert f(1) == 1")
+    with pytest.raises(TypeError, match="tests"):
+        Job("x = 1", [1])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="hash_seed"):
+        Job("x = 1", hash_seed=2)
