@@ -105,10 +105,19 @@ class Peer:
         return data
 
     def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
-        """Decodes a message with references."""
-        return codec.decode(
-            data, resolve=self.references.resolve, numpy=self.numpy, containers=table
-        )
+        """Decodes a message with references.
+
+        Raises:
+            DecodeError: It is malformed.
+        """
+        try:
+            return codec.decode(
+                data, resolve=self.references.resolve, numpy=self.numpy, containers=table
+            )
+        except codec.DecodeError:
+            raise
+        except Exception as error:  # a reference to anything can go wrong in any way
+            raise codec.DecodeError(f"malformed data: {type(error).__name__}: {error}") from None
 
     def _send_frame(self, frame: bytes) -> None:
         """Sends a frame. Losing the other side ends a test: it must not go on without the program."""
@@ -293,6 +302,6 @@ class Peer:
         """Changes what was lent as the test has changed its copy."""
         (number,) = formats.U32.unpack_from(content)
         lent = self._lent.pop(number, None)
-        if lent is not None:
+        if lent is not None and lent.is_as_before():  # what the program did meanwhile counts more
             changed = self.decode(content[formats.U32.size :], lent.table)
             sharing.apply(lent.table, changed, self.numpy)

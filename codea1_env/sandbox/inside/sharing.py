@@ -105,7 +105,7 @@ def size(table: Table) -> int:
 class Lent:
     """Containers that a test has got from an attribute: `tree.children.append(x)` must reach the tree.
 
-    What the test changes in them is passed on if it cannot look at them any more. A container that it
+    What the test changes in them is passed on once it cannot look at them any more. A container that it
     keeps is its own copy: passing on its changes could show the program what the test will compare.
     """
 
@@ -113,21 +113,25 @@ class Lent:
         self.table = table
         self.before = snapshot(table)
 
-    def changes(self) -> Changes | None:
-        """What to pass on; None if there will never be anything."""
-        found = changes(self.table, self.before)
-        if not found:
-            return [] if self._is_in_use([0]) else None
-        return found if not self._is_in_use([index for index, _ in found]) else None
+    def is_as_before(self) -> bool:
+        """Whether nothing has changed."""
+        return not changes(self.table, self.before)
 
-    def _is_in_use(self, indices: list[int]) -> bool:
-        """Whether a container has references from elsewhere than these containers."""
+    def changes(self) -> Changes | None:
+        """What to pass on now; None if there will never be anything more."""
+        found = changes(self.table, self.before)
+        if self._is_in_use(found):
+            return []
+        return found or None
+
+    def _is_in_use(self, found: Changes) -> bool:
+        """Whether a changed container, or the outermost one, has references from elsewhere."""
         counts: Counter[int] = Counter(map(_id, self.table))
-        for contents in (*self.before, *snapshot(self.table)):
+        for contents in (*self.before, *snapshot(self.table), *[new for _, new in found]):
             if type(contents) is tuple:
                 counts.update(map(_id, contents))
         del contents
-        for index in indices:
+        for index in {0, *[index for index, _ in found]}:
             container = self.table[index]
             if sys.getrefcount(container) > counts[_id(container)] + _OWN_REFERENCES:
                 return True
