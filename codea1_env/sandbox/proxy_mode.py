@@ -12,7 +12,7 @@ from .results import Limits, Outcome, TestResult
 from .slots import Slots
 from .supervise import Stop, Supervised, Watch, cpu_backstop, outcome_of, reply_of
 from .value_mode import job_frame
-from .worker import WorkerDiedError
+from .worker import WorkerDiedError, share_processor
 
 _VERDICTS = {
     outcome.value: outcome
@@ -74,6 +74,7 @@ class _Pair:
                 self.limits, job_frame(code, entry_point, self.limits, offered, proxy=True)
             )
             self.test.start(self.limits, may_send=1)
+            share_processor(self.program.pid, self.test.pid)
             self.watch = Watch(self.program, self.test)
             loaded = self._frame(self.program)
             if isinstance(loaded, bytes):

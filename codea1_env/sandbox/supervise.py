@@ -121,6 +121,12 @@ class Supervised:
         assert self.process is not None
         return self.process.pidfd
 
+    @property
+    def pid(self) -> int:
+        """Its process number."""
+        assert self.process is not None
+        return self.process.pid
+
     def cpu_time(self) -> float:
         """Seconds of CPU time since it was started."""
         assert self.process is not None
