@@ -62,7 +62,7 @@ class Peer:
         numpy: codec.Numpy | None = None,
         home: str,
     ) -> None:
-        self.receive = receive
+        self._reader = frames.Reader(receive)
         self.send = send
         self.limit = limit
         self.numpy = numpy
@@ -130,7 +130,7 @@ class Peer:
         """The kind and content of the next frame; updates are performed at once."""
         while True:
             try:
-                frame = frames.read_frame(self.receive)
+                frame = self._reader.frame()
             except frames.ChannelClosedError:
                 self._lost()
             if frame[:1] != b"u" or not self.trusting:
