@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import sys
 import types
@@ -24,6 +25,14 @@ _VIEWS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     type({}.values()): ("values", lambda found: dict(enumerate(found)).values()),
     type({}.items()): ("items", lambda found: dict(found).items()),
 }
+# Values of the standard library that a call of their class makes again.
+_REBUILT: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("pathlib", "PosixPath"): str,
+    ("pathlib", "PurePosixPath"): str,
+    ("pathlib", "PureWindowsPath"): str,
+    ("types", "MappingProxyType"): dict,
+    ("uuid", "UUID"): str,
+}
 
 # A test finds another `id` in the builtins; here it is the real one.
 _id = id
@@ -40,6 +49,21 @@ class Managed:
 
     def __exit__(self, *details: Any) -> Any:
         return self._manager.__exit__(*details)
+
+
+def _name(kind: type) -> tuple[str, str]:
+    return (kind.__module__.partition(".")[0], kind.__name__)
+
+
+def _standard_class(name: tuple[str, str]) -> Any:
+    return vars(importlib.import_module(name[0]))[name[1]]
+
+
+def _rebuilt(data: Any) -> Any:
+    name, content = data
+    if name not in _REBUILT or type(content) not in (str, dict):
+        raise ValueError("not a class whose values are made again")
+    return _standard_class(name)(content)
 
 
 def _shared_name(kind: type) -> str | None:
@@ -153,6 +177,9 @@ class References:
             return ("constant", "None")
         if kind is types.ModuleType:
             return None
+        name = ("types", "MappingProxyType") if kind is types.MappingProxyType else _name(kind)
+        if name in _REBUILT and _standard_class(name) is kind:
+            return ("rebuilt", (name, _REBUILT[name](value)))
         if isinstance(value, contextlib._GeneratorContextManager):
             _, value = self._managed.setdefault(_id(value), (value, Managed(value)))
         number, description = self.number_of(value), self.describe_type(type(value))
@@ -216,6 +243,7 @@ _RESOLVERS: dict[str, Callable[[References, Any], Any]] = {
     "generator": lambda references, data: references._stand_in("generator", data),
     "mine": lambda references, data: references.factory.object(*data),
     "named": lambda references, data: references._named(data),
+    "rebuilt": lambda _, data: _rebuilt(data),
     "shared type": lambda _, name: _shared_type(name),
     "slice": lambda _, parts: slice(*parts),
     "type": lambda references, data: references._type(data),
