@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from . import proxy_mode
-from .evaluate import TooCostlyError, evaluate
+from .evaluate import Node, TooCostlyError, evaluate
 from .inside import codec
 from .planner import Planner, ProxyPlan, ValuePlan, too_long
 from .results import CallResult, Job, JobResult, Limits, Outcome, TestResult
 from .slots import Slots
 from .value_mode import RUN_LIMIT, OverBudget, Returned, run_calls
+
+_SMALL = 512  # bytes of an expression that is worth keeping
 
 
 def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult:
@@ -111,6 +114,20 @@ def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
     return TestResult(Outcome.ERROR, f"NameError: name {other!r} is not defined", called=False)
 
 
+@functools.lru_cache(maxsize=10_000)
+def _small_expression(encoded: bytes) -> Node:
+    decoded: Node = codec.decode(encoded)
+    return decoded
+
+
+def _expression(encoded: bytes) -> Node:
+    """The expression of a plan; that of a usual test is read once."""
+    if len(encoded) <= _SMALL:
+        return _small_expression(encoded)
+    decoded: Node = codec.decode(encoded)
+    return decoded
+
+
 def _verdict(plan: ValuePlan, returned: Sequence[CallResult | OverBudget]) -> TestResult | None:
     """The verdict on an assertion about values; None where it costs too much to judge it here."""
     cpu_time = sum(result.cpu_time for result in returned)
@@ -122,6 +139,6 @@ def _verdict(plan: ValuePlan, returned: Sequence[CallResult | OverBudget]) -> Te
             return TestResult(result.outcome, result.message, cpu_time)
         values.append(result.value)
     try:
-        return replace(evaluate(codec.decode(plan.expression), values), cpu_time=cpu_time)
+        return replace(evaluate(_expression(plan.expression), values), cpu_time=cpu_time)
     except TooCostlyError:
         return None

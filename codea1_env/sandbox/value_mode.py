@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,8 @@ from .slots import Slots
 from .supervise import Stop, Watch, cpu_backstop, meaning_of, outcome_of, reply_of
 from .worker import WorkerDiedError
 
+_MANY = 8
+_GATHER = 0.0005
 RUN_LIMIT = "the limit of the whole run was reached"
 
 
@@ -177,6 +180,8 @@ class _Part:
             for index in range(len(calls) + 1):
                 if index and self._one_by_one:
                     self._child.send(calls[index - 1])
+                elif index and not self._child.frames and len(calls) - index > _MANY:
+                    time.sleep(_GATHER)  # once for many replies, instead of waking up for each
                 frame = self._frame()
                 if isinstance(frame, Stop):
                     stop = frame

@@ -129,9 +129,10 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     if not job["proxy"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
         caller = Caller(namespace, job["result"], numpy)
+        calls = frames.Reader(job_pipe)
         try:
             while True:
-                frames.write_frame(reply_pipe, caller.reply(frames.read_frame(job_pipe)))
+                frames.write_frame(reply_pipe, caller.reply(calls.frame()))
         finally:
             _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
     peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy, home=MODULE_NAME)
