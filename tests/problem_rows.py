@@ -1,0 +1,109 @@
+"""A row of every layout of problem sets, for tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+OWN: dict[str, Any] = {
+    "task_id": "demo/double",
+    "prompt": 'def double(x: int) -> int:\n    """Double it."""\n',
+    "entry_point": "double",
+    "reference": "def double(x): return 2 * x",
+    "tests": ["assert double(2) == 4", "assert double(0) == 0"],
+    "metadata": {"source": "demo", "split": "train"},
+}
+SOLUTION = "def double(x):\n    return 2 * x\n"
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "own": OWN,
+    "humaneval+ release": {
+        "task_id": "HumanEval/900",
+        "entry_point": "double",
+        "declaration": "def double(x):",
+        "imports": "",
+        "prompt": 'def double(x):\n    """Double it."""\n',
+        "description": "Double it.",
+        "canonical_solution": "    return 2 * x\n",
+        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+    },
+    "humaneval+ hub": {
+        "task_id": "HumanEval/901",
+        "prompt": 'def double(x):\n    """Double it."""\n',
+        "canonical_solution": "    return 2 * x\n",
+        "entry_point": "double",
+        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+    },
+    "mbpp+ release": {
+        "task_id": "MBPP/902",
+        "entry_point": "double",
+        "declaration": "def double(x)",
+        "imports": "import math",
+        "prompt": 'import math\n\ndef double(x):\n"""\nDouble it.\n"""',
+        "description": "Double it.",
+        "canonical_solution": f"\n{SOLUTION}",
+        "test": "def check(double):\n    inputs = [[2]]\n    results = [4]\n"
+        "    for i, (inp, exp) in enumerate(zip(inputs, results)):\n"
+        "        assert double(*inp) == exp\n",
+    },
+    "mbpp+ hub": {
+        "task_id": 903,
+        "code": SOLUTION,
+        "prompt": "Double it.",
+        "source_file": "demo",
+        "test_imports": [],
+        "test_list": ["assert double(2) == 4"],
+        "test": "import math\n\ninputs = [[2]]\nresults = [4]\n"
+        "for i, (inp, exp) in enumerate(zip(inputs, results)):\n    assert double(*inp) == exp\n",
+    },
+    "mbpp full": {
+        "text": "Double it.",
+        "code": SOLUTION.replace("\n", "\r\n"),
+        "task_id": 904,
+        "test_setup_code": "four = 4",
+        "test_list": ["assert double(2) == four"],
+        "challenge_test_list": ["assert double(-2) == -four"],
+    },
+    "mbpp sanitized": {
+        "source_file": "demo",
+        "task_id": 905,
+        "prompt": "Double it.",
+        "code": f"import math\n{SOLUTION}",
+        "test_imports": ["import itertools"],
+        "test_list": ["assert double(2) == math.sqrt(16)"],
+    },
+    "ult": {
+        "func_name": "double",
+        "code": "def double(x):\n    return int(math.fsum([x, x]))\n",
+        "prompt": "Double it.",
+        "task_id": "906",
+        "test_list": ["assert double(2) == 5"],
+    },
+    "bigcodebench": {
+        "task_id": "BigCodeBench/907",
+        "complete_prompt": 'import math\n\ndef double(x):\n    """Double it."""\n',
+        "instruct_prompt": "Double it.",
+        "canonical_solution": "    return 2 * x\n",
+        "code_prompt": "import math\n\ndef double(x):\n",
+        "test": "import unittest\n\nclass TestCases(unittest.TestCase):\n"
+        "    def test_case_1(self):\n        self.assertEqual(double(2), 4)\n",
+        "entry_point": "double",
+        "doc_struct": "{}",
+        "libs": "['math']",
+    },
+    "kodcode": {
+        "style": "instruct",
+        "subset": "Prefill",
+        "question_id": "Prefill_908_I",
+        "question": "Double it.",
+        "solution": SOLUTION,
+        "test_code": "from solution import double\n\ndef test_two():\n    assert double(2) == 4\n",
+        "test_info": [{"function_name": "double", "function_declaration": "def double(x):"}],
+        "gpt_difficulty": "hard",
+    },
+}
+
+
+def write_lines(path: Path, *rows: object) -> str:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return str(path)

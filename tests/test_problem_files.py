@@ -1,0 +1,197 @@
+"""Problems from files and by name: every form of file, every error in one, splits, hub sets."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from problem_rows import LAYOUTS, OWN, write_lines
+
+from codea1_env.data import sources
+from codea1_env.data.schemas import Row, to_problem
+from codea1_env.problems import Problem, ProblemsError, load_problems, read_problems
+
+# Files
+
+
+def test_jsonl_gz_and_parquet_hold_the_same(tmp_path: Path) -> None:
+    row = {**OWN, "test_program": None}
+    plain = write_lines(tmp_path / "set.jsonl", row)
+    packed = tmp_path / "set.jsonl.gz"
+    packed.write_bytes(gzip.compress(Path(plain).read_bytes()))
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = tmp_path / "set.parquet"
+    importlib.import_module("pyarrow.parquet").write_table(
+        pyarrow.Table.from_pylist([row]), parquet
+    )
+    expected = [Problem(**OWN)]
+    assert load_problems(plain) == expected
+    assert load_problems(str(packed)) == expected
+    assert load_problems(str(parquet)) == expected
+    assert next(iter(read_problems(parquet))).where == f"{parquet}, row 1"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_parquet_of_every_layout(layout: str, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "set.parquet"
+    table = pyarrow.Table.from_pylist([LAYOUTS[layout]])
+    importlib.import_module("pyarrow.parquet").write_table(table, path)
+    assert load_problems(str(path)) == [to_problem(Row(LAYOUTS[layout], ""))]
+
+
+def test_file_that_is_one_json_array(tmp_path: Path) -> None:
+    path = tmp_path / "ULT.jsonl"
+    path.write_text(json.dumps([LAYOUTS["ult"], OWN], indent=2))
+    assert [problem.task_id for problem in load_problems(str(path))] == ["ULT/906", "demo/double"]
+
+
+def test_blank_lines_byte_order_mark_and_any_newline(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(OWN).encode() + b"\r\n\r\n  \n")
+    assert load_problems(str(path)) == [Problem(**OWN)]
+
+
+BROKEN = [
+    (b'{"task_id": "a",\n', "line 2: Expect one JSON object a line, actually: Expecting property name"),
+    (b"[1, 2]\n", "line 2: Expect a JSON object, actually: list"),
+    (b"\xff\xfe\n", "line 2: Expect UTF-8, actually byte 0 is not. Save the file as UTF-8."),
+    (b"[" * 100_000 + b"\n", "line 2: Expect one JSON object a line"),
+    (b"9" * 10_000 + b"\n", "line 2: Expect one JSON object a line"),
+    (b'{"prompt": "\\ud800"}\n', "line 2: Expect the fields of a known layout"),
+    (json.dumps({**OWN, "prompt": "\ud800"}).encode(), "line 2: Expect Problem.prompt to be text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "message"), BROKEN, ids=range(len(BROKEN)))
+def test_broken_line_names_file_and_line(line: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_bytes(json.dumps(OWN).encode() + b"\n" + line)
+    with pytest.raises(ProblemsError) as caught:
+        load_problems(str(path))
+    assert str(caught.value).startswith(f"{path}, {message}")
+
+
+def test_duplicate_id_names_both_lines(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "set.jsonl", OWN, {**OWN, "task_id": "other"}, OWN)
+    with pytest.raises(ProblemsError) as caught:
+        load_problems(path)
+    assert f"{path}, line 3: Expect every task_id once" in str(caught.value)
+    assert f"is also at {path}, line 1" in str(caught.value)
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "set.jsonl")
+    with pytest.raises(ProblemsError, match="at least one problem, actually there is none"):
+        load_problems(path)
+
+
+def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
+    write_lines(tmp_path / "problems.jsonl", OWN)
+    with pytest.raises(FileNotFoundError, match=r"there is no .*Did you mean .*problems\.jsonl\?"):
+        load_problems(str(tmp_path / "problem.jsonl"))
+    with pytest.raises(FileNotFoundError, match=r"Check the path"):
+        load_problems(str(tmp_path / "nowhere" / "set.jsonl"))
+
+
+def test_folder_and_unknown_suffix(tmp_path: Path) -> None:
+    write_lines(tmp_path / "set.jsonl", OWN)
+    with pytest.raises(IsADirectoryError, match=r"folder that holds set\.jsonl"):
+        load_problems(str(tmp_path))
+    (tmp_path / "set.csv").write_text("a,b")
+    with pytest.raises(ProblemsError, match=r"Expect a file name that ends in \.jsonl"):
+        load_problems(str(tmp_path / "set.csv"))
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    data = gzip.compress(json.dumps(OWN).encode() * 1000)
+    for name, content in (
+        ("cut", data[:60]),
+        ("not", b"plain text"),
+        ("flip", data[:40] + b"\0" * 40),
+    ):
+        path = tmp_path / f"{name}.jsonl.gz"
+        path.write_bytes(content)
+        with pytest.raises(ProblemsError, match="that gzip can unpack, actually: "):
+            load_problems(str(path))
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "set.parquet"
+    path.write_bytes(b"PAR1 no")
+    with pytest.raises(ProblemsError, match=r"set\.parquet: Expect a parquet file"):
+        load_problems(str(path))
+
+
+def test_line_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MAX_LINE", 1000)
+    path = write_lines(tmp_path / "set.jsonl", OWN, {**OWN, "task_id": "x" * 1000})
+    with pytest.raises(ProblemsError, match="line 2: Expect at most 1,000 bytes in a line"):
+        load_problems(path)
+
+
+def test_reading_goes_on_after_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(f"{json.dumps(OWN)}\nbroken\n{json.dumps({**OWN, 'task_id': 'second'})}\n")
+    kinds = [isinstance(item, ProblemsError) for item in read_problems(str(path))]
+    assert kinds == [False, True, False]
+
+
+# Splits and names
+
+
+def test_split_selects(tmp_path: Path) -> None:
+    other = {**OWN, "task_id": "other", "metadata": {"split": "eval"}}
+    path = write_lines(tmp_path / "set.jsonl", OWN, other)
+    assert [problem.task_id for problem in load_problems(path, "eval")] == ["other"]
+    with pytest.raises(ProblemsError, match="one of eval, train, actually: 'test'"):
+        load_problems(path, "test")
+    with pytest.raises(TypeError, match="Expect split to be a str or None"):
+        load_problems(path, 3)  # type: ignore[arg-type]
+
+
+def test_split_of_a_set_without_splits(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "set.jsonl", {**OWN, "metadata": {}})
+    with pytest.raises(ProblemsError, match=r"none \(this set has no splits\), actually: 'train'"):
+        load_problems(path, "train")
+
+
+def test_unknown_source_names_the_nearest() -> None:
+    with pytest.raises(ProblemsError, match=r"actually: 'startr'. Did you mean starter\?"):
+        load_problems("startr")
+    with pytest.raises(ProblemsError, match=r"Did you mean humaneval\+"):
+        load_problems("HumanEvalPlus")
+    with pytest.raises(TypeError, match="Expect source to be a str"):
+        load_problems(3)  # type: ignore[arg-type]
+
+
+def test_hub_set_without_the_library_names_the_extra() -> None:
+    if importlib.util.find_spec("datasets") is not None:
+        pytest.skip("the library is installed")
+    for name in ("humaneval+", "mbpp", "org/name"):
+        with pytest.raises(ImportError, match=r"pip install 'codea1-env\[llm\]'"):
+            load_problems(name)
+
+
+def test_hub_sets_through_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loading code for the hub, on a data set that lies in a folder."""
+    pytest.importorskip("datasets")
+    pyarrow = pytest.importorskip("pyarrow")
+    (tmp_path / "data").mkdir()
+    for split, row in (("train", OWN), ("test", {**OWN, "task_id": "second"})):
+        row = {key: value for key, value in row.items() if key != "metadata"}
+        importlib.import_module("pyarrow.parquet").write_table(
+            pyarrow.Table.from_pylist([row]), tmp_path / "data" / f"{split}-00000.parquet"
+        )
+    monkeypatch.setitem(sources.HUB_SOURCES, "demo", sources.HubSource(str(tmp_path)))
+    assert {p.task_id: p.metadata["split"] for p in load_problems("demo")} == {
+        "demo/double": "train",
+        "second": "test",
+    }
+    assert [p.task_id for p in load_problems("demo", "test")] == ["second"]
+    with pytest.raises(ProblemsError, match=r"one of .*, actually: 'dev'"):
+        load_problems("demo", "dev")
+    monkeypatch.setitem(sources.HUB_SOURCES, "demo", sources.HubSource(str(tmp_path / "no")))
+    with pytest.raises(ProblemsError, match="Expect the library datasets to load"):
+        load_problems("demo")
