@@ -1,0 +1,321 @@
+"""The pool: many threads, many jobs, dying workers, closing, and nothing left behind."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from codea1_env.sandbox import (
+    InfraError,
+    Job,
+    Limits,
+    Outcome,
+    Sandbox,
+    SandboxError,
+    default_sandbox,
+)
+
+DOUBLE = "def f(x): return 2 * x"
+VALUE, PROXY = "assert f(3) == 6", "for x in [3]:\n    assert f(x) == 2 * x"
+SLOW = "import time\ndef f(x):\n    time.sleep(0.25)\n    return 2 * x"
+
+
+def children(pid: int | str = "self") -> list[int]:
+    """Direct children of all threads of a process."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(word) for word in (task / "children").read_text().split()]
+    return found
+
+
+def is_worker(pid: int) -> bool:
+    return b"zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def kill_workers() -> int:
+    workers = [pid for pid in children() if is_worker(pid)]
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    return len(workers)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test here closes what it opens: processes, descriptors and threads."""
+    before = (set(children()), descriptors(), threading.active_count())
+    yield
+    assert wait_until(lambda: set(children()) <= before[0])
+    if "killed" not in request.node.name:
+        assert descriptors() <= before[1]
+    assert wait_until(lambda: threading.active_count() <= before[2])
+
+
+def test_results_come_in_the_order_of_the_jobs() -> None:
+    jobs = [
+        Job(
+            f"import time\ndef f():\n    time.sleep({0.05 * (n % 3)})\n    return {n}",
+            [f"assert f() == {n}", f"assert f() == {n + 1}"],
+        )
+        for n in range(9)
+    ]
+    with Sandbox(workers=3) as sandbox:
+        results = sandbox.run_many(jobs)
+    assert [[test.outcome.value for test in job] for job in results] == [["pass", "fail"]] * 9
+
+
+def test_workers_work_at_the_same_time() -> None:
+    jobs = [Job(SLOW, [VALUE])] * 4
+    with Sandbox(workers=4) as sandbox:
+        sandbox.run_many(jobs)
+        started = time.monotonic()
+        sandbox.run_many(jobs)
+        assert time.monotonic() - started < 0.9
+
+
+def test_many_threads_share_a_sandbox() -> None:
+    def work(number: int) -> list[Outcome]:
+        code = f"def f(x): return x + {number}"
+        tests = [f"assert f(1) == {number + 1}", f"for x in [1]: assert f(x) == {number}"]
+        found = [result.outcome for result in sandbox.run_tests(code, tests)]
+        found.append(
+            Outcome.PASS
+            if sandbox.call(code, "f", [((5,), {})])[0].value == number + 5
+            else Outcome.FAIL
+        )
+        return found
+
+    with Sandbox(workers=2) as sandbox, ThreadPoolExecutor(8) as threads:
+        for found in threads.map(work, range(24)):
+            assert found == [Outcome.PASS, Outcome.FAIL, Outcome.PASS]
+
+
+def test_no_jobs_no_tests_no_calls_no_processes() -> None:
+    before = children()
+    with Sandbox() as sandbox:
+        assert sandbox.run_many([]) == []
+        assert children() == before
+        assert sandbox.run_tests(DOUBLE, []) == []
+        assert sandbox.call(DOUBLE, "f", []) == []
+
+
+def test_processes_and_descriptors_do_not_grow() -> None:
+    with Sandbox(workers=2) as sandbox:
+        jobs = [Job(DOUBLE, [VALUE, PROXY]), Job("def f(x): raise SystemExit", [VALUE, PROXY])]
+        sandbox.run_many(jobs * 5)
+        before = (len(children()), descriptors(), threading.active_count())
+        sandbox.run_many(jobs * 15)
+        assert (len(children()), descriptors(), threading.active_count()) == before
+
+
+def test_closing_ends_everything_and_can_be_repeated() -> None:
+    before = children()
+    sandbox = Sandbox(workers=2)
+    sandbox.run_many([Job(DOUBLE, [VALUE])] * 4)
+    assert children() != before
+    sandbox.close()
+    assert children() == before
+    sandbox.close()
+    for use in (
+        lambda: sandbox.run_tests(DOUBLE, [VALUE]),
+        lambda: sandbox.submit(Job(DOUBLE)),
+        lambda: sandbox.call(DOUBLE, "f", []),
+        lambda: sandbox.run_many([Job(DOUBLE)]),
+        lambda: sandbox.analyse(descriptors),
+    ):
+        with pytest.raises(SandboxError, match="open"):
+            use()
+
+
+def test_closing_finishes_what_has_begun_and_cancels_the_rest() -> None:
+    sandbox = Sandbox()
+    sandbox.run_tests(DOUBLE, [VALUE])
+    futures = [sandbox.submit(Job(SLOW, [VALUE])) for _ in range(4)]
+    time.sleep(0.15)  # the first one has begun, and takes longer
+    sandbox.close()
+    assert futures[0].result().tests[0].outcome is Outcome.PASS
+    for future in futures[1:]:
+        with pytest.raises((CancelledError, SandboxError)):
+            future.result()
+
+
+@pytest.mark.parametrize("tests", [[VALUE] * 2, [PROXY] * 2], ids=["value", "proxy"])
+def test_a_killed_worker_is_replaced_and_its_job_done_again(tests: list[str]) -> None:
+    with Sandbox(workers=2) as sandbox:
+        sandbox.run_tests(DOUBLE, [VALUE])
+        futures = [sandbox.submit(Job(SLOW, tests)) for _ in range(3)]
+        time.sleep(0.35)
+        assert kill_workers() >= 1
+        for future in futures:
+            assert [test.outcome for test in future.result().tests] == [Outcome.PASS] * 2
+
+
+def test_a_worker_killed_while_idle() -> None:
+    with Sandbox() as sandbox:
+        for _ in range(3):
+            assert sandbox.run_tests(DOUBLE, [VALUE, PROXY])[1].outcome is Outcome.PASS
+            kill_workers()
+            time.sleep(0.05)
+
+
+def test_what_a_killed_worker_had_forked_ends_with_it() -> None:
+    with Sandbox() as sandbox:
+        future = sandbox.submit(Job(SLOW, [VALUE]))
+        assert wait_until(lambda: any(children(pid) for pid in children() if is_worker(pid)))
+        forked = [pid for worker in children() if is_worker(worker) for pid in children(worker)]
+        kill_workers()
+        assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in forked))
+        assert future.result().tests[0].outcome is Outcome.PASS
+
+
+def test_a_job_that_never_can_be_done_is_an_infra_error() -> None:
+    with Sandbox() as sandbox:
+        sandbox.run_tests(DOUBLE, [VALUE])
+        stop = threading.Event()
+
+        def killer() -> None:
+            while not stop.is_set():
+                kill_workers()
+                time.sleep(0.02)
+
+        thread = threading.Thread(target=killer)
+        thread.start()
+        try:
+            with pytest.raises(InfraError, match="3 times"):
+                sandbox.run_tests(SLOW, [VALUE])
+            with pytest.raises(InfraError):
+                sandbox.run_many([Job(SLOW, [VALUE])])
+        finally:
+            stop.set()
+            thread.join()
+        assert sandbox.run_tests(SLOW, [VALUE])[0].outcome is Outcome.PASS
+
+
+def test_an_interrupt_leaves_the_sandbox_usable() -> None:
+    with Sandbox() as sandbox:
+        sandbox.run_tests(DOUBLE, [VALUE])
+        timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            sandbox.run_tests("import time\ndef f(x): time.sleep(60)", [VALUE])
+        timer.join()
+        assert sandbox.run_tests(DOUBLE, [VALUE, PROXY])[1].outcome is Outcome.PASS
+
+
+def test_an_interrupted_batch_does_not_run_to_its_end() -> None:
+    with Sandbox(limits=Limits(call_wall_time=0.5)) as sandbox:
+        sandbox.run_tests(DOUBLE, [VALUE])
+        timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            sandbox.run_many([Job("import time\ndef f(x): time.sleep(60)", [VALUE])] * 50)
+        timer.join()
+        assert time.monotonic() - started < 3.0
+        assert sandbox.run_tests(DOUBLE, [VALUE])[0].outcome is Outcome.PASS
+
+
+def test_it_stays_in_its_process() -> None:
+    with Sandbox() as sandbox:
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="default_sandbox"):
+                attempt(sandbox)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2", None])
+def test_the_number_of_workers_is_checked(workers: object) -> None:
+    with pytest.raises(ValueError, match="workers"):
+        Sandbox(workers=workers)  # type: ignore[arg-type]
+
+
+def test_the_default_sandbox_is_shared_and_made_anew_after_closing() -> None:
+    first = default_sandbox()
+    assert default_sandbox() is first
+    assert first.workers == len(os.sched_getaffinity(0))
+    assert first.run_tests(DOUBLE, [VALUE])[0].outcome is Outcome.PASS
+    first.close()
+    second = default_sandbox()
+    assert second is not first
+    assert second.run_tests(DOUBLE, [VALUE])[0].outcome is Outcome.PASS
+    second.close()
+
+
+SCRIPT = """
+import os, sys
+from codea1_env.sandbox import Job, Sandbox, default_sandbox
+sandbox = default_sandbox()
+print(sandbox.run_tests("def f(x): return x", ["assert f(1) == 1"])[0].outcome.value, flush=True)
+if sys.argv[1] == "fork":
+    if os.fork() == 0:
+        other = default_sandbox()
+        print(other is sandbox, other.run_tests("def f(x): return x", ["assert f(1) == 1"])[0].outcome.value, flush=True)
+        sys.exit()
+    os.wait()
+    print(sandbox.run_tests("def f(x): return x", ["assert f(1) == 2"])[0].outcome.value, flush=True)
+if sys.argv[1] == "killed":
+    sandbox.submit(Job("import time\\ndef f(x): time.sleep(60)", ["assert f(1) == 1"]))
+    import time; time.sleep(0.3)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def descendants_by_group(script: str) -> tuple[str, list[int]]:
+    """What a script prints, and which of its descendants live on after it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, script], stdout=subprocess.PIPE, text=True
+    )
+    seen: set[int] = set()
+    while process.poll() is None:
+        parents = [process.pid]
+        while parents:
+            try:
+                found = children(parents.pop())
+            except OSError:
+                continue
+            parents += found
+            seen |= set(found)
+        time.sleep(0.02)
+    assert process.stdout is not None
+    with process.stdout:
+        output = process.stdout.read()
+
+    def alive() -> list[int]:
+        return [pid for pid in seen if Path(f"/proc/{pid}/exe").exists()]
+
+    wait_until(lambda: not alive())
+    return output, alive()
+
+
+def test_the_default_sandbox_is_closed_at_exit() -> None:
+    assert descendants_by_group("exit") == ("pass\n", [])
+
+
+def test_a_forked_process_gets_its_own_default_sandbox() -> None:
+    assert descendants_by_group("fork") == ("pass\nFalse pass\nfail\n", [])
+
+
+def test_no_orphan_remains_when_the_supervisor_is_killed() -> None:
+    assert descendants_by_group("killed") == ("pass\n", [])
