@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -72,6 +73,8 @@ class Arena:
     sandbox: Sandbox
     level: str
     scratch: Path
+    baseline: Traces | None = None
+    """What was to be seen before the first attack."""
 
     def one(self, code: str, test: str, **options: object) -> tuple[Outcome, str]:
         """Outcome and message of one test."""
@@ -103,15 +106,6 @@ class Arena:
             frozenset(shared),
             frozenset(inside),
         )
-
-    def settled_traces(self) -> Traces:
-        """As `traces`, once other sandboxes of this process have ready what they keep ready."""
-        traces = self.traces()
-        for _ in range(100):
-            time.sleep(0.005)
-            if traces == (traces := self.traces()):
-                break
-        return traces
 
     def check_innocent(self) -> None:
         """A right program passes and a wrong one fails, in both modes, with either kind of worker."""
@@ -146,7 +140,8 @@ def shared_arena(level: str) -> Iterator[Arena]:
                     sandbox.submit(job).result()
             except SandboxError as error:
                 pytest.skip(f"level {level} does not work here: {error}")
-            yield arena
+            time.sleep(0.5)  # until all that is kept ready, here and in other sandboxes, is ready
+            yield dataclasses.replace(arena, baseline=arena.traces())
         assert list(scratch.iterdir()) == []
     finally:
         tempfile.tempdir = before
@@ -157,13 +152,14 @@ def shared_arena(level: str) -> Iterator[Arena]:
 @pytest.fixture
 def arena(shared_arena: Arena) -> Iterator[Arena]:
     """A sandbox that must be unharmed after the test: the same processes, descriptors, files and verdicts."""
-    before = shared_arena.settled_traces()
     yield shared_arena
     shared_arena.check_innocent()
-    deadline = time.monotonic() + 2.0
-    while (after := shared_arena.traces()) != before and time.monotonic() < deadline:
-        time.sleep(0.02)  # a killed process is a moment later gone
-    assert after == before
+    deadline = time.monotonic() + 10.0
+    while (after := shared_arena.traces()) != shared_arena.baseline and time.monotonic() < deadline:
+        time.sleep(
+            0.02
+        )  # a killed process is a moment later gone, a ready one a moment later there
+    assert after == shared_arena.baseline
 
 
 @pytest.fixture(params=sorted(TESTS))
