@@ -334,6 +334,13 @@ def test_the_name_under_test_may_be_a_builtins() -> None:
 # Bounds
 
 
+def test_long_honest_texts_have_time() -> None:
+    cases = ", ".join(f"([{n}, {n + 1}, 'text'], {{'a': {n}}})" for n in range(10_000))
+    text = f"for given, expected in [{cases}]:\n    assert f(given) == expected"
+    assert len(text) > 300_000
+    assert plan_tests([text]) == [("proxy", ["f"], [])]
+
+
 def test_hostile_texts_are_planned_quickly() -> None:
     texts = [
         "assert echo(" + "-" * 5000 + "1) == 1",
