@@ -47,14 +47,13 @@ def run_test(
         How loading ended, and the verdict.
     """
     program, tester = slots.take(with_test=True).with_test()
-    return _Pair(slots, program, tester, limits).run(code, entry_point, test, names, modules)
+    return _Pair(program, tester, limits).run(code, entry_point, test, names, modules)
 
 
 class _Pair:
     """A program's process and a test's process."""
 
-    def __init__(self, slots: Slots, program: Supervised, test: Supervised, limits: Limits) -> None:
-        self.slots = slots
+    def __init__(self, program: Supervised, test: Supervised, limits: Limits) -> None:
         self.program = program
         self.test = test
         self.limits = limits

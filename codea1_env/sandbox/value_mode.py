@@ -157,7 +157,6 @@ class _Part:
         self.printed_too_much = False
         self._meter = meter
         self._one_by_one = one_by_one
-        self._slots = slots
         self._child = slots.take(with_test=False).without_test()
 
     def _frame(self) -> bytes | Stop:

@@ -16,12 +16,6 @@ from typing import Any
 # Public names that lead to the frame, the code or the globals behind an object.
 _REVEALING = ("gi_", "cr_", "ag_", "f_", "tb_", "co_", "func_")
 
-_PLAIN_TYPES: tuple[type, ...] = (
-    bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, range, set, str, tuple,
-)  # fmt: skip
-BUILTIN_TYPES: dict[str, type] = {kind.__name__: kind for kind in _PLAIN_TYPES}
-"""Types that mean the same on both sides, and cross by name."""
-
 
 class RefusedError(Exception):
     """A request that is not served."""

@@ -45,9 +45,10 @@ def main(arguments: list[str]) -> None:
     limit_resources(own_user=False)
     hide()
     functions: dict[tuple[str, str], Callable[..., Any]] = {}
+    requests = frames.Reader(receive)
     while True:
         try:
-            request = frames.read_frame(receive)
+            request = requests.frame()
         except frames.ChannelClosedError:
             return
         try:

@@ -98,9 +98,9 @@ def exports(
     return found
 
 
-def start(job_pipe: int) -> dict[str, Any]:
+def start(jobs: frames.Reader) -> dict[str, Any]:
     """Reads the job and applies its limits."""
-    job: dict[str, Any] = codec.decode(frames.read_frame(job_pipe))
+    job: dict[str, Any] = codec.decode(jobs.frame())
     limit_job(job["memory"], job["cpu_seconds"])
     return job
 
@@ -117,7 +117,8 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     """Runs one program until the supervisor, or the test, closes its pipe."""
     numpy = loaded_numpy()
     warm_up(numpy)
-    job = start(job_pipe)
+    jobs = frames.Reader(job_pipe)
+    job = start(jobs)
     if job["stdin"] is not None:
         frames.write_frame(reply_pipe, codec.encode(script.run(job["code"], job["stdin"])))
         _close(reply_pipe)
@@ -129,10 +130,9 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     if not job["proxy"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
         caller = Caller(namespace, job["result"], numpy)
-        calls = frames.Reader(job_pipe)
         try:
             while True:
-                frames.write_frame(reply_pipe, caller.reply(calls.frame()))
+                frames.write_frame(reply_pipe, caller.reply(jobs.frame()))
         finally:
             _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
     peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy, home=MODULE_NAME)
@@ -141,4 +141,4 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     with contextlib.suppress(frames.ChannelClosedError):
         peer.serve(on_first_call=lambda: frames.write_frame(reply_pipe, b"called"))
     # The test has ended. Ending by itself would look like a program that ran away from a call.
-    frames.read_frame(job_pipe)
+    jobs.frame()

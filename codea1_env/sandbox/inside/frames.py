@@ -31,32 +31,6 @@ def write_frame(descriptor: int, payload: bytes) -> None:
         raise ChannelClosedError(str(error)) from None
 
 
-def _read_exactly(descriptor: int, size: int) -> bytes:
-    parts = []
-    while size:
-        try:
-            part = _read(descriptor, min(size, 1 << 20))
-        except OSError as error:
-            raise ChannelClosedError(str(error)) from None
-        if not part:
-            raise ChannelClosedError("end of file")
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def read_frame(descriptor: int, limit: int = MAX_FRAME) -> bytes:
-    """Reads one frame.
-
-    Raises:
-        ChannelClosedError: End of file, or a frame longer than `limit` bytes was announced.
-    """
-    (size,) = PREFIX.unpack(_read_exactly(descriptor, PREFIX.size))
-    if size > limit:
-        raise ChannelClosedError(f"a frame of {size} bytes was announced, the limit is {limit}")
-    return _read_exactly(descriptor, size)
-
-
 class Reader:
     """Reads the frames of one pipe, several bytes ahead: one system call for a small frame.
 

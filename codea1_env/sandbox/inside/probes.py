@@ -119,7 +119,7 @@ def run(confinement: Confinement) -> dict[str, str]:
             os._exit(0)
     os.close(theirs)
     try:
-        found = codec.decode(frames.read_frame(ours))
+        found = codec.decode(frames.Reader(ours).frame())
     except frames.ChannelClosedError:
         found = {"put on the layers": "failed: the child died"}
     finally:

@@ -78,7 +78,7 @@ def main(job_pipe: int, reply_pipe: int, send_pipe: int, receive_pipe: int) -> N
     numpy = loaded_numpy()
     warm_up(numpy)
     settle()
-    job = start(job_pipe)
+    job = start(frames.Reader(job_pipe))
     peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)
