@@ -19,8 +19,8 @@ from datetime import date as _RealDate  # noqa: N812 - the classes before they a
 from datetime import datetime as _RealDatetime  # noqa: N812
 from typing import Any
 
-_EPOCH = 1_000_000_000  # seconds: the clock of every test starts in September 2001
-_TICK = 1_000_000  # nanoseconds: what passes between two looks at it
+from .clock import Clock
+
 _PROCESS = 2
 _CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 
@@ -61,20 +61,19 @@ def _settle_names() -> None:
 
 
 def _settle_clocks() -> None:
-    ticks = iter(range(_EPOCH * 10**9, 1 << 62, _TICK))
+    clock = Clock()
+    clock.count_waits()
     real = {
         name: getattr(time, name)
         for name in ("gmtime", "localtime", "ctime", "strftime", "asctime")
     }
 
-    def now() -> float:
-        return next(ticks) / 1e9
-
+    now = clock.seconds
     for name in _CLOCKS:
         vars(time)[name] = now
-        vars(time)[f"{name}_ns"] = lambda: next(ticks)
-    vars(time)["clock_gettime"] = lambda clock: now()
-    vars(time)["clock_gettime_ns"] = lambda clock: next(ticks)
+        vars(time)[f"{name}_ns"] = clock.nanoseconds
+    vars(time)["clock_gettime"] = lambda kind: now()
+    vars(time)["clock_gettime_ns"] = lambda kind: clock.nanoseconds()
     for name in ("gmtime", "localtime", "ctime"):
         vars(time)[name] = lambda seconds=None, call=real[name]: call(
             now() if seconds is None else seconds

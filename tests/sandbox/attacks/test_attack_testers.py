@@ -78,14 +78,19 @@ def test_innocent_tests_beside_hostile_ones(arena):
 
 
 WATCHED = """
-import datetime, os, random, sys, tempfile, threading, time, uuid
+import asyncio, datetime, os, random, sys, tempfile, threading, time, uuid
 from inspect import stack
+async def waited():
+    await asyncio.sleep(0.01)
+    return asyncio.get_running_loop().time()
 f(1)
+time.sleep(0.01)
+threading.Event().wait(0.01)
 seen = [
     time.time(), time.monotonic(), time.perf_counter_ns(), time.process_time(), os.getpid(), os.getppid(),
     random.random(), os.urandom(4), uuid.uuid4().hex, id(f), id([]), len(stack()), threading.active_count(),
     sorted(os.environ), sys.argv, __name__, sorted(globals()), sys.getrecursionlimit(), os.listdir('.'),
-    random.SystemRandom().random(), repr(object)[:8], sys.gettrace(),
+    random.SystemRandom().random(), repr(object)[:8], sys.gettrace(), asyncio.run(waited()),
 ]
 raise LookupError(repr(seen))
 """
