@@ -16,7 +16,7 @@ from typing import Any
 
 from . import codec, frames
 from .errors import message_of
-from .privileges import hide, limit_job, limit_resources
+from .privileges import gain_nothing, hide, limit_child, limit_job, limit_resources
 
 _MEMORY = 2 << 30
 _CPU_SECONDS = 1 << 20  # the supervisor's clock ends a request that takes too long
@@ -42,7 +42,9 @@ def main(arguments: list[str]) -> None:
     """Serves requests on the two pipes whose numbers are given until one is closed."""
     receive, send = (int(argument) for argument in arguments)
     limit_job(_MEMORY, _CPU_SECONDS)
-    limit_resources(own_user=False)
+    limit_resources()
+    limit_child(own_user=False)
+    gain_nothing()
     hide()
     functions: dict[tuple[str, str], Callable[..., Any]] = {}
     requests = frames.Reader(receive)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
-import signal
 from dataclasses import dataclass
 
 from . import folders, landlock, privileges, seccomp
@@ -56,14 +56,15 @@ class Confinement:
         self.change_user = may_change_user and os.geteuid() == 0 and settings.at_least("process")
         self._folders: dict[bytes, str] = {}
         self._rulesets: dict[bytes, landlock.Ruleset] = {}
-        self._filter = b""
+        self._filter: seccomp.Filter | None = None
+        self._prepared_for = b""
         for role, name in ((b"c", "program"), (b"t", "test")):
             folder = os.path.join(settings.scratch, name)
             os.makedirs(folder, mode=0o700, exist_ok=True)
             self._folders[role] = folder
         self._give_folders()
         if settings.at_least("kernel"):
-            self._filter = seccomp.build()
+            self._filter = seccomp.Filter()
             for role, folder in self._folders.items():
                 self._rulesets[role] = landlock.Ruleset(
                     settings.readable, settings.listable, folder
@@ -80,19 +81,38 @@ class Confinement:
             for folder in self._folders.values():
                 os.chown(folder, owner, owner)
 
-    def put_on(self, role: bytes, parent: int) -> None:
-        """Confines this process, for good.
+    def harden_worker(self) -> None:
+        """Takes from the worker itself what it does not need, and its children so do not have."""
+        privileges.limit_resources()
+        if self.settings.at_least("process"):
+            privileges.gain_nothing()
+
+    def prepare(self, role: bytes) -> None:
+        """Does in the worker what its next child then finds done.
 
         Args:
             role: b"c" or b"t", which have folders of their own.
+        """
+        if role != self._prepared_for:
+            folder = self._folders[role]
+            os.chdir(folder)
+            os.environ["TMPDIR"] = os.environ["HOME"] = folder
+            self._prepared_for = role
+
+    def put_on(self, role: bytes, parent: int) -> None:
+        """Confines this process, for good.
+
+        It is short and stays close to the system calls: each page of memory that a child touches for the
+        first time costs as much as several system calls.
+
+        Args:
+            role: What the worker has prepared for.
             parent: The worker's process number: without it, there is nobody to work for.
         """
-        for number in (signal.SIGINT, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
-        folder = self._folders[role]
-        os.chdir(folder)
-        os.environ["TMPDIR"] = os.environ["HOME"] = folder
-        privileges.limit_resources(own_user=self.change_user)
+        # The functions of the module `signal` make enums.
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+        privileges.limit_child(own_user=self.change_user)
         if self.settings.at_least("process"):
             if self.change_user:
                 privileges.become(self.settings.user)
@@ -100,12 +120,12 @@ class Confinement:
                 privileges.drop_capabilities()
             privileges.hide()
         # After the change of user, which would clear it.
-        privileges.prctl(privileges.PR_SET_PDEATHSIG, signal.SIGKILL)
+        privileges.prctl(privileges.PR_SET_PDEATHSIG, _signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
-        if self.settings.at_least("kernel"):
+        if self._filter is not None:
             self._rulesets[role].restrict()
-            seccomp.install(self._filter)
+            self._filter.install()
 
     def clean(self) -> None:
         """Removes what the last run left in its folders.

@@ -107,6 +107,8 @@ class Ruleset:
             self._allow(device, _READ_FILE)
         if scratch is not None:
             self._allow(scratch, _SCRATCH_RIGHTS)
+        # Made here, since every object that a child makes or touches costs it a page.
+        self._arguments = (ctypes.c_long(_RESTRICT_SELF), ctypes.c_int(self.descriptor), 0)
 
     def _allow(self, path: str, rights: int) -> None:
         try:
@@ -129,4 +131,5 @@ class Ruleset:
 
     def restrict(self) -> None:
         """Puts the rules in force for this process, for good."""
-        _syscall(_RESTRICT_SELF, ctypes.c_int(self.descriptor), ctypes.c_uint32(0))
+        if _libc.syscall(*self._arguments) < 0:
+            raise OSError(ctypes.get_errno(), "the kernel refuses the Landlock rules")

@@ -40,18 +40,22 @@ def limit_job(memory: int, cpu_seconds: int) -> None:
     limit(resource.RLIMIT_CPU, cpu_seconds)
 
 
-def limit_resources(own_user: bool) -> None:
-    """The limits of every child.
+def limit_resources() -> None:
+    """The limits of every child that a worker can have itself: its children inherit them."""
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_FSIZE, 1 << 20)
+    limit(resource.RLIMIT_MEMLOCK, 0)
+    limit(resource.RLIMIT_MSGQUEUE, 0)
+
+
+def limit_child(own_user: bool) -> None:
+    """The limits that only a child can have.
 
     Args:
         own_user: Whether the worker's children have a user number that nobody else has. Only then may
             processes be counted: the kernel counts all of a user's threads together.
     """
-    limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_FSIZE, 1 << 20)
     limit(resource.RLIMIT_NOFILE, 64)
-    limit(resource.RLIMIT_MEMLOCK, 0)
-    limit(resource.RLIMIT_MSGQUEUE, 0)
     if own_user:
         limit(resource.RLIMIT_NPROC, _MAX_PROCESSES)
 
@@ -76,6 +80,10 @@ def become(user: int) -> None:
 
 
 def hide() -> None:
-    """No gain of rights through programs, no ptrace, core or /proc access by the same user."""
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    """No ptrace, core or /proc access by the same user. A change of user undoes it."""
     prctl(PR_SET_DUMPABLE, 0)
+
+
+def gain_nothing() -> None:
+    """No gain of rights through programs, for this process and all that it forks."""
+    prctl(PR_SET_NO_NEW_PRIVS, 1)

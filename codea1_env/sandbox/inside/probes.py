@@ -104,6 +104,7 @@ def run(confinement: Confinement) -> dict[str, str]:
         What was tried -> what happened.
     """
     parent = os.getpid()
+    confinement.prepare(b"c")
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:

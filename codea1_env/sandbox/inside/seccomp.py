@@ -11,6 +11,7 @@ import ctypes
 import errno
 import os
 import platform
+import re
 import struct
 
 from . import syscalls
@@ -96,7 +97,7 @@ def supported() -> bool:
 
 
 def build() -> bytes:
-    """Assembles the filter; `install` completes it with the number of the process.
+    """Assembles the filter, which `Filter` completes with the number of the process.
 
     Raises:
         OSError: The machine's system calls are not known here.
@@ -131,14 +132,29 @@ class _Program(ctypes.Structure):
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def install(filter_bytes: bytes) -> None:
-    """Puts the filter in force for this process, for good.
+class Filter:
+    """The assembled filter, in memory that the kernel can read: a child has only to complete it.
 
     Raises:
-        OSError: The kernel refuses, for example because it has no seccomp.
+        OSError: The machine's system calls are not known here.
     """
-    own = filter_bytes.replace(struct.pack("<I", _OWN_PID), struct.pack("<I", os.getpid()))
-    buffer = ctypes.create_string_buffer(own, len(own))
-    program = _Program(len(own) // 8, ctypes.cast(buffer, ctypes.c_void_p))
-    if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "the kernel refuses the seccomp filter")
+
+    def __init__(self) -> None:
+        assembled = build()
+        own = struct.pack("<I", _OWN_PID)
+        self._buffer = ctypes.create_string_buffer(assembled, len(assembled))
+        self._own_pid_at = [found.start() for found in re.finditer(re.escape(own), assembled)]
+        program = _Program(len(assembled) // 8, ctypes.cast(self._buffer, ctypes.c_void_p))
+        self._program = ctypes.pointer(program)
+
+    def install(self) -> None:
+        """Puts the filter in force for this process, for good.
+
+        Raises:
+            OSError: The kernel refuses, for example because it has no seccomp.
+        """
+        pid = os.getpid()
+        for place in self._own_pid_at:
+            struct.pack_into("<I", self._buffer, place, pid)
+        if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, self._program, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "the kernel refuses the seccomp filter")

@@ -12,6 +12,7 @@ import sys
 if __name__ == "__main__":
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path.insert(0, folder)
-    module = importlib.import_module(f"inside.{sys.argv[1]}")
+    with importlib.import_module("inside.forking").no_hooks():
+        module = importlib.import_module(f"inside.{sys.argv[1]}")
     sys.path.remove(folder)
     module.main(sys.argv[2:])

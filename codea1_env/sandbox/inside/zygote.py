@@ -19,6 +19,7 @@ import importlib
 import json
 import os
 import platform
+import random
 import signal
 import socket
 import struct
@@ -27,12 +28,14 @@ from importlib.machinery import PathFinder
 
 from . import candidate, folders, namespaces, probes, tester
 from .confinement import Confinement, Settings
+from .forking import no_hooks
 from .preimported import PREIMPORTED
 from .privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
 _CHILD_FIRST_FD = 3
+_SEED = 0
 
 
 class AllowedPackages:
@@ -49,11 +52,19 @@ class AllowedPackages:
 
 def _preimport(packages: dict[str, str], preload: bool) -> None:
     sys.meta_path.append(AllowedPackages(packages))  # type: ignore[arg-type]
-    for name in (*PREIMPORTED, *(packages if preload else ())):
-        try:
-            importlib.import_module(name)
-        except ImportError:  # built without it, or broken: the program's own import says so
-            continue
+    with no_hooks():
+        for name in (*PREIMPORTED, *(packages if preload else ())):
+            try:
+                importlib.import_module(name)
+            except ImportError:  # built without it, or broken: the program's own import says so
+                continue
+
+
+def _seed_generators() -> None:
+    """Starts every run of every worker with the same random numbers."""
+    random.seed(_SEED)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy"].random.seed(_SEED)
 
 
 def _become_child(descriptors: list[int]) -> list[int]:
@@ -100,6 +111,7 @@ class Zygote:
     def fork(self, role: bytes, descriptors: list[int]) -> None:
         """Forks one child and answers with its number and a pidfd."""
         parent = os.getpid()
+        self.confinement.prepare(role)
         pid = os.fork()
         if pid == 0:
             try:
@@ -163,7 +175,9 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     # Not before: a process that cannot be looked at may not write its own user map.
     prctl(PR_SET_DUMPABLE, 0)
     _preimport(settings.packages, settings.preload)
+    _seed_generators()
     confinement = Confinement(settings, may_change_user)
+    confinement.harden_worker()
     found = probes.run(confinement)
     if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
         confinement.keep_user()
