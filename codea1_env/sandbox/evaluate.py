@@ -114,12 +114,13 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
     return _FUNCTIONS[kind](*operands)
 
 
-def evaluate(nodes: Node, values: Sequence[Any]) -> TestResult:
+def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestResult:
     """Judges an assertion.
 
     Args:
         nodes: The expression tree of a value plan.
         values: What the plan's calls returned, in order.
+        cpu_time: What they took, for the result.
 
     Returns:
         PASS, FAIL, or ERROR where Python would raise.
@@ -133,14 +134,14 @@ def evaluate(nodes: Node, values: Sequence[Any]) -> TestResult:
     """
     try:
         if _value(nodes, values):
-            return TestResult(Outcome.PASS)
+            return TestResult(Outcome.PASS, cpu_time=cpu_time)
     except TooCostlyError:
         raise
     # The values are hostile, the code is only Python's own and ours: whatever it raises is the verdict.
     except Exception as error:
-        return TestResult(Outcome.ERROR, f"{type(error).__name__}: {message_of(error)}")
+        return TestResult(Outcome.ERROR, f"{type(error).__name__}: {message_of(error)}", cpu_time)
     if nodes[0] in _COMPARISONS and nodes[1][0] == "call" and nodes[2][0] == "constant":
         message = f"returned {show(values[nodes[1][1]])}, expected {nodes[0]} {show(nodes[2][1])}"
     else:
         message = "the assertion is false; returned " + ", ".join(map(show, values))
-    return TestResult(Outcome.FAIL, message)
+    return TestResult(Outcome.FAIL, message, cpu_time)

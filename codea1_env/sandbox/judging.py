@@ -13,9 +13,10 @@ from .inside import codec
 from .planner import Planner, ProxyPlan, ValuePlan, too_long
 from .results import CallResult, Job, JobResult, Limits, Outcome, TestResult
 from .slots import Slots
-from .value_mode import RUN_LIMIT, OverBudget, Returned, run_calls
+from .value_mode import RUN_LIMIT, OverBudget, Reply, Returned, run_calls
 
-_SMALL = 512  # bytes of an expression that is worth keeping
+_SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
+_REMEMBERED = 4096
 
 
 def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult:
@@ -48,20 +49,26 @@ def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult
     if valued or not proxied:
         returned = run.calls([call for _, plan in valued for call in plan.calls])
         load = returned.load
+        meter = codec.Meter(codec.CHEAP)
         first = 0
         for index, plan in valued:
-            verdict = _verdict(plan, returned.results[first : first + len(plan.calls)])
+            replies = returned.results[first : first + len(plan.calls)]
+            verdict = _verdict(plan, replies, meter)
             first += len(plan.calls)
-            if verdict is None:  # a process with limits of its own can afford it
+            if verdict is None or verdict.outcome is Outcome.UNENCODABLE:
                 proxied.append((index, ProxyPlan(tuple(dict.fromkeys(plan.names)))))
-            else:
+            if verdict is not None:
                 results[index] = verdict
     for index, plan in sorted(proxied, key=lambda each: each[0]):
         if load is not None and load.outcome is not Outcome.PASS:
             results[index] = load
             continue
-        loaded, results[index] = run.test(job.tests[index], plan)
+        loaded, result = run.test(job.tests[index], plan)
         load = load or loaded
+        # As a program, a test may still list a generator. That it is false, since what came is no data, is
+        # no answer: it stays what cannot be judged.
+        if index not in results or result.outcome in (Outcome.PASS, Outcome.ERROR):
+            results[index] = result
     assert load is not None
     return JobResult(load, tuple(results[index] for index in range(len(plans))))
 
@@ -79,9 +86,7 @@ class _Run:
     def calls(self, calls: Sequence[bytes]) -> Returned:
         """Makes the calls of all tests that are comparisons of values."""
         job = self._job
-        returned = run_calls(
-            self._slots, job.code, job.entry_point, calls, self._limits, codec.CHEAP
-        )
+        returned = run_calls(self._slots, job.code, job.entry_point, calls, self._limits)
         self._cpu_left -= returned.cpu_time
         self._wall_left -= returned.wall_time
         return returned
@@ -114,7 +119,7 @@ def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
     return TestResult(Outcome.ERROR, f"NameError: name {other!r} is not defined", called=False)
 
 
-@functools.lru_cache(maxsize=10_000)
+@functools.lru_cache(maxsize=_REMEMBERED)
 def _small_expression(encoded: bytes) -> Node:
     decoded: Node = codec.decode(encoded)
     return decoded
@@ -128,17 +133,38 @@ def _expression(encoded: bytes) -> Node:
     return decoded
 
 
-def _verdict(plan: ValuePlan, returned: Sequence[CallResult | OverBudget]) -> TestResult | None:
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _small_verdict(expression: bytes, frame: bytes) -> TestResult | None:
+    """The verdict on one small reply: many programs answer a test alike, and most tests come again."""
+    return _read_verdict(expression, (Reply(frame, 0.0),), codec.Meter(codec.CHEAP))
+
+
+def _verdict(
+    plan: ValuePlan, returned: Sequence[Reply | CallResult], meter: codec.Meter
+) -> TestResult | None:
     """The verdict on an assertion about values; None where it costs too much to judge it here."""
-    cpu_time = sum(result.cpu_time for result in returned)
+    first = returned[0]
+    if len(returned) > 1 or not isinstance(first, Reply) or len(first.frame) > _SMALL:
+        return _read_verdict(plan.expression, returned, meter)
+    verdict = _small_verdict(plan.expression, first.frame)
+    if verdict is None or not first.cpu_time:
+        return verdict
+    return replace(verdict, cpu_time=first.cpu_time)
+
+
+def _read_verdict(
+    expression: bytes, returned: Sequence[Reply | CallResult], meter: codec.Meter
+) -> TestResult | None:
+    cpu_time = sum([result.cpu_time for result in returned])
     values = []
-    for result in returned:
+    for reply in returned:
+        result = reply.read(meter) if isinstance(reply, Reply) else reply
         if isinstance(result, OverBudget):
             return None
         if result.outcome is not Outcome.PASS:
             return TestResult(result.outcome, result.message, cpu_time)
         values.append(result.value)
     try:
-        return replace(evaluate(_expression(plan.expression), values), cpu_time=cpu_time)
+        return evaluate(_expression(expression), values, cpu_time)
     except TooCostlyError:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 from .inside import codec
 from .results import Limits, Outcome, TestResult
 from .slots import Slots
-from .supervise import Stop, Supervised, Watch, cpu_backstop, outcome_of, reply_of
+from .supervise import Stop, Supervised, Watch, cpu_backstop, end_all, outcome_of, reply_of
 from .value_mode import job_frame
 from .worker import WorkerDiedError, share_processor
 
@@ -95,7 +95,7 @@ class _Pair:
         lost = verdict is Stop.CLOSED and self.program.stop is None and self._test_lost_program()
         if lost:  # its end was noticed there first
             self.program.stop = Stop.CLOSED
-        ended_test, ended_program = self.test.end(), self.program.end()
+        ended_test, ended_program = end_all(self.test, self.program)
         cpu = self.test.used(ended_test) + self.program.used(ended_program)
         if isinstance(loaded, Stop):
             load = outcome_of(self.program.stop or loaded, ended_program, self.limits)

@@ -98,7 +98,7 @@ def one_line(text: str) -> str:
 def _explained(outcome: Outcome, message: str) -> str:
     if outcome is Outcome.MEMORY and not message:  # a MemoryError has no text
         message = "the memory limit was reached"
-    return one_line(message)
+    return one_line(message) if message else message
 
 
 @dataclass(frozen=True)

@@ -24,37 +24,47 @@ class Slot:
         self._test: Supervised | None = None
         try:
             self.program = Supervised(worker, b"c", (receive, send))
-            if with_test:
-                self._fork_test()
         except BaseException:
             self._close_test_ends()
             raise
         finally:
             os.close(receive)
             os.close(send)
+        if with_test:
+            self.with_test()
 
     def _close_test_ends(self) -> None:
         for descriptor in self._test_ends:
             os.close(descriptor)
         self._test_ends = ()
 
-    def _fork_test(self) -> Supervised:
-        try:
-            self._test = Supervised(self._worker, b"t", self._test_ends)
-        finally:
-            self._close_test_ends()
-        return self._test
+    def _without_program(self) -> None:
+        with contextlib.suppress(WorkerDiedError):
+            self.program.dismiss()
 
     def without_test(self) -> Supervised:
         """The program's child, which no test will reach."""
-        if self._test is not None:
-            self._test.dismiss()
-        self._close_test_ends()
+        try:
+            if self._test is not None:
+                self._test.dismiss()
+        except BaseException:
+            self._without_program()
+            raise
+        finally:
+            self._close_test_ends()
         return self.program
 
     def with_test(self) -> tuple[Supervised, Supervised]:
         """The program's child and the test's child."""
-        return self.program, self._test if self._test is not None else self._fork_test()
+        if self._test is None:
+            try:
+                self._test = Supervised(self._worker, b"t", self._test_ends)
+            except BaseException:
+                self._without_program()
+                raise
+            finally:
+                self._close_test_ends()
+        return self.program, self._test
 
     def dismiss(self) -> None:
         """Ends the children of a slot that nobody needs."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from .inside import codec, frames
 from .results import Limits, Outcome, TestResult
-from .worker import Answer, Ended, Process, Worker, queue_time_of
+from .worker import Answer, Ended, Process, Worker, WorkerDiedError, queue_time_of
 
 _READ = 1 << 18
 _LAST_BYTES_TIMEOUT = 2.0
@@ -246,6 +246,24 @@ class Supervised:
         if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
             self.stop = Stop.LEFT
         return self._worker.ended(self.dismiss())
+
+
+def end_all(*children: Supervised) -> list[Ended]:
+    """Ends children of one worker, and frees what belongs to each even if their worker has died.
+
+    Raises:
+        WorkerDiedError: The worker is gone.
+    """
+    ended = []
+    died: WorkerDiedError | None = None
+    for child in children:
+        try:
+            ended.append(child.end())
+        except WorkerDiedError as error:
+            died = error
+    if died is not None:
+        raise died
+    return ended
 
 
 class Watch:

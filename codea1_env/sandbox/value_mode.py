@@ -27,19 +27,49 @@ class OverBudget:
     cpu_time: float
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the program's process answered to a call, not read yet."""
+
+    frame: bytes
+    cpu_time: float
+
+    def read(self, meter: codec.Meter) -> CallResult | OverBudget:
+        """Decodes it.
+
+        Args:
+            meter: What reading it, and others of the same run, may cost.
+        """
+        try:
+            outcome, content = meaning_of(codec.decode(self.frame, meter=meter))
+        except codec.BudgetError as error:
+            return OverBudget(str(error), self.cpu_time)
+        except codec.DecodeError as error:
+            return self._forbidden(f"a malformed reply: {error}")
+        if outcome is not Outcome.PASS:
+            return CallResult(outcome, None, str(content), self.cpu_time)
+        assert isinstance(content, tuple)
+        if len(content) != 1:
+            return self._forbidden("a reply with a strange shape")
+        return CallResult(Outcome.PASS, content[0], "", self.cpu_time)
+
+    def _forbidden(self, why: str) -> CallResult:
+        return CallResult(Outcome.FORBIDDEN, None, why, self.cpu_time)
+
+
 @dataclass(frozen=True)
 class Returned:
     """What became of some calls.
 
     Attributes:
         load: How loading the program ended.
-        results: One per call.
+        results: One per call: its reply, or why there is none.
         cpu_time: Seconds of CPU time used, of the run's limit.
         wall_time: Seconds that it took.
     """
 
     load: TestResult
-    results: list[CallResult | OverBudget]
+    results: list[Reply | CallResult]
     cpu_time: float = 0.0
     wall_time: float = 0.0
 
@@ -74,7 +104,6 @@ def run_calls(
     entry_point: str | None,
     calls: Sequence[bytes],
     limits: Limits,
-    budget: codec.Budget,
 ) -> Returned:
     """Loads a program and makes calls, in order, in one process.
 
@@ -87,20 +116,18 @@ def run_calls(
         entry_point: A name that the program must define, or None.
         calls: Encoded calls (name, arguments, keyword arguments).
         limits: Per call and for all calls.
-        budget: What reading the values may cost.
     """
     why = too_long(code)
     if why is not None:
         return Returned(why, _missing(why, len(calls)))
     job = job_frame(code, entry_point, limits)
-    meter = codec.Meter(budget)
-    results: list[CallResult | OverBudget] = []
+    results: list[Reply | CallResult] = []
     load: TestResult | None = None
     cpu_left, wall_left = limits.run_cpu_time, limits.run_wall_time
     one_by_one = False
     while load is None or len(results) < len(calls):
         left = replace(limits, run_cpu_time=cpu_left, run_wall_time=wall_left)
-        part = _Part(slots, left, meter, one_by_one)
+        part = _Part(slots, left, one_by_one)
         loaded, some = part.run(job, calls[len(results) :])
         cpu_left -= part.cpu_time
         wall_left -= part.wall_time
@@ -118,7 +145,7 @@ def run_calls(
     return Returned(load, results, limits.run_cpu_time - cpu_left, limits.run_wall_time - wall_left)
 
 
-def _missing(why: TestResult, count: int) -> list[CallResult | OverBudget]:
+def _missing(why: TestResult, count: int) -> list[Reply | CallResult]:
     return [CallResult(why.outcome, None, why.message)] * count
 
 
@@ -126,18 +153,15 @@ def call_values(
     slots: Slots, code: str, entry_point: str, calls: Sequence[bytes], limits: Limits
 ) -> list[CallResult]:
     """Makes calls as `run_calls` does, for somebody who wants the values."""
-    returned = run_calls(slots, code, entry_point, calls, limits, codec.VALUES)
-    return [
-        CallResult(
-            Outcome.OUTPUT_LIMIT,
-            None,
-            f"the value costs too much to read: {result.reason}",
-            result.cpu_time,
-        )
-        if isinstance(result, OverBudget)
-        else result
-        for result in returned.results
-    ]
+    meter = codec.Meter(codec.VALUES)
+    values = []
+    for result in run_calls(slots, code, entry_point, calls, limits).results:
+        value = result.read(meter) if isinstance(result, Reply) else result
+        if isinstance(value, OverBudget):
+            why = f"the value costs too much to read: {value.reason}"
+            value = CallResult(Outcome.OUTPUT_LIMIT, None, why, value.cpu_time)
+        values.append(value)
+    return values
 
 
 class _Part:
@@ -146,16 +170,14 @@ class _Part:
     Args:
         slots: Where the process comes from.
         limits: Per call, and for what is left of the run.
-        meter: What reading the values may cost.
         one_by_one: Whether it gets a call only when it has answered the one before.
     """
 
-    def __init__(self, slots: Slots, limits: Limits, meter: codec.Meter, one_by_one: bool) -> None:
+    def __init__(self, slots: Slots, limits: Limits, one_by_one: bool) -> None:
         self.limits = limits
         self.cpu_time = 0.0
         self.wall_time = 0.0
         self.printed_too_much = False
-        self._meter = meter
         self._one_by_one = one_by_one
         self._child = slots.take(with_test=False).without_test()
 
@@ -167,19 +189,19 @@ class _Part:
 
     def run(
         self, job: bytes, calls: Sequence[bytes]
-    ) -> tuple[TestResult, list[CallResult | OverBudget]]:
+    ) -> tuple[TestResult, list[Reply | CallResult]]:
         """Loads the program and makes calls until one stops the process."""
-        results: list[CallResult | OverBudget] = []
-        load = TestResult(Outcome.PASS)
+        results: list[Reply | CallResult] = []
+        load: TestResult | None = None
         stop: Stop | None = None
         try:
             first = [] if self._one_by_one else calls
             self._child.start(self.limits, job, *first, may_send=1 + len(calls))
             self._watch = Watch(self._child)
-            for index in range(len(calls) + 1):
-                if index and self._one_by_one:
-                    self._child.send(calls[index - 1])
-                elif index and not self._child.frames and len(calls) - index > _MANY:
+            while load is None or len(results) < len(calls):
+                if load is not None and self._one_by_one:
+                    self._child.send(calls[len(results)])
+                elif load is not None and len(calls) - len(results) > _MANY:
                     time.sleep(_GATHER)  # once for many replies, instead of waking up for each
                 frame = self._frame()
                 if isinstance(frame, Stop):
@@ -187,13 +209,17 @@ class _Part:
                     break
                 spent = self._watch.lap()
                 self.cpu_time += spent
-                if index == 0:
+                if load is None:
                     outcome, content = reply_of(frame)
                     load = TestResult(outcome, "" if outcome is Outcome.PASS else content, spent)
                     if outcome is not Outcome.PASS:
                         break
                 else:
-                    results.append(self._result(frame, spent))
+                    results.append(Reply(frame, spent))
+                # What has come together: their times cannot be told apart.
+                came = self._child.frames
+                while came and len(results) < len(calls):
+                    results.append(Reply(came.popleft(), 0.0))
             clean = stop is not None or self._watch.closes_cleanly(self._child)
         except BaseException:
             with contextlib.suppress(WorkerDiedError):
@@ -208,10 +234,11 @@ class _Part:
             self.cpu_time = max(self.cpu_time, self._child.used(ended))
             stop = self._child.stop or stop
             why = outcome_of(stop, ended, self.limits)
-            if not results and index == 0:
+            if load is None:
                 return why, []
             spent = max(0.0, self.cpu_time - sum(result.cpu_time for result in results))
             return load, [*results, CallResult(why.outcome, None, why.message, spent)]
+        assert load is not None
         if clean or load.outcome is not Outcome.PASS:
             return load, results
         if self.printed_too_much:  # by what went on after the last reply
@@ -219,17 +246,3 @@ class _Part:
             return (load, [*results[:-1], *_missing(why, 1)]) if results else (why, [])
         why = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
         return (load if results else why), _missing(why, len(results))
-
-    def _result(self, frame: bytes, spent: float) -> CallResult | OverBudget:
-        try:
-            outcome, content = meaning_of(codec.decode(frame, meter=self._meter))
-        except codec.BudgetError as error:
-            return OverBudget(str(error), spent)
-        except codec.DecodeError as error:
-            return CallResult(Outcome.FORBIDDEN, None, f"a malformed reply: {error}", spent)
-        if outcome is not Outcome.PASS:
-            return CallResult(outcome, None, str(content), spent)
-        assert isinstance(content, tuple)
-        if len(content) != 1:
-            return CallResult(Outcome.FORBIDDEN, None, "a reply with a strange shape", spent)
-        return CallResult(Outcome.PASS, content[0], "", spent)

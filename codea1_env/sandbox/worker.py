@@ -163,6 +163,7 @@ class Worker:
     ) -> None:
         self._own_process_tree = level == "namespaces"
         self._unanswered: deque[Answer] = deque()
+        self._unclaimed: set[int] = set()  # handles that nobody has asked for yet
         self._last_end: Answer | None = None
         self._scratch = tempfile.mkdtemp(prefix="codea1-sandbox-")
         os.chmod(self._scratch, 0o711)  # its folders are private to the children
@@ -240,7 +241,9 @@ class Worker:
                 raise WorkerDiedError(f"a worker process has ended: {self._last_words()}")
             first = self._unanswered.popleft()
             first.data = data
-            first.handle = handles[0] if handles else -1
+            if handles:
+                first.handle = handles[0]
+                self._unclaimed.add(first.handle)
 
     def fork(self, role: bytes, descriptors: list[int]) -> Answer:
         """Asks for a child and does not wait for it.
@@ -257,6 +260,7 @@ class Worker:
     def forked(self, answer: Answer) -> Process:
         """The child that was asked for."""
         self._wait(answer)
+        self._unclaimed.discard(answer.handle)
         (number,) = _NUMBER.unpack(answer.data)
         pid = _outer_pid(answer.handle) if self._own_process_tree else number
         return Process(number, pid, answer.handle)
@@ -294,6 +298,8 @@ class Worker:
 
     def _end_process(self) -> None:
         self._control.close()  # it kills its children and exits
+        while self._unclaimed:
+            os.close(self._unclaimed.pop())
         try:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:

@@ -103,3 +103,28 @@ def test_membership_in_a_long_range_is_decided_at_once(sandbox: Sandbox) -> None
         *[PASS] * 4,
         Outcome.FAIL,
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "test", "expected"),
+    [
+        ("def f(n):\n    yield from range(n)", "assert list(f(3)) == [0, 1, 2]", PASS),
+        ("def f(n):\n    yield from range(n)", "assert list(f(3)) == [0, 1]", Outcome.UNENCODABLE),
+        ("def f(n):\n    yield from range(n)", "assert len(f(3)) == 3", Outcome.ERROR),
+        ("class LRU:\n    def __init__(self, size): pass", "assert LRU(2)", PASS),
+        ("import enum\nclass E(enum.IntEnum):\n    A = 1\ndef f(): return E.A", "assert f() == 1",
+         PASS),
+    ],
+)  # fmt: skip
+def test_what_is_no_data_gets_a_process(
+    sandbox: Sandbox, code: str, test: str, expected: Outcome
+) -> None:
+    (result,) = sandbox.run_tests(code, [test])
+    assert result.outcome is expected, result
+
+
+def test_a_reply_that_is_expected_byte_for_byte_and_still_differs(sandbox: Sandbox) -> None:
+    code = "def f(x): return float('nan') if x else 2.0"
+    tests = ["assert f(1) == f(1)", "assert f(1) != f(1)", "assert f(0) == 2", "assert f(0) == 2.5"]
+    for _ in range(2):  # also when the replies have been seen before
+        assert outcomes(sandbox, code, tests, Limits()) == [Outcome.FAIL, PASS, PASS, Outcome.FAIL]

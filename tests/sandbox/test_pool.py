@@ -64,13 +64,12 @@ def kill_workers() -> int:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+def nothing_is_left() -> Iterator[None]:
     """Every test here closes what it opens: processes, descriptors and threads."""
     before = (set(children()), descriptors(), threading.active_count())
     yield
     assert wait_until(lambda: set(children()) <= before[0])
-    if "killed" not in request.node.name:
-        assert descriptors() <= before[1]
+    assert descriptors() <= before[1]
     assert wait_until(lambda: threading.active_count() <= before[2])
 
 
