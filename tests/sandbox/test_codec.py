@@ -60,7 +60,7 @@ keys = st.recursive(
     | st.datetimes(timezones=zones)
     | st.times()
     | st.timedeltas()
-    | st.builds(range, st.integers(-9, 9), st.integers(-9, 9), st.sampled_from([1, 2, -3])),
+    | st.builds(range, st.integers(-9, 10**20), st.integers(-9, 9), st.sampled_from([1, 2, -3])),
     lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
     max_leaves=4,
 )
@@ -192,7 +192,6 @@ class ListSubclass(list[Any]):
         np.zeros(2, dtype=[("a", "i4")]),
         np.int64(1),
         memoryview(b"x"),
-        range(10**12),
         datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(0), "mine")),
     ],
     ids=lambda value: type(value).__name__,
@@ -228,8 +227,8 @@ def test_named_tuples_cross_as_tuples() -> None:
 @pytest.mark.parametrize("kind", [list, tuple])
 @pytest.mark.parametrize("number", [0, -1, 2**63 - 1, -(2**63), 0.5, -0.0, math.inf])
 def test_long_sequences_of_one_kind_of_number_are_packed(kind: Any, number: Any) -> None:
-    long, short = kind([number] * 8), kind([number] * 7)
-    assert len(codec.encode(long)) == 1 + 4 + 8 * 8
+    long, short = kind([number] * 4), kind([number] * 3)
+    assert len(codec.encode(long)) == 1 + 4 + 4 * 8
     assert same(codec.decode(codec.encode(long)), long)
     assert codec.encode(short)[:1] in (b"l", b"t")
     assert same(codec.decode(codec.encode(short)), short)
@@ -247,11 +246,11 @@ def test_packed_numbers_are_little_endian_and_of_whole_length() -> None:
     assert codec.encode(list(range(8)))[5:] == b"".join(struct.pack("<q", n) for n in range(8))
     assert codec.encode([1.5] * 8)[5:] == struct.pack("<d", 1.5) * 8
     for tag in b"IJGH":
-        for size in (0, 56, 63, 65, 71):
+        for size in (0, 24, 31, 33, 39):
             with pytest.raises(codec.DecodeError):
                 codec.decode(bytes([tag]) + struct.pack("<I", size) + bytes(size))
         with pytest.raises(codec.DecodeError):
-            codec.decode(bytes([tag]) + struct.pack("<I", 64) + bytes(63))
+            codec.decode(bytes([tag]) + struct.pack("<I", 32) + bytes(31))
 
 
 def test_packing_pays() -> None:
@@ -358,7 +357,6 @@ HUGE = integer(1 << (8 * formats.MAX_INT_BYTES - 8))
         b"R\2\0\0\0" + HUGE + HUGE[:-1] + b"\1",
         b"R\2\0\0\0" + integer(1) + integer(0),
         b"r\3\0\0\0" + integer(0) + integer(5) + integer(0),
-        b"r\3\0\0\0" + integer(0) + integer(10**18) + integer(1),
         b"D\7\0\0\0" + b"1e99999",
         b"D\3\0\0\0abc",
         b"y\4\0\0\0soon",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from .formats import MAX_EQUAL_HASHES, MAX_INT_BYTES, MAX_ITEMS, DecodeError
 
-_LOOK_EVERY = 4096  # items between two looks at the clock
+_LOOK_EVERY = 4096  # items between two looks at what has been spent
 
 
 class BudgetError(DecodeError):
@@ -27,8 +27,8 @@ class Budget:
     size: int = 1 << 62
     """Bytes."""
     items: int = MAX_ITEMS
-    """Values in containers. A container that is large when empty counts as several, a packed number as
-    an eighth."""
+    """Values in containers. A container that is large when empty counts as several, packed numbers as
+    an eighth of their number, rounded up."""
     total_items: int = 1 << 62
     """The same, of all messages that share a meter."""
     keys: int = 1 << 62
@@ -79,11 +79,16 @@ class Meter:
         budget: The bounds.
     """
 
+    __slots__ = ("_granted", "_items", "_started", "budget", "left", "total_items")
+
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.total_items = 0
+        self.left = 0
+        """Items until the next look at what has been spent. Who spends takes them from here, and calls
+        `look` where it falls below zero."""
+        self._granted = 0
         self._items = 0
-        self._next_look = 0
         self._started = 0.0
 
     def begin(self, size: int) -> None:
@@ -92,15 +97,24 @@ class Meter:
         Raises:
             BudgetError: It is too long.
         """
-        if size > self.budget.size:
-            raise BudgetError(f"a message of more than {self.budget.size} bytes")
+        budget = self.budget
+        if size > budget.size:
+            raise BudgetError(f"a message of more than {budget.size} bytes")
         self._items = 0
-        self._next_look = _LOOK_EVERY
-        self._started = time.thread_time() if self.budget.seconds is not None else 0.0
+        self._grant()
+        if budget.seconds is not None:
+            self._started = time.thread_time()
+
+    def _grant(self) -> None:
+        budget, items = self.budget, self._items
+        self.left = self._granted = min(
+            _LOOK_EVERY, budget.items - items, budget.total_items - self.total_items - items
+        )
 
     def end(self) -> None:
         """Called when a message has been read, or given up."""
-        self.total_items += self._items
+        self.total_items += self._items + self._granted - self.left
+        self.left = self._granted = self._items = 0
 
     def spend(self, items: int) -> None:
         """Counts items before they are read.
@@ -108,23 +122,23 @@ class Meter:
         Raises:
             BudgetError: They are too many, or time is up.
         """
-        self._items += items
-        if self._items > self.budget.items:
-            raise BudgetError(f"more than {self.budget.items} items")
-        if self.total_items + self._items > self.budget.total_items:
-            raise BudgetError(f"more than {self.budget.total_items} items in all messages together")
-        if self._items >= self._next_look:
-            self._next_look = self._items + _LOOK_EVERY
+        self.left -= items
+        if self.left < 0:
             self.look()
 
     def look(self) -> None:
-        """Looks at the clock.
+        """Compares what has been spent with the budget.
 
         Raises:
-            BudgetError: Time is up.
+            BudgetError: It is too much, or time is up.
         """
-        seconds = self.budget.seconds
-        if seconds is None:
-            return
-        if time.thread_time() - self._started > seconds:
-            raise BudgetError(f"more than {seconds:g} s to read")
+        budget = self.budget
+        self._items += self._granted - self.left
+        self.left = self._granted = 0
+        if self._items > budget.items:
+            raise BudgetError(f"more than {budget.items} items")
+        if self.total_items + self._items > budget.total_items:
+            raise BudgetError(f"more than {budget.total_items} items in all messages together")
+        self._grant()
+        if budget.seconds is not None and time.thread_time() - self._started > budget.seconds:
+            raise BudgetError(f"more than {budget.seconds:g} s to read")

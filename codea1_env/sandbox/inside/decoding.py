@@ -9,6 +9,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from struct import error as StructError  # noqa: N812 - it is an exception
 from sys import byteorder
 from typing import Any
 
@@ -18,19 +19,18 @@ from .formats import (
     C128,
     F64,
     FACTORIES,
+    I64,
     MAX_DECIMAL_CHARS,
     MAX_DEPTH,
     MAX_FRACTION_BYTES,
-    MAX_ITEMS,
     MIN_PACKED,
     PACKED,
     DecodeError,
     NdArray,
     Numpy,
     is_plain_dtype,
-    range_is_too_long,
 )
-from .reading import Reader
+from .reading import TOO_DEEP, Reader
 
 Resolve = Callable[[str, Any], Any]
 
@@ -40,6 +40,8 @@ _DEQUE, _SET, _MAPPING, _ARRAY = 10, 3, 4, 5
 
 class _Decoder(Reader):
     """Reads one value; see `decode` for the arguments."""
+
+    __slots__ = ("containers", "numpy", "resolve")
 
     def __init__(
         self,
@@ -61,18 +63,23 @@ class _Decoder(Reader):
 
     def value(self, depth: int = 0) -> Any:
         if depth > MAX_DEPTH:
-            raise DecodeError(f"nested more than {MAX_DEPTH} deep")
-        tag = self.take(1)
-        if tag == b"i":
-            return self.integer()
-        if tag == b"s":
-            return self.text()
-        if tag == b"f":
-            return F64.unpack(self.take(8))[0]
+            raise DecodeError(TOO_DEEP)
+        tag = self.data[self.position]
+        self.position += 1
         reader = _READERS.get(tag)
         if reader is None:
-            raise DecodeError(f"unknown tag {tag!r}")
+            raise DecodeError(f"unknown tag {bytes([tag])!r}")
         return reader(self, depth)
+
+    def short_integer(self, depth: int) -> int:
+        number: int = I64.unpack_from(self.data, self.position)[0]
+        self.position += I64.size
+        return number
+
+    def floating(self, depth: int) -> float:
+        number: float = F64.unpack_from(self.data, self.position)[0]
+        self.position += F64.size
+        return number
 
     def integer(self) -> int:
         size = self.length()
@@ -89,7 +96,7 @@ class _Decoder(Reader):
         count, rest = divmod(len(payload), 8)
         if rest or count < MIN_PACKED:
             raise DecodeError("packed numbers of a strange length")
-        self.meter.spend(count // 8)
+        self.meter.spend(-(-count // 8))
         numbers = array(code, payload)
         if byteorder == "big":
             numbers.byteswap()
@@ -100,8 +107,10 @@ class _Decoder(Reader):
         return found
 
     def read_list(self, depth: int) -> list[Any]:
+        if self.containers is None:
+            return self.many(depth)
         found: list[Any] = []
-        self.number(found)
+        self.containers.append(found)
         found += self.many(depth)
         return found
 
@@ -156,12 +165,6 @@ class _Decoder(Reader):
             raise DecodeError("a defaultdict with a strange factory")
         return self.filled(defaultdict(FACTORIES[factory]), depth)
 
-    def read_range(self, depth: int) -> range:
-        found = range(*self.exactly(3, int, depth))
-        if self.resolve is None and range_is_too_long(found):
-            raise DecodeError(f"a range of more than {MAX_ITEMS} numbers")
-        return found
-
     def decimal(self) -> Decimal:
         self.exact_number()
         text = self.text()
@@ -212,7 +215,11 @@ class _Decoder(Reader):
         return self.containers[number]
 
 
-_READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
+_READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
+    b"j": _Decoder.short_integer,
+    b"s": lambda decoder, depth: decoder.text(),
+    b"f": _Decoder.floating,
+    b"i": lambda decoder, depth: decoder.integer(),
     b"N": lambda decoder, depth: None,
     b"T": lambda decoder, depth: True,
     b"F": lambda decoder, depth: False,
@@ -228,7 +235,7 @@ _READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"b": lambda decoder, depth: decoder.sized(),
     b"B": _Decoder.read_bytearray,
     b"c": lambda decoder, depth: complex(*C128.unpack(decoder.take(16))),
-    b"r": _Decoder.read_range,
+    b"r": lambda decoder, depth: range(*decoder.exactly(3, int, depth)),
     b"D": lambda decoder, depth: decoder.decimal(),
     b"R": _Decoder.fraction,
     b"m": lambda decoder, depth: datetime.fromisoformat(decoder.text()),
@@ -243,6 +250,8 @@ _READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"x": _Decoder.reference,
     b"@": lambda decoder, depth: decoder.again(),
 }
+_READERS = {tag[0]: reader for tag, reader in _READERS_BY_TAG.items()}
+_CONSTANTS = {b"N": None, b"T": True, b"F": False}
 
 
 def decode(
@@ -265,13 +274,15 @@ def decode(
     Raises:
         DecodeError: The bytes are not exactly one encoded value; `BudgetError` if they cost too much.
     """
+    if len(data) == 1 and data in _CONSTANTS:
+        return _CONSTANTS[data]
     meter = meter if meter is not None else Meter(UNLIMITED)
     meter.begin(len(data))
     decoder = _Decoder(data, resolve, numpy, containers, meter)
     try:
         value = decoder.value()
     except (
-        ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
+        ArithmeticError, LookupError, MemoryError, RecursionError, StructError, TypeError, ValueError,
     ) as error:  # fmt: skip
         raise DecodeError(f"malformed data: {type(error).__name__}: {error}") from None
     finally:

@@ -13,7 +13,6 @@ from typing import Any
 
 from .formats import (
     C128,
-    F64,
     FACTORY_NAMES,
     MAX_DECIMAL_CHARS,
     MAX_DEPTH,
@@ -23,12 +22,13 @@ from .formats import (
     MIN_PACKED,
     PACKED_CODES,
     PACKED_TAGS,
-    U32,
+    SIZED,
+    TAGGED_F64,
+    TAGGED_I64,
     EncodeError,
     Numpy,
     SizeError,
     is_plain_dtype,
-    range_is_too_long,
 )
 
 Refer = Callable[[Any], "tuple[str, Any] | None"]
@@ -36,9 +36,16 @@ Refer = Callable[[Any], "tuple[str, Any] | None"]
 # A test finds settled classes and another `id`; here they are the real ones.
 _id = id
 
+_sized, _tagged_i64, _tagged_f64 = SIZED.pack, TAGGED_I64.pack, TAGGED_F64.pack
+_MAX_I64 = 1 << 63
+_TOO_DEEP = f"the value is cyclic or nested more than {MAX_DEPTH} deep"
+_TOO_MANY = f"the value has more than {MAX_ITEMS} items"
+
 
 class _Encoder:
     """Writes one value; see `encode` for the arguments."""
+
+    __slots__ = ("containers", "data", "items", "limit", "numbers", "numpy", "refer")
 
     def __init__(
         self, refer: Refer | None, numpy: Numpy | None, limit: int, containers: list[Any] | None
@@ -49,30 +56,54 @@ class _Encoder:
         self.limit = limit
         self.items = 0
         self.containers = containers
-        self.open: set[int] = set()
-        self.numbers = {_id(each): number for number, each in enumerate(containers or ())}
+        # The place of each container; below zero while its content is being written.
+        self.numbers: dict[int, int] = {}
+        if containers:
+            self.numbers = {_id(each): number for number, each in enumerate(containers)}
 
-    def put(self, part: bytes) -> None:
-        self.data += part
+    def check_size(self) -> None:
         if len(self.data) > self.limit:
             raise SizeError("the value is larger than the limit for one value")
 
+    def put(self, part: bytes) -> None:
+        self.data += part
+        self.check_size()
+
     def sized(self, tag: bytes, payload: bytes) -> None:
-        self.put(tag + U32.pack(len(payload)))
+        self.data += _sized(tag, len(payload))
         self.put(payload)
 
-    def count(self, number: int) -> None:
+    def count(self, tag: bytes, number: int) -> None:
         self.items += number
         if self.items > MAX_ITEMS:
-            raise SizeError(f"the value has more than {MAX_ITEMS} items")
+            raise SizeError(_TOO_MANY)
+        self.data += _sized(tag, number)
 
     def many(self, tag: bytes, count: int, values: Iterable[Any], depth: int) -> None:
-        self.count(count)
-        self.put(tag + U32.pack(count))
+        self.count(tag, count)
+        inner = depth + 1
+        if inner > MAX_DEPTH and count:
+            raise EncodeError(_TOO_DEEP)
+        data, limit = self.data, self.limit
         seen = 0
-        for value in values:
-            self.value(value, depth + 1)
+        for value in values:  # the commonest kinds here, where no call is needed
+            kind = type(value)
+            if kind is int and -_MAX_I64 <= value < _MAX_I64:
+                data += _tagged_i64(b"j", value)
+            elif kind is str:
+                text = value.encode("utf-8", "surrogatepass")
+                data += _sized(b"s", len(text))
+                data += text
+                if len(data) > limit:
+                    break
+            elif kind is float:
+                data += _tagged_f64(b"f", value)
+            elif kind is bool:
+                data += b"T" if value else b"F"
+            else:
+                self.value(value, inner)
             seen += 1
+        self.check_size()
         if seen != count:
             raise EncodeError("a container changed while it was being copied")
 
@@ -86,62 +117,61 @@ class _Encoder:
             return True
         number = self.numbers.get(_id(container))
         if number is None:
-            self.numbers[_id(container)] = len(self.containers)
+            self.numbers[_id(container)] = -1 - len(self.containers)
             self.containers.append(container)
-            self.open.add(_id(container))
             return True
-        if _id(container) in self.open:
+        if number < 0:
             raise EncodeError("the value contains itself")
-        self.put(b"@" + U32.pack(number))
+        self.put(_sized(b"@", number))
         return False
 
     def end(self, container: Any) -> None:
         """Notes that all of a container has been written."""
-        self.open.discard(_id(container))
+        if self.containers is not None:
+            self.numbers[_id(container)] = -1 - self.numbers[_id(container)]
 
     def sequence(self, tag: bytes, values: Any, kind: type, depth: int) -> None:
         """Writes a list or tuple, in one go if it holds nothing but small integers or floats."""
         count = len(values)
-        if count >= MIN_PACKED and type(values[0]) in PACKED_CODES:
-            (first, *others) = set(map(type, values))
-            if not others:
-                try:
-                    packed = array(PACKED_CODES[first], values)
-                except OverflowError:  # an integer of more than 64 bits
-                    pass
-                else:
-                    if byteorder == "big":
-                        packed.byteswap()
-                    self.count(count)
-                    self.sized(PACKED_TAGS[kind, first], packed.tobytes())
-                    return
-        self.many(tag, count, values, depth)
+        first = type(values[0]) if count >= MIN_PACKED else None
+        if first is not None and first in PACKED_CODES and set(map(type, values)) == {first}:
+            try:
+                packed = array(PACKED_CODES[first], values)
+            except OverflowError:  # an integer of more than 64 bits
+                self.many(tag, count, values, depth)
+                return
+            if byteorder == "big":
+                packed.byteswap()
+            self.items += count
+            if self.items > MAX_ITEMS:
+                raise SizeError(_TOO_MANY)
+            self.sized(PACKED_TAGS[kind, first], packed.tobytes())
+        else:
+            self.many(tag, count, values, depth)
 
     def value(self, value: Any, depth: int = 0) -> None:
         if depth > MAX_DEPTH:
-            raise EncodeError(f"the value is cyclic or nested more than {MAX_DEPTH} deep")
+            raise EncodeError(_TOO_DEEP)
         kind = type(value)
-        if value is None:
+        if kind is list:
+            if self.begin(value):
+                self.sequence(b"l", value, kind, depth)
+                self.end(value)
+        elif kind is tuple:
+            self.sequence(b"t", value, kind, depth)
+        elif value is None:
             self.put(b"N")
         elif kind is bool:
             self.put(b"T" if value else b"F")
         elif kind is int:
-            size = (value.bit_length() + 8) // 8
-            if size > MAX_INT_BYTES:
-                raise SizeError(f"an integer of more than {MAX_INT_BYTES} bytes")
-            self.sized(b"i", value.to_bytes(size, "little", signed=True))
+            self.integer(value)
         elif kind is float:
-            self.put(b"f" + F64.pack(value))
+            self.put(_tagged_f64(b"f", value))
         elif kind is str:
             self.sized(b"s", value.encode("utf-8", "surrogatepass"))
-        elif kind is tuple:
-            self.sequence(b"t", value, kind, depth)
-        elif kind in (list, dict):
+        elif kind is dict:
             if self.begin(value):
-                if kind is list:
-                    self.sequence(b"l", value, kind, depth)
-                else:
-                    self.pairs(b"d", value, depth)
+                self.pairs(b"d", value, depth)
                 self.end(value)
         elif not self.constant(value, kind, depth):
             if not self.is_container(value, kind):
@@ -149,6 +179,16 @@ class _Encoder:
             elif self.begin(value):
                 self.container(value, kind, depth)
                 self.end(value)
+
+    def integer(self, value: int) -> None:
+        """Writes an integer, in a short form if it has no more than 64 bits."""
+        if -_MAX_I64 <= value < _MAX_I64:
+            self.put(_tagged_i64(b"j", value))
+            return
+        size = (value.bit_length() + 8) // 8
+        if size > MAX_INT_BYTES:
+            raise SizeError(f"an integer of more than {MAX_INT_BYTES} bytes")
+        self.sized(b"i", value.to_bytes(size, "little", signed=True))
 
     def is_container(self, value: Any, kind: type) -> bool:
         """Whether a value is one of the rarer containers that can change."""
@@ -188,8 +228,6 @@ class _Encoder:
         elif kind is complex:
             self.put(b"c" + C128.pack(value.real, value.imag))
         elif kind is range:
-            if self.refer is None and range_is_too_long(value):
-                raise EncodeError(f"a range of more than {MAX_ITEMS} numbers")
             self.many(b"r", 3, (value.start, value.stop, value.step), depth)
         elif kind is Decimal:
             text = str(value)
@@ -275,6 +313,11 @@ def encode(
         >>> encode([None, True])
         b'l\x02\x00\x00\x00NT'
     """
+    kind = type(value)
+    if kind is bool:
+        return b"T" if value else b"F"
+    if value is None:
+        return b"N"
     encoder = _Encoder(refer, numpy, limit, containers)
     try:
         encoder.value(value)

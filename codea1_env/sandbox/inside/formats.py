@@ -15,11 +15,15 @@ MAX_FRACTION_BYTES = 2048
 # Many keys with one hash turn a set or dict into a linear search: a reply must not cost us minutes.
 MAX_EQUAL_HASHES = 200
 # From this length on, lists and tuples of nothing but 64-bit integers or floats are packed.
-MIN_PACKED = 8
+MIN_PACKED = 4
 
 U32 = struct.Struct("<I")
+I64 = struct.Struct("<q")
 F64 = struct.Struct("<d")
 C128 = struct.Struct("<dd")
+SIZED = struct.Struct("<cI")
+TAGGED_I64 = struct.Struct("<cq")
+TAGGED_F64 = struct.Struct("<cd")
 
 FACTORIES: dict[str, Any] = {
     "None": None, "int": int, "float": float, "str": str, "list": list, "dict": dict,
@@ -95,11 +99,3 @@ def is_plain_dtype(name: str) -> bool:
         (True, False)
     """
     return _DTYPE.fullmatch(name) is not None
-
-
-def range_is_too_long(value: range) -> bool:
-    """Whether a search in a range could take too long: it is linear for anything but integers."""
-    try:
-        return len(value) > MAX_ITEMS
-    except OverflowError:
-        return True

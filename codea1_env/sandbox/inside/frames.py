@@ -23,10 +23,13 @@ def write_frame(descriptor: int, payload: bytes) -> None:
     Raises:
         ChannelClosedError: Nobody reads any more.
     """
-    data = memoryview(PREFIX.pack(len(payload)) + payload)
+    data = PREFIX.pack(len(payload)) + payload
     try:
-        while data:
-            data = data[_write(descriptor, data) :]
+        sent = _write(descriptor, data)
+        if sent < len(data):  # the pipe is full
+            rest = memoryview(data)[sent:]
+            while rest:
+                rest = rest[_write(descriptor, rest) :]
     except OSError as error:
         raise ChannelClosedError(str(error)) from None
 
@@ -50,6 +53,19 @@ class Reader:
         Raises:
             ChannelClosedError: End of file, or a frame longer than the limit was announced.
         """
+        if (
+            not self._ahead
+        ):  # nearly always one frame of the usual kind: request, reply, request, ...
+            try:
+                ahead = _read(self._descriptor, _AHEAD)
+            except OSError as error:
+                raise ChannelClosedError(str(error)) from None
+            if (
+                len(ahead) >= PREFIX.size
+                and PREFIX.unpack_from(ahead)[0] == len(ahead) - PREFIX.size
+            ):
+                return ahead[PREFIX.size :]
+            self._ahead = ahead
         self._fill(PREFIX.size)
         (size,) = PREFIX.unpack_from(self._ahead)
         if size > self._limit:

@@ -129,7 +129,7 @@ class RemoteType(type):
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         """Constructs an object on the other side."""
-        made = cls.remote_peer.request("call", cls, arguments, keywords)
+        made = cls.remote_peer.call(cls, arguments, keywords)
         if isinstance(made, RemoteObject) and cls.remote_is_class:
             object.__setattr__(made, "remote_made", True)
         return made
@@ -306,7 +306,7 @@ def _equality(operation: str) -> Callable[..., Any]:
 
 
 def _call(self: RemoteObject, *arguments: Any, **keywords: Any) -> Any:
-    return self.remote_peer.request("call", self, arguments, keywords)
+    return self.remote_peer.call(self, arguments, keywords)
 
 
 def _bind(self: RemoteObject, instance: Any, owner: Any = None) -> Any:

@@ -30,7 +30,7 @@ class RemoteErrorType(type):
         """Constructs the other side's exception; a class derived here is constructed here."""
         if "remote_peer" not in vars(cls):
             return super().__call__(*arguments, **keywords)
-        return cls.remote_peer.request("call", cls, arguments, keywords)
+        return cls.remote_peer.call(cls, arguments, keywords)
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):

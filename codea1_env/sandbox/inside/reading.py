@@ -7,8 +7,13 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from .budgets import BudgetError, Meter
-from .formats import MAX_EQUAL_HASHES, U32, DecodeError
+from .formats import F64, I64, MAX_DEPTH, MAX_EQUAL_HASHES, U32, DecodeError
 
+ENDS_EARLY = "the data ends early"
+TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+
+_u32, _i64, _f64 = U32.unpack_from, I64.unpack_from, F64.unpack_from
+_INT, _TEXT, _FLOAT = b"jsf"
 _KEYS_AT_ONCE = 256
 
 
@@ -43,6 +48,16 @@ class Reader(ABC):
         meter: What reading them may cost. It has begun.
     """
 
+    __slots__ = (
+        "budget",
+        "data",
+        "exact_numbers",
+        "long_ints",
+        "meter",
+        "position",
+        "short_int",
+    )
+
     def __init__(self, data: bytes, meter: Meter) -> None:
         self.data = data
         self.position = 0
@@ -59,14 +74,15 @@ class Reader(ABC):
         """Reads so many bytes."""
         end = self.position + size
         if end > len(self.data):
-            raise DecodeError("the data ends early")
+            raise DecodeError(ENDS_EARLY)
         part = self.data[self.position : end]
         self.position = end
         return part
 
     def length(self) -> int:
         """Reads a count or a length."""
-        number: int = U32.unpack(self.take(4))[0]
+        number: int = _u32(self.data, self.position)[0]  # raises struct.error at the end
+        self.position += 4
         return number
 
     def sized(self) -> bytes:
@@ -75,14 +91,12 @@ class Reader(ABC):
 
     def text(self) -> str:
         """Reads a string."""
-        try:
-            return self.sized().decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            raise DecodeError("invalid text") from None
+        return self.sized().decode("utf-8", "surrogatepass")
 
     def count(self) -> int:
         """Reads how many items follow, and pays for them."""
-        number = self.length()
+        number: int = _u32(self.data, self.position)[0]
+        self.position += 4
         # Every item takes at least one byte, so that a forged count cannot make us allocate.
         if number > len(self.data) - self.position:
             raise DecodeError("more items announced than can follow")
@@ -91,8 +105,32 @@ class Reader(ABC):
 
     def many(self, depth: int) -> list[Any]:
         """Reads a count and so many values."""
-        value, inner = self.value, depth + 1
-        return [value(inner) for _ in range(self.count())]
+        count = self.count()
+        inner = depth + 1
+        if inner > MAX_DEPTH and count:
+            raise DecodeError(TOO_DEEP)
+        data, size, at = self.data, len(self.data), self.position
+        found: list[Any] = []
+        for _ in range(count):  # the commonest kinds here, where no call is needed
+            tag = data[at]
+            if tag == _INT:
+                found.append(_i64(data, at + 1)[0])
+                at += 9
+            elif tag == _TEXT:
+                start = at + 5
+                at = start + _u32(data, at + 1)[0]
+                if at > size:
+                    raise DecodeError(ENDS_EARLY)
+                found.append(data[start:at].decode("utf-8", "surrogatepass"))
+            elif tag == _FLOAT:
+                found.append(_f64(data, at + 1)[0])
+                at += 9
+            else:
+                self.position = at
+                found.append(self.value(inner))
+                at = self.position
+        self.position = at
+        return found
 
     def exactly(self, count: int, kind: type, depth: int) -> list[Any]:
         """Reads so many values of one type."""

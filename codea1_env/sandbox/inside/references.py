@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import proxies
+from . import codec, proxies
 from .factory import ProxyFactory
 from .operations import CONSTANT_BASES
 
@@ -95,7 +95,8 @@ class References:
         self._objects: list[Any] = []
         self._numbers: dict[int, int] = {}
         self._types: dict[type, int] = {}
-        self._fresh: list[type] = []
+        self.fresh: list[type] = []
+        """Types that the message being written describes for the first time."""
         self._managed: dict[int, tuple[Any, Managed]] = {}
         self._stand_ins: dict[int, Any] = {}
         self._originals: dict[int, int] = {}
@@ -110,6 +111,16 @@ class References:
             self._objects.append(value)
         return number
 
+    def handed_over(self, number: int) -> Any:
+        """The object of ours that the other side knows by a number.
+
+        Raises:
+            DecodeError: There is none.
+        """
+        if number >= len(self._objects):
+            raise codec.DecodeError("a reference to an object that was not handed over")
+        return self._objects[number]
+
     def was_handed_over(self, value: Any) -> bool:
         """Whether the other side knows an object of ours."""
         number = self._numbers.get(_id(value))
@@ -118,9 +129,9 @@ class References:
     def forget_fresh(self, keep: bool) -> None:
         """After a message was written: whether it was sent, and with it the descriptions of types."""
         if not keep:
-            for kind in self._fresh:
+            for kind in self.fresh:
                 del self._types[kind]
-        self._fresh.clear()
+        self.fresh.clear()
 
     def describe_type(self, kind: type) -> tuple[Any, ...]:
         """What the other side needs to build a proxy class: all of it once per class.
@@ -130,7 +141,7 @@ class References:
         if kind in self._types:
             return (self._types[kind],)
         number = self._types[kind] = len(self._types)
-        self._fresh.append(kind)
+        self.fresh.append(kind)
         bases = [
             self.describe_type(base) for base in kind.__bases__ if base.__module__ != "builtins"
         ]

@@ -6,9 +6,11 @@ anything else crosses as a reference (`references.py`) to an object that stays w
 as a proxy (`proxies.py`) on the other side. What may be asked of an object is decided in `access.py`.
 
 A frame is one byte for its kind, then a message:
-    q  request: ("call", target, args, kwargs), ("get", target, name), ("set", target, name, value),
+    c  call with positional arguments, the usual request: the number of what is called, the arguments
+    v  the usual reply to `c`: a value; nothing has changed
+    q  any request: ("call", target, args, kwargs), ("get", target, name), ("set", target, name, value),
        ("delete", target, name), ("op", name, operands), ("await", target)
-    r  reply: ("value", value, changes), ("raise", exception, changes), ("unencodable", reason, ())
+    r  any reply: ("value", value, changes), ("raise", exception, changes), ("unencodable", reason, ())
     u  update, without a reply: the number of a reply to "get", and changes of what it had lent
 """
 
@@ -20,9 +22,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from struct import error as StructError  # noqa: N812 - it is an exception
 from typing import Any, NoReturn
 
-from . import codec, formats, frames, sharing
+from . import codec, formats, frames, proxies, sharing
 from .access import Gate, RefusedError
 from .awaiting import Awaiting
 from .errors import RemoteUnencodable
@@ -90,18 +93,20 @@ class Peer:
             message: The message.
             table: The containers that both sides know; those in the message are added.
         """
+        references = self.references
         sent = False
         try:
             data = codec.encode(
                 message,
-                refer=self.references.refer,
+                refer=references.refer,
                 numpy=self.numpy,
                 limit=self.limit,
                 containers=table,
             )
             sent = True
         finally:
-            self.references.forget_fresh(keep=sent)
+            if references.fresh:
+                references.forget_fresh(keep=sent)
         return data
 
     def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
@@ -151,11 +156,42 @@ class Peer:
 
     def serve(self, on_first_call: Callable[[], None]) -> None:
         """Answers requests until the other side closes its pipe."""
-        _, content = self._receive_frame()
+        kind, content = self._receive_frame()
         on_first_call()
         while True:
-            self._send_frame(self._answer(content))
-            _, content = self._receive_frame()
+            self._send_frame(self._answer_any(kind, content))
+            kind, content = self._receive_frame()
+
+    def _answer_any(self, kind: bytes, content: bytes) -> bytes:
+        return self._answer_call(content) if kind == b"c" else self._answer(content)
+
+    def _answer_call(self, content: bytes) -> bytes:
+        """Performs a call with positional arguments and encodes the reply, in their short forms."""
+        table: sharing.Table = []
+        try:
+            target = self.references.handed_over(formats.U32.unpack_from(content)[0])
+            arguments = self.decode(content[formats.U32.size :], table)
+            if type(arguments) is not tuple:
+                raise codec.DecodeError("a malformed call")
+            self.gate.check_call(target)
+        except (codec.DecodeError, RemoteUnencodable, RefusedError, StructError) as error:
+            return _unencodable(error)
+        before = sharing.snapshot(table) if table else []
+        try:
+            value = target(*arguments)
+        except (RemoteUnencodable, RefusedError) as error:
+            return _unencodable(error)
+        except BaseException as error:  # also SystemExit: it is the caller's to handle
+            outcome: tuple[str, Any] = ("raise", error)
+        else:
+            outcome = ("value", value)
+        try:
+            changed = sharing.changes(table, before) if table else ()
+            if outcome[0] == "value" and not changed:
+                return b"v" + self.encode(value, table)
+            return b"r" + self.encode((*outcome, tuple(changed)), table)
+        except codec.EncodeError as error:
+            return _unencodable(error)
 
     def _answer(self, content: bytes) -> bytes:
         """Performs one request and encodes the reply."""
@@ -166,18 +202,18 @@ class Peer:
                 raise codec.DecodeError("a malformed request")
             before = sharing.snapshot(table)
         except (codec.DecodeError, RemoteUnencodable) as error:
-            return b"r" + codec.encode(("unencodable", str(error), ()))
+            return _unencodable(error)
         try:
             outcome: tuple[str, Any] = ("value", self._perform(*request))
         except (RemoteUnencodable, RefusedError) as error:
-            return b"r" + codec.encode(("unencodable", str(error), ()))
+            return _unencodable(error)
         except BaseException as error:  # also SystemExit: it is the caller's to handle
             outcome = ("raise", error)
         passed = len(table)
         try:
             reply = self.encode((*outcome, tuple(sharing.changes(table, before))), table)
         except codec.EncodeError as error:
-            return b"r" + codec.encode(("unencodable", str(error), ()))
+            return _unencodable(error)
         if request[0] == "get" and outcome[0] == "value" and self.trusting:
             self._served += 1
             self._lend(self._served, table[passed:])
@@ -216,6 +252,21 @@ class Peer:
 
     # Calling the other side
 
+    def call(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Calls an object of the other side, in the short form where that is possible; see `request`."""
+        number = proxies.number_of(target)
+        if keywords or type(number) is not int or not 0 <= number < 1 << 32:
+            # As tuples, which need no place in the table.
+            return self.request("call", target, arguments, tuple(keywords.items()))
+        table: sharing.Table = []
+        kind, content, passed = self._exchange(b"c" + formats.U32.pack(number), arguments, table)
+        if kind != b"v":
+            return self._result(kind, content, table, passed, ("call",))
+        try:
+            return self.decode(content, table)
+        except codec.DecodeError as error:
+            self.fail(f"the reply is malformed: {error}")
+
     def request(self, *message: Any) -> Any:
         """Sends a request and returns its value, serving the other side's requests meanwhile.
 
@@ -223,23 +274,18 @@ class Peer:
             RemoteUnencodable: An argument or the result cannot cross.
             BaseException: What the call raised, rebuilt from plain data.
         """
-        if message[0] == "call":  # as tuples, which need no place in the table
-            message = (*message[:3], tuple(message[3].items()))
         table: sharing.Table = []
-        with self._lock:
-            self._pass_updates_on()
-            try:
-                frame = self.encode(message, table)
-            except codec.EncodeError as error:
-                self.fail(f"an argument cannot cross: {error}")
-            self._send_frame(b"q" + frame)
-            kind, content = self._receive_frame()
-            while kind == b"q":
-                with self._more_room():
-                    answer = self._answer(content)
-                self._send_frame(answer)
-                kind, content = self._receive_frame()
-        passed = len(table)
+        kind, content, passed = self._exchange(b"q", message, table)
+        return self._result(kind, content, table, passed, message)
+
+    def _result(
+        self,
+        kind: bytes,
+        content: bytes,
+        table: sharing.Table,
+        passed: int,
+        message: tuple[Any, ...],
+    ) -> Any:
         try:
             if kind != b"r":
                 raise codec.DecodeError("a frame of an unknown kind")
@@ -256,6 +302,27 @@ class Peer:
         if outcome == "raise" and isinstance(value, BaseException):
             self._raise(value, message)
         return self.fail(str(value))
+
+    def _exchange(
+        self, head: bytes, message: tuple[Any, ...], table: sharing.Table
+    ) -> tuple[bytes, bytes, int]:
+        """Sends a request; the kind and content of the reply, and how many containers were sent."""
+        with self._lock:
+            if self._lent:
+                self._pass_updates_on()
+            try:
+                frame = self.encode(message, table)
+            except codec.EncodeError as error:
+                self.fail(f"an argument cannot cross: {error}")
+            passed = len(table)
+            self._send_frame(head + frame)
+            kind, content = self._receive_frame()
+            while kind in (b"q", b"c"):
+                with self._more_room():
+                    answer = self._answer_any(kind, content)
+                self._send_frame(answer)
+                kind, content = self._receive_frame()
+        return kind, content, passed
 
     def _raise(self, error: BaseException, message: tuple[Any, ...]) -> NoReturn:
         driving = message[0] == "op" and message[1] in ("next", "send", "throw")
@@ -305,3 +372,7 @@ class Peer:
         if lent is not None and lent.is_as_before():  # what the program did meanwhile counts more
             changed = self.decode(content[formats.U32.size :], lent.table)
             sharing.apply(lent.table, changed, self.numpy)
+
+
+def _unencodable(error: BaseException) -> bytes:
+    return b"r" + codec.encode(("unencodable", str(error), ()))

@@ -29,9 +29,11 @@ Changes = list[tuple[int, Any]]
 def content(container: Any) -> Any:
     """What is in a container, as a tuple or bytes."""
     kind = type(container)
+    if kind is list:
+        return tuple(container)
     if kind in _MAPPINGS:
         return tuple(chain.from_iterable(container.items()))
-    if kind in (list, deque, set):
+    if kind in (deque, set):
         return tuple(container)
     return bytes(container) if kind is bytearray else container.tobytes()
 
@@ -52,7 +54,11 @@ def changes(table: Table, before: Sequence[Any]) -> Changes:
     """Which containers have changed since a snapshot, with what is in them now."""
     found = []
     for index, old in enumerate(before):
-        new = content(table[index])
+        container = table[index]
+        # The usual case needs no copy.
+        if type(container) is list and len(container) == len(old) and all(map(is_, old, container)):
+            continue
+        new = content(container)
         if not _is_same(old, new):
             found.append((index, new))
     return found
