@@ -46,10 +46,12 @@ class ProxyPlan:
     Attributes:
         names: The names that it uses and that a program may define.
         modules: The common modules that it uses without importing them.
+        code: What it compiles to, for the test's process, where that is worth keeping.
     """
 
     names: tuple[str, ...]
     modules: tuple[str, ...] = ()
+    code: bytes = b""
 
 
 Plan = ValuePlan | ProxyPlan | TestResult
@@ -69,7 +71,8 @@ def _plan(raw: tuple[Any, ...]) -> Plan:
         names, calls, expression = details
         return ValuePlan(tuple(calls), tuple(names), expression)
     if kind == "proxy":
-        return ProxyPlan(*map(tuple, details))
+        names, modules, code = details
+        return ProxyPlan(tuple(names), tuple(modules), code)
     return TestResult(Outcome.SYNTAX_ERROR, details[0], called=False)
 
 
@@ -77,6 +80,8 @@ def _size(test: str, plan: Plan) -> int:
     size = len(test) + _OVERHEAD
     if isinstance(plan, ValuePlan):
         size += len(plan.expression) + sum(map(len, plan.calls))
+    elif isinstance(plan, ProxyPlan):
+        size += len(plan.code)
     return size
 
 

@@ -31,6 +31,7 @@ def run_test(
     names: Sequence[str],
     modules: Sequence[str],
     limits: Limits,
+    compiled: bytes = b"",
 ) -> tuple[TestResult, TestResult]:
     """Judges one test with a process for the program and a process for the test.
 
@@ -42,12 +43,13 @@ def run_test(
         names: The names that the test uses and that may come from the program.
         modules: The common modules that it uses without importing them.
         limits: The call limits are for loading, and again for the test.
+        compiled: What the test compiles to, where its plan knows it.
 
     Returns:
         How loading ended, and the verdict.
     """
     program, tester = slots.take(with_test=True).with_test()
-    return _Pair(program, tester, limits).run(code, entry_point, test, names, modules)
+    return _Pair(program, tester, limits).run(code, entry_point, test, names, modules, compiled)
 
 
 class _Pair:
@@ -65,6 +67,7 @@ class _Pair:
         test: str,
         names: Sequence[str],
         modules: Sequence[str],
+        compiled: bytes,
     ) -> tuple[TestResult, TestResult]:
         verdict: bytes | Stop | None = None
         offered = [name for name in names if entry_point in (None, name)]
@@ -80,7 +83,7 @@ class _Pair:
                 load, exports = _exports(loaded, offered)
                 if load.outcome is Outcome.PASS:
                     self.watch.lap()
-                    self.test.send(self._test_job(test, modules, exports))
+                    self.test.send(self._test_job(test, modules, exports, compiled))
                     verdict = self._frame(self.test)
             if self.program.ended_by_itself():  # whatever the test says: a crash is never a pass
                 self.program.stop = self.program.stop or Stop.CLOSED
@@ -120,10 +123,13 @@ class _Pair:
         limits = self.limits
         return self.watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
 
-    def _test_job(self, test: str, modules: Sequence[str], exports: list[Any]) -> bytes:
+    def _test_job(
+        self, test: str, modules: Sequence[str], exports: list[Any], compiled: bytes
+    ) -> bytes:
         return codec.encode(
             {
-                "test": test,
+                "test": "" if compiled else test,
+                "compiled": compiled,
                 "modules": list(modules),
                 "exports": exports,
                 "memory": int(self.limits.memory),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from codea1_env.sandbox import Outcome
 from codea1_env.sandbox.evaluate import evaluate
-from codea1_env.sandbox.inside import codec
+from codea1_env.sandbox.inside import codec, plan_program
 from codea1_env.sandbox.inside.plan import plan_test, plan_tests
 
 
@@ -319,16 +319,57 @@ def test_what_cannot_be_compiled_is_no_test(text: str) -> None:
     ],
 )
 def test_names_that_a_program_may_define(text: str, names: list[str], modules: list[str]) -> None:
-    assert plan_test(text) == ("proxy", names, modules)
+    assert plan_test(text) == ("proxy", names, modules, b"")
 
 
 def test_the_name_under_test_may_be_a_builtins() -> None:
     text = "for x in [1]:\n    assert sum(x, 2) == len([1])"
-    assert plan_test(text) == ("proxy", [], [])
-    assert plan_test(text, "sum") == ("proxy", ["sum"], [])
+    assert plan_test(text) == ("proxy", [], [], b"")
+    assert plan_test(text, "sum") == ("proxy", ["sum"], [], b"")
     assert plan_test("assert sum(1, 2) == 3", "sum")[:2] == ("value", ["sum"])
-    assert plan_test("def check(c):\n    assert c(1, 2) == 3\ncheck(sum)") == ("proxy", ["sum"], [])
+    assert plan_test("def check(c):\n    assert c(1, 2) == 3\ncheck(sum)") == (
+        "proxy",
+        ["sum"],
+        [],
+        b"",
+    )
     assert plan_test("from solution import add\nassert add(1) == 1", "add")[1] == ["add"]
+
+
+# Code that is kept
+
+DATA = repr([str(number) for number in range(1000)])
+CLOSINGS = [
+    "check(f)",
+    "check(sum); check(max)",
+    "check(f)  # the end",
+    "check(\n    f\n)",
+    "\\\ncheck(f)",
+    "if FOUND: check(f)",
+    "FOUND = [check(f)]",
+    "check(sum)",
+    "for _ in FOUND:\n    check(max)",
+]
+
+
+@pytest.mark.parametrize("closing", CLOSINGS)
+@pytest.mark.parametrize("head", ["def check(c):\n    FOUND.append(c(math.pi))", "check = F"])
+def test_long_programs_are_planned_like_short_ones(head: str, closing: str) -> None:
+    short = f"FOUND = []\n{head}\n{closing}\n"
+    kind, names, modules, code = plan_test(f"DATA = {DATA}\n{short}", "min")
+    assert (kind, names, modules, b"") == plan_test(short, "min")
+    namespace: dict[str, Any] = {"math": math, "F": len, "f": round, "sum": abs, "max": abs}
+    expected: dict[str, Any] = dict(namespace)
+    if head.startswith("def"):
+        exec(plan_program.unpacked(code), namespace)
+        exec(short, expected)
+        assert namespace["FOUND"] == expected["FOUND"]
+        assert len(namespace["DATA"]) == 1000
+
+
+def test_only_the_code_of_long_programs_is_kept() -> None:
+    assert plan_test("def check(c): assert c(1)\ncheck(f)")[3] == b""
+    assert plan_test(f"assert f({DATA}) == 1")[0] == "value"
 
 
 # Bounds
@@ -338,7 +379,7 @@ def test_long_honest_texts_have_time() -> None:
     cases = ", ".join(f"([{n}, {n + 1}, 'text'], {{'a': {n}}})" for n in range(10_000))
     text = f"for given, expected in [{cases}]:\n    assert f(given) == expected"
     assert len(text) > 300_000
-    assert plan_tests([text]) == [("proxy", ["f"], [])]
+    assert plan_tests([text])[0][:3] == ("proxy", ["f"], [])
 
 
 def test_hostile_texts_are_planned_quickly() -> None:

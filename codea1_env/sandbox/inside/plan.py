@@ -6,7 +6,8 @@ constant are literals, so that the supervisor can make the calls and evaluate th
 run as a program instead, in a process with limits.
 
     ("value", names, calls, nodes)   names and encoded calls (name, args, kwargs); a tree of tuples
-    ("proxy", names, modules)        names that the test uses and does not define; modules among them
+    ("proxy", names, modules, code)  names that the test uses and does not define; modules among them;
+                                     what it compiles to (`plan_program.py`), where that is worth keeping
     ("syntax_error", message)
 """
 
@@ -15,14 +16,11 @@ from __future__ import annotations
 import ast
 import builtins
 import signal
-import symtable
-import sys
 import types
 import warnings
 from typing import Any
 
-from . import codec
-from .preimported import MODULE_NAMES
+from . import codec, plan_program
 
 _MAX_SIZE = 10_000
 _MAX_BITS = 1 << 14
@@ -150,6 +148,11 @@ def _weight(values: Any) -> int:
     return weight
 
 
+def _is_long(values: Any) -> bool:
+    # `len` cannot count the numbers of very long ranges.
+    return bool(values[_MAX_SIZE:]) if type(values) is range else len(values) > _MAX_SIZE
+
+
 def _construct(name: str, arguments: list[Any]) -> Any:
     if name == "float" and len(arguments) == 1 and arguments[0] in ("inf", "-inf", "nan"):
         return float(arguments[0])
@@ -159,7 +162,7 @@ def _construct(name: str, arguments: list[Any]) -> Any:
         ]()
     if name in ("set", "list", "tuple", "frozenset") and len(arguments) == 1:
         (value,) = arguments
-        if type(value) not in (list, tuple, set, str, range) or len(value) > _MAX_SIZE:
+        if type(value) not in (list, tuple, set, str, range) or _is_long(value):
             raise NotLiteralError
         if name in ("list", "tuple"):
             if type(value) is set:  # its order is not the program's
@@ -287,49 +290,6 @@ def _operators(nodes: tuple[Any, ...]) -> set[str]:
     return {nodes[0]}.union(*(_operators(node) for node in nodes[1:]))
 
 
-def _checked_name(tree: ast.Module) -> str | None:
-    """The name in a closing `check(name)`: the function under test, even if it is called `sum`."""
-    last = tree.body[-1] if tree.body else None
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
-        call = last.value
-        names = [argument.id for argument in call.args if isinstance(argument, ast.Name)]
-        if isinstance(call.func, ast.Name) and call.func.id in defined and len(names) == 1:
-            return names[0]
-    return None
-
-
-def _used_names(
-    text: str, tree: ast.Module, entry_point: str | None
-) -> tuple[list[str], list[str]]:
-    """Names that the test does not define: those that may come from the program, and common modules.
-
-    Builtins and modules are Python's, or a program could replace `abs` and `math`; all but the name
-    under test.
-    """
-    tested = {entry_point, _checked_name(tree)}
-    top = symtable.symtable(text, "<test>", "exec")
-    # The name under test is offered even if the test binds it too: `from solution import double`.
-    own = {symbol.get_name() for symbol in top.get_symbols() if _binds(symbol)} - tested
-    own |= (_BUILTINS | sys.stdlib_module_names) - MODULE_NAMES - tested
-    names: dict[str, None] = {}
-    tables = [top]
-    while tables:
-        table = tables.pop()
-        tables += table.get_children()
-        for symbol in table.get_symbols():
-            name = symbol.get_name()
-            free = table is top or symbol.is_global()
-            if free and symbol.is_referenced() and name not in own and not name.startswith("__"):
-                names[name] = None
-    modules = MODULE_NAMES - tested
-    return sorted(names.keys() - modules), sorted(names.keys() & modules)
-
-
-def _binds(symbol: symtable.Symbol) -> bool:
-    return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
-
-
 def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
     r"""Plans one test.
 
@@ -342,18 +302,21 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
         >>> kind, names, codec.decode(calls[0]), nodes
         ('value', ['add'], ('add', [1, 2], {}), ('==', ('call', 0), ('constant', 3)))
         >>> plan_test("for i in range(3):\n    assert add(i, 0) == i")
-        ('proxy', ['add'], [])
+        ('proxy', ['add'], [], b'')
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
+            program = plan_program.quickly(text, entry_point)
+            if program is not None:
+                return ("proxy", *program)
             tree = ast.parse(text)
             # Compiling finds what parsing does not, such as `return` outside of a function.
-            compile(tree, "<test>", "exec", dont_inherit=True)
+            code = compile(tree, plan_program.FILE_NAME, "exec", dont_inherit=True)
             try:
                 return _value_plan(tree, entry_point)
             except (NotLiteralError, RecursionError):
-                return ("proxy", *_used_names(text, tree, entry_point))
+                return ("proxy", *plan_program.from_tree(text, tree, code, entry_point))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return ("syntax_error", f"{type(error).__name__}: {error}"[:300])
 

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from . import codec, frames
+from . import codec, frames, plan_program
 from .candidate import loaded_numpy, start, warm_up
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
 from .proxies import RemoteType
@@ -48,16 +48,19 @@ def namespace_for(
     return namespace
 
 
-def judge(test: str, namespace: dict[str, Any], peer: Peer) -> tuple[str, str]:
-    """Runs a test and says how it ended."""
+def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> tuple[str, str]:
+    """Runs a test, from its text or from what that compiles to, and says how it ended."""
     try:
-        compiled = compile(test, "<test>", "exec", dont_inherit=True)
+        if compiled:
+            code = plan_program.unpacked(compiled)
+        else:
+            code = compile(test, plan_program.FILE_NAME, "exec", dont_inherit=True)
     except MemoryError as error:
         return ("memory", message_of(error))
     except BaseException as error:
         return ("syntax_error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
     try:
-        exec(compiled, namespace)
+        exec(code, namespace)
     except RemoteUnencodable as error:
         return ("unencodable", str(error))
     except AssertionError as error:
@@ -85,6 +88,6 @@ def main(job_pipe: int, reply_pipe: int, send_pipe: int, receive_pipe: int) -> N
     except (codec.DecodeError, RemoteUnencodable, ArithmeticError, LookupError, TypeError) as error:
         verdict = ("error", f"the program's names cannot be used: {message_of(error)}")
     else:
-        verdict = judge(job["test"], namespace, peer)
+        verdict = judge(job["test"], job["compiled"], namespace, peer)
     frames.write_frame(reply_pipe, codec.encode(verdict))
     _exit(0)
