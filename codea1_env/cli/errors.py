@@ -23,11 +23,11 @@ def library_errors() -> Iterator[None]:
     """Tell a user in one line what the library raises about problem sets and about the sandbox."""
     from codea1_env.problems import ProblemsError
     from codea1_env.reference import BrokenReferenceError
-    from codea1_env.sandbox import AnalysisError, SandboxError
+    from codea1_env.sandbox import AnalysisError, LevelUnavailableError, SandboxError
 
     try:
         yield
-    except (ProblemsError, BrokenReferenceError, ImportError) as error:
+    except (ProblemsError, BrokenReferenceError, LevelUnavailableError, ImportError) as error:
         raise InputError(str(error)) from error
     except AnalysisError as error:
         raise InputError(

@@ -63,7 +63,7 @@ def doctor(command: DoctorCommand) -> int:
             console.print(remark)
         for report in reports:
             if not report.works:
-                console.print(f"{report.level}: {report.error}. It {report.remedy}.")
+                console.print(f"{report.level}: {report.error}. {report.remedy}".rstrip())
         console.print(problem or f"Sandbox() uses the level {default!r} here.")
     return 0 if default else 1
 

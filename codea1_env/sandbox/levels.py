@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import functools
+import os
+import tempfile
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .inside.confinement import LEVELS
 from .results import LevelUnavailableError
+
+if TYPE_CHECKING:
+    from .worker import Worker
 
 _REMEDIES = {
     "kernel": (
@@ -61,15 +68,81 @@ def check_level(level: str | None) -> str | None:
     return level
 
 
+def check_machine() -> None:
+    """Looks for what every level needs.
+
+    Raises:
+        LevelUnavailableError: Something is missing.
+    """
+    if not os.path.exists("/proc/self/maps"):
+        raise LevelUnavailableError(
+            "Expect the file system /proc, actually: there is none; mount it (`mount -t proc proc /proc`), "
+            "also in a chroot or a container"
+        )
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise LevelUnavailableError(
+            f"Expect a folder for temporary files, actually: {error.strerror}; mount a tmpfs on /tmp, or set "
+            "TMPDIR to a folder that can be written"
+        ) from None
+
+
+def start_worker(
+    hash_seed: int, level: str, packages: Mapping[str, str], preload: bool = True
+) -> Worker:
+    """Starts a worker; see `Worker`.
+
+    Raises:
+        LevelUnavailableError: The machine does not offer the level. The message says what is missing.
+        WorkerDiedError: The process did not start.
+    """
+    from .worker import Worker
+
+    check_machine()
+    try:
+        return Worker(hash_seed, level, packages, preload)
+    except LevelUnavailableError as error:
+        raise _unavailable(level, str(error)) from None
+
+
+def check_works(level: str) -> None:
+    """Checks that the machine offers a level.
+
+    Raises:
+        LevelUnavailableError: It does not. The message says what is missing.
+    """
+    check_machine()
+    if not examine(level).works:
+        raise _unavailable(level, examine(level).error)
+
+
+def _unavailable(level: str, error: str) -> LevelUnavailableError:
+    return LevelUnavailableError(
+        f"Expect a machine that offers level {level!r}, actually: {error}. {_remedy(level)}"
+        "A weaker level must be asked for by name; `codea1 sandbox doctor` shows every layer"
+    )
+
+
+def _remedy(level: str) -> str:
+    if level == "namespaces" and not examine("kernel").works:
+        level = "kernel"  # which it includes
+    return f"Level {level!r} {_REMEDIES[level]}. " if level in _REMEDIES else ""
+
+
 @functools.cache
 def examine(level: str) -> LevelReport:
     """Starts a worker at a level and lets a child try what the level forbids. Remembered."""
     from .worker import Worker, WorkerDiedError
 
     try:
+        check_machine()
+    except LevelUnavailableError as error:  # which has its remedy in it
+        return LevelReport(level, {}, str(error))
+    try:
         worker = Worker(0, level, {})
     except (LevelUnavailableError, WorkerDiedError) as error:
-        return LevelReport(level, {}, str(error), _REMEDIES.get(level, ""))
+        return LevelReport(level, {}, str(error), _remedy(level))
     worker.close()
     return LevelReport(level, worker.found)
 
@@ -80,6 +153,7 @@ def strongest_level() -> str:
     Raises:
         LevelUnavailableError: It is weaker than "kernel".
     """
+    check_machine()
     reports = []
     for level in ("namespaces", "kernel"):
         report = examine(level)
@@ -88,7 +162,7 @@ def strongest_level() -> str:
         reports.append(report)
     kernel = reports[-1]
     raise LevelUnavailableError(
-        f"Expect a machine that can confine untrusted programs, actually: {kernel.error}. "
-        f'Level "kernel" {kernel.remedy}. To run programs that you trust all the same, ask for '
+        f"Expect a machine that can confine untrusted programs, actually: {kernel.error}. {kernel.remedy}"
+        "To run programs that you trust all the same, ask for "
         'Sandbox(level="process"); `codea1 sandbox doctor` shows every layer.'
     )

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol, TypeVar
 
+from .levels import start_worker
 from .results import InfraError, SandboxError
 from .slots import Slots
-from .worker import Worker, WorkerDiedError
+from .worker import WorkerDiedError
 
 _ATTEMPTS = 3
 T = TypeVar("T")
@@ -110,7 +111,9 @@ class LocalPool:
             self.check_open()
             if self._idle[kind]:
                 return self._idle[kind].pop()
-        return Slots(Worker(kind.hash_seed, self._level(), self._packages, kind.with_packages))
+        return Slots(
+            start_worker(kind.hash_seed, self._level(), self._packages, kind.with_packages)
+        )
 
     def _give_back(self, slots: Slots | None, kind: Kind) -> None:
         if slots is not None:

@@ -23,7 +23,7 @@ from codea1_env.evaluation.sandbox_speed.config import SECTIONS, Progress, Speed
 from codea1_env.evaluation.sandbox_speed.figures import Figure
 from codea1_env.evaluation.sandbox_speed.machine import Machine, this_machine
 from codea1_env.problems import load_problems
-from codea1_env.sandbox import strongest_level
+from codea1_env.sandbox.levels import check_works, strongest_level
 
 __all__ = ["SECTIONS", "Figure", "Machine", "SpeedConfig", "SpeedReport", "measure"]
 
@@ -81,6 +81,7 @@ def measure(
     with _cores(config.cores):
         machine = this_machine()
         chosen = level if level is not None else strongest_level()
+        check_works(chosen)
         for section in dict.fromkeys(config.sections):
             if section == "endurance":
                 figures += endurance.measure(config, chosen, say)

@@ -8,6 +8,7 @@ denied unless a rule allows it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 from collections.abc import Iterable
@@ -84,6 +85,8 @@ class Ruleset:
         self, readable: Iterable[str], listable: Iterable[str], scratch: str | None
     ) -> None:
         version = abi()
+        if not version:
+            raise OSError(errno.ENOSYS, "the kernel does not offer Landlock")
         self._handled = _handled(version)
         attributes = _Ruleset(
             self._handled,

@@ -1,0 +1,145 @@
+"""Levels of confinement, also on machines that lack something: never weaker than was asked for, without a word."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import codea1_env
+from codea1_env.sandbox import Outcome, Sandbox, examine, strongest_level
+
+_ROOT = str(Path(codea1_env.__file__).parent.parent)
+POORER = Path(__file__).with_name("poorer_machine.py")
+USE = """
+from codea1_env.sandbox import LevelUnavailableError, Sandbox
+try:
+    with Sandbox(level={level!r}) as sandbox:
+        (result,) = sandbox.run_tests("def f(x): return x", ["assert f(1) == 1"])
+        print(sandbox.level, result.outcome.value)
+except LevelUnavailableError as error:
+    print("unavailable:", error)
+"""
+
+
+def run_without(what: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python on a machine that lacks something."""
+    if platform.machine() not in ("x86_64", "aarch64"):
+        pytest.skip("numbers of system calls of x86-64 and aarch64")
+    if what == "proc" and os.geteuid() != 0:
+        pytest.skip("only root can hide /proc")
+    done = subprocess.run(
+        [sys.executable, str(POORER), what, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([_ROOT, *sys.path])},
+    )
+    if "cannot hide /proc" in done.stderr:
+        pytest.skip("this root user may not mount")
+    return done
+
+
+def use_without(what: str, level: str | None) -> str:
+    """What came of using a sandbox there."""
+    return run_without(what, "-W", "ignore", "-c", USE.format(level=level)).stdout.strip()
+
+
+def require(level: str) -> None:
+    if not examine(level).works:
+        pytest.skip(f"level {level} does not work here: {examine(level).error}")
+
+
+MISSING = {
+    ("landlock", "kernel"): ("the kernel does not offer Landlock", "CONFIG_SECURITY_LANDLOCK"),
+    ("landlock", "namespaces"): ("the kernel does not offer Landlock", "CONFIG_SECURITY_LANDLOCK"),
+    ("landlock", None): ("the kernel does not offer Landlock", 'Sandbox(level="process")'),
+    ("namespaces", "namespaces"): ("unshare: Operation not permitted", "max_user_namespaces"),
+    ("proc", "kernel"): ("there is none", "mount -t proc"),
+    ("proc", None): ("there is none", "mount -t proc"),
+    ("writing", "process"): ("No usable temporary directory found", "TMPDIR"),
+    ("writing", None): ("No usable temporary directory found", "TMPDIR"),
+}
+
+
+@pytest.mark.parametrize(("what", "level"), MISSING)
+def test_what_is_missing_is_named_with_its_remedy(what: str, level: str | None) -> None:
+    if what == "namespaces":
+        require("kernel")
+    said = use_without(what, level)
+    assert said.startswith("unavailable: Expect ")
+    for part in MISSING[what, level]:
+        assert part in said
+
+
+def test_without_namespaces_the_default_is_the_next_level() -> None:
+    require("kernel")
+    assert use_without("namespaces", None) == "kernel pass"
+
+
+def test_without_landlock_a_weaker_level_works_if_asked_for_by_name() -> None:
+    assert use_without("landlock", "process") == "process pass"
+
+
+COMMANDS = {
+    "play": ["play"],
+    "train": ["train", "--quick"],
+    "problems validate": ["problems", "validate", "starter", "--limit", "1"],
+    "bench sandbox": ["bench", "sandbox", "--limit", "2"],
+}
+
+
+@pytest.mark.parametrize("asked", [["--sandbox-level", "kernel"], []], ids=["asked", "default"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_end_with_exit_code_2(command: str, asked: list[str], tmp_path: Path) -> None:
+    folder = ["--output-dir", str(tmp_path / "run")] if command == "train" else []
+    arguments = [*COMMANDS[command], *asked, *folder]
+    done = run_without("landlock", "-m", "codea1_env.cli", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert "the kernel does not offer Landlock" in done.stderr
+    assert "codea1: Expect a machine" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_doctor_names_what_is_missing() -> None:
+    done = run_without("landlock", "-m", "codea1_env.cli", "sandbox", "doctor")
+    assert done.returncode == 1
+    assert "kernel: [Errno 38] the kernel does not offer Landlock. Level 'kernel' needs" in (
+        done.stdout
+    )
+    assert 'Sandbox(level="process")' in done.stdout
+
+
+@pytest.mark.parametrize("level", ["none", "process"])
+def test_a_weak_level_warns_and_works(level: str) -> None:
+    with pytest.warns(UserWarning, match=f"level '{level}': programs can read files"):
+        sandbox = Sandbox(level=level)
+    with sandbox:
+        results = sandbox.run_tests("def f(x): return x", ["assert f(1) == 1", "assert f(1) == 2"])
+    assert [result.outcome for result in results] == [Outcome.PASS, Outcome.FAIL]
+
+
+def test_a_strong_level_does_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for level in ("kernel", "namespaces", None):
+            Sandbox(level=level).close()
+
+
+def test_unknown_levels_are_refused() -> None:
+    with pytest.raises(ValueError, match="Expect level to be one of none, process, kernel, namesp"):
+        Sandbox(level="docker")
+
+
+def test_the_strongest_level_is_one_that_works() -> None:
+    require("kernel")
+    level = strongest_level()
+    assert level == ("namespaces" if examine("namespaces").works else "kernel")
+    with Sandbox() as sandbox:
+        assert sandbox.level == level
