@@ -39,6 +39,14 @@ def children(pid: int | str = "self") -> list[int]:
     return found
 
 
+def lives(pid: int) -> bool:
+    """Whether a process is there and has not ended; also for one that hides most of /proc/PID from us."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "XZ"
+    except OSError:
+        return False
+
+
 def is_worker(pid: int) -> bool:
     return b"zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
@@ -302,7 +310,7 @@ def descendants_by_group(script: str) -> tuple[str, list[int]]:
         output = process.stdout.read()
 
     def alive() -> list[int]:
-        return [pid for pid in seen if Path(f"/proc/{pid}/exe").exists()]
+        return list(filter(lives, seen))
 
     wait_until(lambda: not alive())
     return output, alive()
