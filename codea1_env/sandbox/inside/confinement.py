@@ -134,5 +134,7 @@ class Confinement:
             OSError: It cannot: the worker must not be used again.
         """
         for folder in self._folders.values():
+            if not self.settings.at_least("kernel"):  # where a program can close its folder
+                os.chmod(folder, 0o700)
             if os.listdir(folder):
                 folders.empty(folder)

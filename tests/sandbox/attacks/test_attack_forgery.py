@@ -6,6 +6,9 @@ import pytest
 
 from codea1_env.sandbox import Outcome
 
+# Who judges does not depend on how strongly programs are confined.
+LEVELS = ("process", "kernel", "namespaces")
+
 _PLEASING = "".join(
     f"    def __{name}__(self, *others): return {value}\n"
     for names, value in {

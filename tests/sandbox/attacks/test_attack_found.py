@@ -10,6 +10,9 @@ import pytest
 
 from codea1_env.sandbox import Limits, Outcome
 
+# Who judges does not depend on how strongly programs are confined.
+LEVELS = ("process", "kernel", "namespaces")
+
 RIGHT = "def f(x): return x + 1"
 _PEER = """
 import sys
