@@ -101,6 +101,9 @@ class Meter:
         if size > budget.size:
             raise BudgetError(f"a message of more than {budget.size} bytes")
         self._items = 0
+        if budget is UNLIMITED:
+            self.left = self._granted = _LOOK_EVERY
+            return
         self._grant()
         if budget.seconds is not None:
             self._started = time.thread_time()

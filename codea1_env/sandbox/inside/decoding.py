@@ -251,6 +251,7 @@ _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"@": lambda decoder, depth: decoder.again(),
 }
 _READERS = {tag[0]: reader for tag, reader in _READERS_BY_TAG.items()}
+_INT = ord("j")
 _CONSTANTS = {b"N": None, b"T": True, b"F": False}
 
 
@@ -276,6 +277,8 @@ def decode(
     """
     if len(data) == 1 and data in _CONSTANTS:
         return _CONSTANTS[data]
+    if len(data) == 9 and data[0] == _INT:
+        return I64.unpack_from(data, 1)[0]
     meter = meter if meter is not None else Meter(UNLIMITED)
     meter.begin(len(data))
     decoder = _Decoder(data, resolve, numpy, containers, meter)

@@ -318,6 +318,8 @@ def encode(
         return b"T" if value else b"F"
     if value is None:
         return b"N"
+    if kind is int and -_MAX_I64 <= value < _MAX_I64:
+        return _tagged_i64(b"j", value)
     encoder = _Encoder(refer, numpy, limit, containers)
     try:
         encoder.value(value)
