@@ -1,0 +1,129 @@
+"""A supervisor or a worker killed in the middle of a batch: nothing is left, and nothing is lost silently."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import codea1_env
+from codea1_env.sandbox import examine
+
+LEVELS = ("kernel", "namespaces", "process")
+_ROOT = str(Path(codea1_env.__file__).parent.parent)
+
+# Each program writes files and waits; where it can, it also leaves a process behind.
+BATCH = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from codea1_env.sandbox import Job, Sandbox
+level, daemon = sys.argv[1:]
+code = '''
+import os, time
+open("left", "w").write("x")
+os.mkdir("folder")
+if DAEMON and os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0: time.sleep(600)
+    os._exit(0)
+def f(x):
+    time.sleep(0.3)
+    return 2 * x
+'''.replace("DAEMON", daemon)
+tests = ["assert f(1) == 2", "for x in [2]:\\n    assert f(x) == 4"]
+with Sandbox(workers=2, level=level) as sandbox:
+    sandbox.run_many([Job(code, tests)] * 2)
+    print("ready", flush=True)
+    results = sandbox.run_many([Job(code, tests)] * 6)
+print([test.outcome.value for job in results for test in job], flush=True)
+"""
+
+
+def parents() -> dict[int, int]:
+    """Every living process and its parent."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            state, parent = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # it has just ended
+            continue
+        if state not in "XZ":
+            found[int(name)] = int(parent)
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    """All that a process has started, and what these have started."""
+    family, everybody = {pid}, parents()
+    while new := {each for each, parent in everybody.items() if parent in family} - family:
+        family |= new
+    return family - {pid}
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def start_batch(level: str, tmp_path: Path, *, daemons: bool) -> subprocess.Popen[str]:
+    """A process that is in the middle of a batch of jobs; its files are in `tmp_path`."""
+    if not examine(level).works:
+        pytest.skip(f"level {level} does not work here: {examine(level).error}")
+    tmp_path.chmod(0o711)  # programs with a user number of their own pass through it
+    for folder in tmp_path.parents[:2]:
+        folder.chmod(0o711)
+    process = subprocess.Popen(
+        [sys.executable, "-c", BATCH, level, str(daemons)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "TMPDIR": str(tmp_path),
+            "PYTHONPATH": os.pathsep.join([_ROOT, *sys.path]),
+        },
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.4)
+    return process
+
+
+def outcome_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    with process.stdout:
+        said = process.stdout.read()
+    process.wait(60)
+    return said.strip()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_nothing_is_left_by_a_killed_supervisor(level: str, tmp_path: Path) -> None:
+    batch = start_batch(level, tmp_path, daemons=level == "process")
+    started = descendants(batch.pid)
+    assert len(started) >= 4
+    assert any(tmp_path.iterdir())
+    batch.kill()
+    assert outcome_of(batch) == ""
+    assert until(lambda: not started & parents().keys())  # also those that left their session
+    assert until(lambda: list(tmp_path.iterdir()) == [])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_batch_survives_its_killed_workers(level: str, tmp_path: Path) -> None:
+    batch = start_batch(level, tmp_path, daemons=False)
+    started = descendants(batch.pid)
+    for pid, parent in parents().items():
+        if parent == batch.pid:
+            os.kill(pid, signal.SIGKILL)
+    assert outcome_of(batch) == str(["pass"] * 12)
+    assert batch.returncode == 0
+    assert until(lambda: not started & parents().keys())
+    assert list(tmp_path.iterdir()) == []
