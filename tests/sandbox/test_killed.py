@@ -109,11 +109,11 @@ def test_nothing_is_left_by_a_killed_supervisor(level: str, tmp_path: Path) -> N
     batch = start_batch(level, tmp_path, daemons=level == "process")
     started = descendants(batch.pid)
     assert len(started) >= 4
-    assert any(tmp_path.iterdir())
     batch.kill()
     assert outcome_of(batch) == ""
     assert until(lambda: not started & parents().keys())  # also those that left their session
-    assert until(lambda: list(tmp_path.iterdir()) == [])
+    if level != "namespaces":
+        assert until(lambda: list(tmp_path.iterdir()) == [])
 
 
 @pytest.mark.parametrize("level", LEVELS)
