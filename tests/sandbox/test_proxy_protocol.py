@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -104,6 +104,12 @@ def test_arguments_change_only_as_they_can(program: Program) -> None:
         b"u" + b"\0\0\0\0" + encoded(()),
         b"r",
         b"rxxx",
+        b"v",
+        b"vxxx",
+        b"v" + encoded(1) + b"N",
+        b"v" + encoded(Reference("yours", 5)),
+        b"v" + encoded(Reference("mine", 1)),
+        b"v" + b"@\1\0\0\0",
         b"r" + encoded(5),
         b"r" + encoded(()),
         b"r" + encoded(("value", 1)),
@@ -199,6 +205,53 @@ def test_callbacks_are_served_while_waiting(program: Program) -> None:
     assert codec.decode(answer[1:], containers=[]) == ("value", 21, ())
 
 
+def short_call(number: int, arguments: Any) -> bytes:
+    return b"c" + number.to_bytes(4, "little") + encoded(arguments)
+
+
+def test_short_calls_of_callbacks(program: Program) -> None:
+    given: list[Any] = []
+    program.will_send(short_call(0, (20, [1])), b"v" + encoded([3]))
+    assert program.function(lambda a, b: given.append(a) or b.append(a)) == [3]
+    assert given == [20]
+    request, answer = program.received()
+    assert request[:1] == b"c"
+    assert codec.decode(answer[1:], containers=[[1]]) == ("value", None, ((0, (1, 20)),))
+
+
+@pytest.mark.parametrize(
+    "request_of_program",
+    [
+        b"c",
+        b"c\0\0",
+        b"c\0\0\0\0",
+        b"c\0\0\0\0xxx",
+        short_call(0, [1]),
+        short_call(0, 1),
+        short_call(0, (Reference("yours", 7),)),
+        short_call(2, (1,)),
+        short_call(1 << 31, (1,)),
+        short_call(1, (1,)),
+        short_call(1, ()),
+    ],
+)
+def test_malformed_short_calls_are_refused(program: Program, request_of_program: bytes) -> None:
+    calls: list[Any] = []
+    program.will_send(request_of_program, b"v" + encoded("done"))
+    thing = type("Thing", (), {})()  # not callable
+    assert program.function(calls.append, thing) == "done"
+    _, answer = program.received()
+    assert b"unencodable" in answer
+    assert calls == []
+
+
+def test_short_replies_are_for_short_calls(program: Program) -> None:
+    program.will_send(b"v" + encoded(1))
+    with pytest.raises(RemoteUnencodable):
+        program.function(key=1)
+    assert program.peer.failure
+
+
 def test_no_exception_of_the_program_ends_a_loop_or_skips_a_test(program: Program) -> None:
     def raised(module: str, name: str) -> bytes:
         names = [(module, name), ("builtins", "Exception"), ("builtins", "BaseException")]
@@ -285,7 +338,10 @@ pieces = st.recursive(
 @given(pieces, pieces, pieces)
 def test_any_reply_gives_a_value_or_an_exception(value: Any, changes: Any, request: Any) -> None:
     with connection() as program:
-        program.will_send(b"q" + encoded(request), reply(value, changes))
+        program.will_send(b"q" + encoded(request), short_call(0, request), reply(value, changes))
+        with suppress(Exception, RemoteUnencodable):
+            program.function([1], {"a": [2]}, len)
+        program.will_send(b"v" + encoded(value))
         try:
             program.function([1], {"a": [2]}, len)
         except (Exception, RemoteUnencodable):
