@@ -24,6 +24,7 @@ def read(value: Any, budget: codec.Budget = TIGHT) -> Any:
 FITS = [
     [None] * 40,
     list(range(100)),  # packed: an eighth
+    [*range(50), 0.5],
     set(range(8)),
     {str(number) for number in range(20)},
     [deque()] * 3,

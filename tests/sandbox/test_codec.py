@@ -70,6 +70,8 @@ values = st.recursive(
     | st.lists(st.integers(), min_size=8, max_size=20)
     | st.lists(st.integers(-(2**63), 2**63 - 1), min_size=8, max_size=20).map(tuple)
     | st.lists(st.floats(), min_size=8, max_size=20)
+    | st.lists(st.floats() | st.integers(), min_size=4, max_size=9)
+    | st.lists(st.floats() | st.integers(-(2**63), 2**63 - 1), min_size=4, max_size=9).map(tuple)
     | st.sets(keys, max_size=4),
     lambda inner: (
         st.lists(inner, max_size=4)
@@ -235,7 +237,7 @@ def test_long_sequences_of_one_kind_of_number_are_packed(kind: Any, number: Any)
 
 
 @pytest.mark.parametrize(
-    "values", [[2**63] * 8, [1] * 7 + [True], [1.0] * 7 + [1], [1] * 7 + [2.0], [1] * 8 + [None]]
+    "values", [[2**63] * 8, [1] * 7 + [True], [1.0] * 7 + [2**63], [1] * 8 + [None], [1, 2, 0.5]]
 )
 def test_other_sequences_are_not_packed(values: list[Any]) -> None:
     assert codec.encode(values)[:1] == b"l"
@@ -251,6 +253,22 @@ def test_packed_numbers_are_little_endian_and_of_whole_length() -> None:
                 codec.decode(bytes([tag]) + struct.pack("<I", size) + bytes(size))
         with pytest.raises(codec.DecodeError):
             codec.decode(bytes([tag]) + struct.pack("<I", 32) + bytes(31))
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_sequences_of_both_kinds_of_numbers_are_packed(kind: Any) -> None:
+    numbers = kind([1, 0.5, -(2**63), math.inf])
+    data = codec.encode(numbers)
+    assert data[1:9] == b"\4\0\0\0qdqd"
+    assert len(data) == 9 + 4 * 8
+    assert same(codec.decode(data), numbers)
+    assert same(codec.decode(data[:5] + b"dddd" + data[9:])[1], 0.5)
+    for wrong in (b"qdqx", b"qdq?", b"9999", b"qdq ", b"qdqs"):
+        with pytest.raises(codec.DecodeError):
+            codec.decode(data[:5] + wrong + data[9:])
+    for count in (b"\3\0\0\0", b"\5\0\0\0", b"\0\0\0\0", b"\xff\xff\xff\xff"):
+        with pytest.raises(codec.DecodeError):
+            codec.decode(data[:1] + count + data[5:])
 
 
 def test_packing_pays() -> None:

@@ -5,8 +5,8 @@ may run foreign code. There is no pickle, no marshal and no eval. Objects that a
 either refused or, where the caller gives `refer`, replaced by a small reference.
 
 Layout: one tag byte, then a payload; counts and lengths are unsigned 32-bit little-endian numbers.
-Long lists and tuples of nothing but 64-bit integers or floats are packed: a tag of their own, the length
-in bytes, the numbers.
+Lists and tuples of some 64-bit integers or floats and nothing else are packed: a tag of their own, the
+length in bytes, the numbers; or where there are both, the count, the type of each, the numbers.
 """
 
 from __future__ import annotations

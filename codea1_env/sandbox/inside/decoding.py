@@ -9,6 +9,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is an exception
 from sys import byteorder
 from typing import Any
@@ -24,6 +25,7 @@ from .formats import (
     MAX_DEPTH,
     MAX_FRACTION_BYTES,
     MIN_PACKED,
+    MIXED,
     PACKED,
     DecodeError,
     NdArray,
@@ -103,6 +105,20 @@ class _Decoder(Reader):
         if kind is tuple:
             return tuple(numbers)
         found = numbers.tolist()
+        self.number(found)
+        return found
+
+    def mixed(self, tag: bytes) -> Any:
+        count = self.length()
+        codes = self.take(count)
+        if count < MIN_PACKED or codes.translate(None, b"qd"):
+            raise DecodeError("packed numbers of a strange type")
+        payload = self.take(8 * count)
+        self.meter.spend(-(-count // 8))
+        numbers = Struct(b"<" + codes).unpack(payload)
+        if MIXED[tag] is tuple:
+            return numbers
+        found = list(numbers)
         self.number(found)
         return found
 
@@ -230,6 +246,8 @@ _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"J": lambda decoder, depth: decoder.packed(b"J"),
     b"G": lambda decoder, depth: decoder.packed(b"G"),
     b"H": lambda decoder, depth: decoder.packed(b"H"),
+    b"K": lambda decoder, depth: decoder.mixed(b"K"),
+    b"L": lambda decoder, depth: decoder.mixed(b"L"),
     b"S": _Decoder.read_set,
     b"Z": _Decoder.read_frozenset,
     b"b": lambda decoder, depth: decoder.sized(),

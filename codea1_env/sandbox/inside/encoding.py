@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - it is an exception
 from sys import byteorder
 from typing import Any
 
@@ -20,6 +22,7 @@ from .formats import (
     MAX_INT_BYTES,
     MAX_ITEMS,
     MIN_PACKED,
+    MIXED_TAGS,
     PACKED_CODES,
     PACKED_TAGS,
     SIZED,
@@ -131,23 +134,33 @@ class _Encoder:
             self.numbers[_id(container)] = -1 - self.numbers[_id(container)]
 
     def sequence(self, tag: bytes, values: Any, kind: type, depth: int) -> None:
-        """Writes a list or tuple, in one go if it holds nothing but small integers or floats."""
+        """Writes a list or tuple, in one go if it holds nothing but small integers and floats."""
         count = len(values)
-        first = type(values[0]) if count >= MIN_PACKED else None
-        if first is not None and first in PACKED_CODES and set(map(type, values)) == {first}:
-            try:
-                packed = array(PACKED_CODES[first], values)
-            except OverflowError:  # an integer of more than 64 bits
-                self.many(tag, count, values, depth)
-                return
-            if byteorder == "big":
-                packed.byteswap()
-            self.items += count
-            if self.items > MAX_ITEMS:
-                raise SizeError(_TOO_MANY)
-            self.sized(PACKED_TAGS[kind, first], packed.tobytes())
-        else:
+        if count < MIN_PACKED or type(values[0]) not in PACKED_CODES:
             self.many(tag, count, values, depth)
+            return
+        kinds = set(map(type, values))
+        if not kinds <= PACKED_CODES.keys():
+            self.many(tag, count, values, depth)
+            return
+        try:
+            if len(kinds) == 1:
+                head, packed = PACKED_TAGS[kind, kinds.pop()], _packed(values)
+            else:
+                codes = "".join(map(PACKED_CODES.__getitem__, map(type, values)))
+                head = _sized(MIXED_TAGS[kind], count) + codes.encode()
+                packed = Struct(f"<{codes}").pack(*values)
+        except (OverflowError, StructError):  # an integer of more than 64 bits
+            self.many(tag, count, values, depth)
+            return
+        self.items += count
+        if self.items > MAX_ITEMS:
+            raise SizeError(_TOO_MANY)
+        if len(head) == 1:
+            self.sized(head, packed)
+        else:
+            self.data += head
+            self.put(packed)
 
     def value(self, value: Any, depth: int = 0) -> None:
         if depth > MAX_DEPTH:
@@ -262,6 +275,13 @@ class _Encoder:
         self.put(b"x")
         self.value(reference[0], depth + 1)
         self.value(reference[1], depth + 1)
+
+
+def _packed(numbers: Any) -> bytes:
+    packed = array(PACKED_CODES[type(numbers[0])], numbers)
+    if byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
 
 
 def is_plain_namedtuple(kind: type) -> bool:

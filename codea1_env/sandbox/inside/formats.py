@@ -14,7 +14,7 @@ MAX_DECIMAL_CHARS = 10_000
 MAX_FRACTION_BYTES = 2048
 # Many keys with one hash turn a set or dict into a linear search: a reply must not cost us minutes.
 MAX_EQUAL_HASHES = 200
-# From this length on, lists and tuples of nothing but 64-bit integers or floats are packed.
+# From this length on, lists and tuples of nothing but 64-bit integers and floats are packed.
 MIN_PACKED = 4
 
 U32 = struct.Struct("<I")
@@ -39,6 +39,9 @@ PACKED_TAGS: dict[tuple[type, type], bytes] = {
     (list, int): b"I", (tuple, int): b"J", (list, float): b"G", (tuple, float): b"H",
 }  # fmt: skip
 PACKED_CODES: dict[type, str] = {int: "q", float: "d"}
+# Of sequences that hold both: the count, a type code for each number, the numbers.
+MIXED: dict[bytes, type] = {b"K": list, b"L": tuple}
+MIXED_TAGS: dict[type, bytes] = {list: b"K", tuple: b"L"}
 
 # Element types of arrays that are plain data: no objects, no records.
 _DTYPE = re.compile(r"[<>|=][?biufcmMSU][0-9]{1,9}(\[[0-9]{0,9}[a-zA-Z]{1,2}\])?")
