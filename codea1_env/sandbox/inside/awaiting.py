@@ -40,10 +40,15 @@ class Awaiting:
         try:
             if _id(value) not in self._tasks:
                 loop = self._free_loop()
-                self._tasks[_id(value)] = (loop, loop.create_task(_awaited(value)))
-            loop, task = self._tasks[_id(value)]
-            if not task.done() and not loop.is_running():
-                self._run(loop, task)
+                task = loop.create_task(_awaited(value))
+                self._tasks[_id(value)] = (loop, task)
+                # As in one event loop: it begins, and at its first wait the others have their turns.
+                loop.call_soon(loop.stop)
+                loop.run_forever()
+            else:
+                loop, task = self._tasks[_id(value)]
+                if not task.done() and not loop.is_running():
+                    self._run(loop, task)
         finally:
             asyncio._set_running_loop(outer)
         if not task.done():
