@@ -64,6 +64,10 @@ class Gate:
             raise RefusedError(f"the attribute {name!r:.80} is not public")
         if is_opaque_callable(target, self.home) or isinstance(target, types.ModuleType):
             raise RefusedError("a function offers nothing but calls")
+        kind = target if isinstance(target, type) else type(target)
+        if issubclass(kind, str) and name in ("format", "format_map"):
+            # "{0.__globals__}": it reads any attribute of its arguments. Whoever holds the text can do it.
+            raise RefusedError("text of the other side is formatted there")
         if self.home == "test" and not self._is_ours(target):
             raise RefusedError("only objects of the test's own classes have attributes here")
 
@@ -73,6 +77,8 @@ class Gate:
         Raises:
             RefusedError: It is refused.
         """
+        if name == "dir":
+            raise RefusedError("the names of private attributes are not public")
         if self.home == "test":
             iterating = name in ("next", "iter") and isinstance(operands[0], Iterator)
             if not iterating and not any(self._is_ours(operand) for operand in operands):

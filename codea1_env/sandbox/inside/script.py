@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _sitebuiltins
 import atexit
+import builtins
 import os
 import select
 import sys
@@ -14,7 +16,10 @@ from .errors import MAX_MESSAGE, describe_error, message_of
 
 
 def _stream(descriptor: int, mode: str) -> IO[Any]:
-    return open(descriptor, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
+    # Lines end as in the interpreter's own streams: nothing is translated.
+    return open(
+        descriptor, mode, encoding="utf-8", errors="surrogateescape", newline="\n", closefd=False
+    )
 
 
 def _feed(sink: int, data: bytes) -> None:
@@ -66,6 +71,8 @@ def run(code: str, data: bytes) -> tuple[str, ...]:
         ("ok",) if it ended with status 0; otherwise a kind and a message.
     """
     output = _connect(data)
+    for name in ("exit", "quit"):  # which the module `site` makes, and workers do without it
+        vars(builtins)[name] = _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)")
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     try:

@@ -142,6 +142,28 @@ def test_a_test_cannot_read_how_a_right_program_is_written(arena):
     assert found == dict.fromkeys(FINGERPRINTS, True)
 
 
+PRIVATE = {
+    "directory": "ask('op', 'dir', (f(1),))",
+    "format": "ask('call', ask('get', S('{0.__globals__}'), 'format'), (g,), ())",
+    "format of the class": "ask('call', ask('get', S, 'format'), (S('{0.__globals__}'), g), ())",
+    "format_map": "ask('call', ask('get', S('{g.__globals__}'), 'format_map'), ({'g': g},), ())",
+    "dictionary": "ask('get', f(1), '__dict__')",
+    "globals": "ask('get', g, '__globals__')",
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_test_that_forges_requests_learns_nothing_private(arena, name):
+    code = (
+        "class S(str): pass\nclass V:\n    def __init__(self): self._hidden = 1\n"
+        "hidden_name = 5\ndef f(x): return V()\ndef g(x): return x"
+    )
+    test = f"ask = f(1).remote_peer.request\nraise LookupError(repr({PRIVATE[name]}))"
+    (result,) = arena.sandbox.run_tests(code, [test])
+    assert result.outcome is Outcome.UNENCODABLE
+    assert "hidden" not in result.message
+
+
 @pytest.mark.parametrize(
     "check",
     [
