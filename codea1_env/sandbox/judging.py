@@ -105,7 +105,7 @@ class _Run:
         )
         started = time.monotonic()
         load, result = proxy_mode.run_test(
-            self._slots, job.code, job.entry_point, test, plan.names, plan.modules, left
+            self._slots, job.code, job.entry_point, test, plan.names, plan.modules, left, plan.code
         )
         self._cpu_left -= result.cpu_time
         self._wall_left -= time.monotonic() - started
