@@ -52,9 +52,7 @@ class SamplingConfig:
         )
         for name, right, wanted in checks:
             if not right:
-                raise ValueError(
-                    f"Expect {name} to be {wanted}, actually: {getattr(self, name)!r}"
-                )
+                raise ValueError(f"Expect {name} to be {wanted}, actually: {getattr(self, name)!r}")
 
 
 @dataclass(frozen=True)
