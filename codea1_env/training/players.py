@@ -24,6 +24,7 @@ from codea1_env.evaluation import HeldOut
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.language_models import LanguageModels
 
 _CODER, _TESTER = 0, 1
 """Streams of random numbers: the seed of a player is (seed of the run, stream)."""
@@ -49,6 +50,11 @@ def make_players(
     tester: Learner | None = None,
 ) -> Players:
     """Make the players of a run; a given one takes the place of the one that the configuration names."""
+    models = LanguageModels(config, len(problems))
+    if coder is None and config.coder == "llm":
+        coder = models.player("coder", _seed(config, _CODER))
+    if tester is None and config.tester == "llm":
+        tester = models.player("tester", _seed(config, _TESTER))
     coder = coder or _make_coder(config, problems, held_out, sandbox)
     tester = tester or _make_tester(config, problems, held_out, sandbox)
     return Players(

@@ -174,5 +174,3 @@ def share_weights(model: Any) -> Any:
     """
     tensors = itertools.chain(model.parameters(), model.buffers())
     return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
-
-

@@ -29,9 +29,7 @@ class Memory:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], deque[Completion]] = defaultdict(deque)
 
-    def add(
-        self, observations: Sequence[Observation], completions: Sequence[Completion]
-    ) -> None:
+    def add(self, observations: Sequence[Observation], completions: Sequence[Completion]) -> None:
         """Remember the answers to a batch of observations."""
         for observation, completion in zip(observations, completions, strict=True):
             self._known[_key(observation, completion.text)].append(completion)

@@ -52,7 +52,9 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
         target = folder / "adapter"
         target.mkdir()
         save_file(_on_cpu(get_peft_model_state_dict(model)), target / "adapter_model.safetensors")
-        config = {key: _plain(value) for key, value in model.peft_config["default"].to_dict().items()}
+        config = {
+            key: _plain(value) for key, value in model.peft_config["default"].to_dict().items()
+        }
         write_json(target / "adapter_config.json", config | {"inference_mode": True})
         return target
     target = folder / "model"
@@ -161,7 +163,9 @@ def _same_shapes(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pa
     shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
     expected = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
     if shapes != expected:
-        names = sorted(n for n in shapes.keys() | expected.keys() if shapes.get(n) != expected.get(n))
+        names = sorted(
+            n for n in shapes.keys() | expected.keys() if shapes.get(n) != expected.get(n)
+        )
         raise ValueError(
             f"Expect an adapter of this model in {folder}, actually it is of another model or rank: "
             f"{names[0]} has shape {shapes.get(names[0])}, wanted: {expected.get(names[0])}."
