@@ -100,7 +100,7 @@ def log_probabilities(logits: Tensor, sampling: SamplingConfig) -> Tensor:
     scores = logits.float()
     if sampling.temperature == 0:
         likeliest = scores.argmax(-1, keepdim=True)
-        return torch.full_like(scores, -torch.inf).scatter(-1, likeliest, 0.0)  # type: ignore[no-any-return]
+        return torch.full_like(scores, -torch.inf).scatter(-1, likeliest, 0.0)
     scores = scores / sampling.temperature
     if 0 < sampling.top_k < scores.shape[-1]:
         least = scores.topk(sampling.top_k).values[:, -1:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,16 +36,23 @@ class TransformersBackend:
             each role.
         tokenizer: The model's, with a chat template.
         batch_size: Answers that grow at the same time. More is faster, and needs more memory.
+        compute_dtype: Type that matrices are multiplied in, for models whose parameters are kept in float32 to
+            be trained: "bfloat16" for speed. None computes in the parameters' own type.
     """
 
     def __init__(
-        self, model: Any, tokenizer: PreTrainedTokenizerBase, batch_size: int = 64
+        self,
+        model: Any,
+        tokenizer: PreTrainedTokenizerBase,
+        batch_size: int = 64,
+        compute_dtype: str | None = None,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"Expect batch_size to be at least 1, actually: {batch_size!r}")
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = batch_size
+        self.compute_dtype = compute_dtype
 
     @property
     def context_length(self) -> int:
@@ -70,7 +77,13 @@ class TransformersBackend:
         order = sorted(range(len(ids)), key=lambda i: (len(ids[i]), ids[i]))
         noise = draw_noise(len(ids), sampling.max_completion_length, seed)
         completions: dict[int, Completion] = {}
-        with torch.no_grad(), self._generating(adapter), fast_decoding(self._plain_model()):
+        with ExitStack() as stack:
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(self._generating(adapter))
+            stack.enter_context(fast_decoding(self._plain_model()))
+            if self.compute_dtype is not None:
+                dtype = getattr(torch, self.compute_dtype)
+                stack.enter_context(torch.autocast(self.model.device.type, dtype))
             for start in range(0, len(order), self.batch_size):
                 rows = order[start : start + self.batch_size]
                 answers = sample(
