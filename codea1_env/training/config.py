@@ -58,6 +58,10 @@ class TrainConfig:
     black_box: bool = False
     """The tester does not see the program."""
 
+    overlap: int = 1
+    """Parts that the problems of a step are divided into: while the tester attacks one part, the sandbox judges
+    the part before. Pays where a GPU generates, and processors are idle meanwhile."""
+
     alpha: float = 0.5
     """Weight of validity in the tester's reward; the rest is adversarial."""
     wrong_oracle: Literal["correct", "drop"] = "correct"
@@ -188,5 +192,5 @@ class TrainConfig:
 _POSITIVE = (
     "max_problems", "pool_size", "generation_batch", "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem",
     "learning_rate", "tester_learning_rate", "num_iterations", "max_steps", "eval_steps",
-    "eval_samples", "save_steps", "save_total_limit", "time_limit", "workers",
+    "eval_samples", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
 )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from codea1_env.agents import FixedAgent, Learner
+from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import Backend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.training.config import TrainConfig
@@ -84,6 +84,7 @@ class LanguageModels:
 
     def _frozen(self, plan: _Plan) -> Learner:
         from codea1_env.agents.llm.agent import LLMAgent
+        from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
         from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
         engine = self._external_engine(plan.folder) or TransformersBackend(
@@ -91,7 +92,7 @@ class LanguageModels:
             load_tokenizer(plan.folder),
             self._config.generation_batch,
         )
-        return LLMAgent(engine, role=plan.role, sampling=self._sampling(plan.role), seed=plan.seed)
+        return FrozenLanguagePlayer(LLMAgent(engine, self._sampling(plan.role), plan.seed))
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
         """A model in float32 to train, or one whose weights all players share that do not change them."""
@@ -176,10 +177,3 @@ def _device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def is_fixed(player: Learner) -> bool:
-    """Whether a player cannot learn."""
-    from codea1_env.agents.llm.agent import LLMAgent
-
-    return isinstance(player, (FixedAgent, LLMAgent))

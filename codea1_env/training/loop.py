@@ -73,7 +73,11 @@ def train(
         players = make_players(config, problems, held_out, sandbox, coder=coder, tester=tester)
         book = MistakeBook(config.max_tests_per_problem, decay=config.decay)
         numbers = RolloutConfig(
-            config.num_generations, config.num_suites, config.use_book, config.black_box
+            config.num_generations,
+            config.num_suites,
+            config.use_book,
+            config.black_box,
+            config.overlap,
         )
 
         saved = checkpoints(folder.path)[-1:] if resume else []
@@ -103,17 +107,23 @@ def train(
         stop = stack.enter_context(stop_request())
         while step < config.max_steps and not stop.requested:
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
+            players.take_usage()  # of a measurement
             played = rollout(batch, players.coder, players.tester, referee, book, numbers)
             coder_experience = played.coder_experience()
             tester_experience = played.tester_experience(config.suite_selection)
 
-            started = time.perf_counter()
+            seconds = dict(played.seconds)
             learned: Row = {}
+            for role, usage in players.take_usage().items():
+                learned |= prefixed(role, usage.metrics())
             if players.coder_learns:
+                started = time.perf_counter()
                 learned |= prefixed("coder", players.coder.learn(coder_experience))
+                seconds["learn_coder"] = time.perf_counter() - started
             if players.tester_learns:
+                started = time.perf_counter()
                 learned |= prefixed("tester", players.tester.learn(tester_experience))
-            seconds = {**played.seconds, "learn": time.perf_counter() - started}
+                seconds["learn_tester"] = time.perf_counter() - started
 
             step += 1
             row: Row = {"step": step}

@@ -20,6 +20,8 @@ from codea1_env.agents import (
     pool_of_programs,
     pool_of_tests,
 )
+from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.evaluation import HeldOut
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
@@ -38,6 +40,15 @@ class Players:
     tester: Learner
     coder_learns: bool
     tester_learns: bool
+
+    def take_usage(self) -> dict[str, Usage]:
+        """Role -> what the answers of a language model took since the last call."""
+        roles = {"coder": self.coder, "tester": self.tester}
+        return {
+            role: player.take_usage()
+            for role, player in roles.items()
+            if isinstance(player, LanguagePlayer)
+        }
 
 
 def make_players(

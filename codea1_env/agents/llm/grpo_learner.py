@@ -12,6 +12,7 @@ from typing import Any, Literal
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import Backend, SamplingConfig
 from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
+from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.agents.llm.rows import Memory
 from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.agents.llm.training_state import (
@@ -28,7 +29,7 @@ ADAPTER = "default"
 """What TRL calls the adapter that it makes and trains."""
 
 
-class GRPOLearner:
+class GRPOLearner(LanguagePlayer):
     """A player whose model is trained by TRL's GRPOTrainer, one update per step of the game.
 
     Trained parameters and the optimizer's state are float32; computing is in bfloat16 unless `fields` say
@@ -108,27 +109,19 @@ class GRPOLearner:
             seed=seed,
         )
         self._engine = engine
-        backend = engine or TransformersBackend(self.drive.model, tokenizer, batch_size)
-        own_adapter = None if peft_config is None else ADAPTER
-        self._agent = LLMAgent(
-            backend,
-            role=role,
-            sampling=sampling,
-            seed=seed,
-            adapter=own_adapter if engine is None else role,
+        backend = engine or TransformersBackend(
+            self.drive.model, tokenizer, batch_size, compute_dtype=_compute_dtype(args)
         )
+        own_adapter = None if peft_config is None else ADAPTER
+        adapter = own_adapter if engine is None else role
+        super().__init__(LLMAgent(backend, sampling, seed, adapter=adapter))
         self._update_engine()
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Answer each observation, and remember the tokens to learn from."""
-        answers = self._agent.act(observations)
-        self._memory.add(observations, self._agent.completions)
+        answers = super().act(observations)
+        self._memory.add(observations, self.agent.completions)
         return answers
-
-    @property
-    def completions(self) -> Sequence[Any]:
-        """What the last `act` returned, with tokens."""
-        return self._agent.completions
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
         """Update the model once.
@@ -147,7 +140,7 @@ class GRPOLearner:
         """Write weights, optimizer and counters."""
         save_weights(self.drive.model, self.tokenizer, path)
         save_trainer(self.drive, self._base, path)
-        self._agent.save(path)
+        self.agent.save(path)
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote.
@@ -157,7 +150,7 @@ class GRPOLearner:
         """
         load_trainer(self.drive, self._base, path)
         load_weights(self.drive.model, path)
-        self._agent.load(path)
+        self.agent.load(path)
         self._update_engine()
 
     def _update_engine(self) -> None:
@@ -165,6 +158,11 @@ class GRPOLearner:
             with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
                 saved = save_weights(self.drive.model, self.tokenizer, Path(folder))
                 self._engine.update(saved, self.role)
+
+
+def _compute_dtype(args: Any) -> str | None:
+    """The type that the trainer computes in: answers are drawn from the model as it is trained."""
+    return "bfloat16" if args.bf16 else "float16" if args.fp16 else None
 
 
 def share_weights(model: Any) -> Any:
