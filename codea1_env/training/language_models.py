@@ -145,7 +145,19 @@ class LanguageModels:
         """The engine that both players share, or None if the trained models generate themselves."""
         if self._config.backend == "transformers":
             return None
-        raise NotImplementedError(self._config.backend)
+        if self._engine is None:
+            self._engine = self._start_engine(folder)
+        return self._engine
+
+    def _start_engine(self, folder: Path) -> Backend:
+        config = self._config
+        if config.backend == "server":
+            from codea1_env.agents.llm.openai_backend import OpenAIBackend
+
+            return OpenAIBackend(config.server_url, model=str(folder))
+        from codea1_env.agents.llm.vllm_backend import VLLMBackend
+
+        return VLLMBackend(folder, lora_rank=config.lora_rank)
 
 
 def find_trainer(name: str) -> tuple[Any, Any]:

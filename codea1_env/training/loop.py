@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from codea1_env.agents import Learner
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.evaluation import HeldOut, hold_out, kill_rate, pass_rate
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
@@ -20,8 +22,9 @@ from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.checkpoints import checkpoints, load_checkpoint, save_checkpoint, step_of
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.errors import PlayerError, RunError
 from codea1_env.training.interrupt import stop_request
+from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
 from codea1_env.training.players import Players, make_players
 from codea1_env.training.progress import TrainingProgress
@@ -51,6 +54,7 @@ def train(
 
     Raises:
         RunError: The run cannot be started or resumed.
+        PlayerError: A language model or its engine failed.
         ValueError: The problems do not suit the configuration.
 
     Example::
@@ -70,7 +74,11 @@ def train(
             sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         )
         held_out = hold_out(problems, sandbox, config.seed)
-        players = make_players(config, problems, held_out, sandbox, coder=coder, tester=tester)
+        models = LanguageModels(config, len(problems))
+        stack.callback(models.close)
+        players = make_players(
+            config, problems, held_out, sandbox, coder=coder, tester=tester, models=models
+        )
         book = MistakeBook(config.max_tests_per_problem, decay=config.decay)
         numbers = RolloutConfig(
             config.num_generations,
@@ -99,6 +107,11 @@ def train(
                 folder.path, step, players.coder, players.tester, book, keep=config.save_total_limit
             )
 
+        def save_if_new() -> None:
+            if step_of(checkpoints(folder.path)[-1]) != step:
+                save()
+
+        stack.enter_context(explained_failures(folder.path))
         if not saved:
             folder.append(METRICS, {"step": 0, **measure(config, players, held_out, referee)})
             save()
@@ -108,7 +121,11 @@ def train(
         while step < config.max_steps and not stop.requested:
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
             players.take_usage()  # of a measurement
-            played = rollout(batch, players.coder, players.tester, referee, book, numbers)
+            try:
+                played = rollout(batch, players.coder, players.tester, referee, book, numbers)
+            except BackendError:
+                save_if_new()  # nobody has learned anything of this step yet
+                raise
             coder_experience = played.coder_experience()
             tester_experience = played.tester_experience(config.suite_selection)
 
@@ -142,8 +159,7 @@ def train(
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
             folder.append(TIMINGS, {"step": step, **timings})
             display.update(row)
-        if step_of(checkpoints(folder.path)[-1]) != step:  # interrupted
-            save()
+        save_if_new()  # after an interrupt
     return _result(folder.path, step, config, console)
 
 
@@ -171,6 +187,21 @@ def measure(
         "held_out/pass_rate": pass_rate(players.coder, held_out, referee.sandbox, samples),
         "held_out/kill_rate": kill_rate(players.tester, held_out, referee, samples),
     }
+
+
+@contextmanager
+def explained_failures(path: Path) -> Iterator[None]:
+    """Tell where a run can be resumed when a language model or its engine fails."""
+    try:
+        yield
+    except (BackendError, UpdateError) as error:
+        saved = checkpoints(path)
+        if not saved:
+            raise PlayerError(str(error)) from error
+        raise PlayerError(
+            f"{error} The run is saved after step {step_of(saved[-1])}. Once the cause is removed: "
+            f"codea1 train --resume --output-dir {path}"
+        ) from error
 
 
 def _load(config: TrainConfig) -> list[Problem]:

@@ -59,9 +59,9 @@ def make_players(
     *,
     coder: Learner | None = None,
     tester: Learner | None = None,
+    models: LanguageModels,
 ) -> Players:
     """Make the players of a run; a given one takes the place of the one that the configuration names."""
-    models = LanguageModels(config, len(problems))
     if coder is None and config.coder == "llm":
         coder = models.player("coder", _seed(config, _CODER))
     if tester is None and config.tester == "llm":

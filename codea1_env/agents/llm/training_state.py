@@ -20,7 +20,7 @@ from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.agents.state import read_json, write_json
 
 _VERSION = 1
-_COUNTERS = ("global_step", "num_input_tokens_seen", "epoch")
+_COUNTERS = ("global_step", "num_input_tokens_seen")
 _ENTROPY = ("entropy_coef", "_last_world_entropy")
 
 
