@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from codea1_env.agents.llm import prompts
-from codea1_env.agents.llm.completions import Backend, Completion, Message, SamplingConfig
+from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig
 from codea1_env.agents.llm.fitting import Fitted, fit
 from codea1_env.agents.scripted import FixedAgent
 from codea1_env.agents.state import read_json, write_json
@@ -67,7 +67,7 @@ class LLMAgent(FixedAgent):
         seed: int = 0,
         *,
         adapter: str | None = None,
-        write: Callable[[Observation], list[Message]] = prompts.messages,
+        write: prompts.Wording = prompts.DEFAULT,
     ) -> None:
         room = backend.context_length - sampling.max_completion_length
         if room < 1:
