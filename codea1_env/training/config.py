@@ -89,6 +89,8 @@ class TrainConfig:
     """Where the server answers."""
     generation_batch: int = 64
     """transformers: answers that are generated at the same time."""
+    prompts: Literal["few-shot", "detailed"] = "few-shot"
+    """Wording of the prompts: with a worked example, for small models; or with detailed instructions."""
     lora_rank: int = 16
     """Train adapters of this rank on one base model; 0 to train all weights of a model for each player."""
     lora_alpha: int = 32
@@ -180,6 +182,11 @@ class TrainConfig:
     def _check_language_models(self) -> None:
         if self.lora_rank < 0:
             raise ValueError(f"Expect lora_rank not to be negative, actually: {self.lora_rank!r}")
+        if self.backend != "transformers" and self.lora_rank == 0:
+            raise ValueError(
+                f"Expect backend to be 'transformers' if all weights are trained (lora_rank = 0), actually: "
+                f"{self.backend!r}: an engine has one model, and swaps the players' adapters."
+            )
         for role, rate in (("coder", self.learning_rate), ("tester", self.tester_learning_rate)):
             if getattr(self, role) == "llm" and rate > 0.1:
                 name = "learning_rate" if role == "coder" else "tester_learning_rate"

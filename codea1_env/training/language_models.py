@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,14 @@ from typing import Any, Literal
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import Backend
+from codea1_env.agents.llm.processes import (
+    LeadingPlayer,
+    SharedAgent,
+    dismiss,
+    follow,
+    rank,
+    world_size,
+)
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
@@ -40,6 +49,7 @@ class LanguageModels:
         self._groups = min(config.problems_per_step, problems)
         self._bases: dict[Path, Any] = {}
         self._engine: Backend | None = None
+        self._players: dict[str, Any] = {}
 
     def player(self, role: Role, seed: int) -> Learner:
         """Make the player of a role.
@@ -52,9 +62,20 @@ class LanguageModels:
         frozen = config.freeze_coder if role == "coder" else config.freeze_tester
         try:
             plan = _Plan(role, resolve(name), not frozen, seed)
-            return self._learner(plan) if plan.learns else self._frozen(plan)
+            player = self._learner(plan) if plan.learns else self._frozen(plan)
+            self._players[role] = player
+            return player if world_size() == 1 else LeadingPlayer(role, player)
         except ValueError as error:
             raise RunError(f"Cannot make the {role}: {error}") from error
+
+    def follow(self) -> None:
+        """Play the part of a process that is not the first: do what that tells, until it is done."""
+        follow(self._players)
+
+    def dismiss(self) -> None:
+        """Let the other processes go. After a failure the launcher ends them: they may be anywhere."""
+        if world_size() > 1 and self._players:
+            dismiss()
 
     def close(self) -> None:
         """Free what the engine holds."""
@@ -79,6 +100,7 @@ class LanguageModels:
             trainer_cls=trainer_cls,
             config_cls=config_cls,
             seed=plan.seed,
+            write=self._wording(),
             batch_size=config.generation_batch,
         )
 
@@ -92,7 +114,10 @@ class LanguageModels:
             load_tokenizer(plan.folder),
             self._config.generation_batch,
         )
-        return FrozenLanguagePlayer(LLMAgent(engine, self._sampling(plan.role), plan.seed))
+        agent = LLMAgent(
+            engine, self._sampling(plan.role), plan.seed + rank(), write=self._wording()
+        )
+        return FrozenLanguagePlayer(agent if world_size() == 1 else SharedAgent(agent))
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
         """A model in float32 to train, or one whose weights all players share that do not change them."""
@@ -126,6 +151,11 @@ class LanguageModels:
     def _sampling(self, role: Role) -> Any:
         config = self._config
         return config.coder_sampling if role == "coder" else config.tester_sampling
+
+    def _wording(self) -> Any:
+        from codea1_env.agents.llm.prompts import WORDINGS
+
+        return WORDINGS[self._config.prompts](self._config.num_tests)
 
     def _fields(self, role: Role) -> dict[str, Any]:
         """Fields of the trainer's configuration: the run's settings, then the role's own."""
@@ -188,4 +218,5 @@ def find_trainer(name: str) -> tuple[Any, Any]:
 def _device() -> str:
     import torch
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    local = os.environ.get("LOCAL_RANK", "0")
+    return f"cuda:{local}" if torch.cuda.is_available() else "cpu"

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.evaluation import HeldOut, hold_out, kill_rate, pass_rate
 from codea1_env.mistake_book import MistakeBook
@@ -26,7 +27,7 @@ from codea1_env.training.errors import PlayerError, RunError
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
-from codea1_env.training.players import Players, make_players
+from codea1_env.training.players import Players, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, RunFolder, read_rows
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
@@ -64,6 +65,8 @@ def train(
     """
     console = console or Console()
     problems = _load(config)
+    if rank() > 0:
+        return _follow(config, len(problems))
     with ExitStack() as stack:
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
@@ -160,7 +163,18 @@ def train(
             folder.append(TIMINGS, {"step": step, **timings})
             display.update(row)
         save_if_new()  # after an interrupt
+        models.dismiss()
     return _result(folder.path, step, config, console)
+
+
+def _follow(config: TrainConfig, problems: int) -> TrainResult:
+    """Be one of the other processes of a run: make the same players, and do what the first does with them."""
+    models = LanguageModels(config, problems)
+    make_language_model(config, "coder", models)
+    make_language_model(config, "tester", models)
+    models.follow()
+    models.close()
+    return TrainResult(config.output_dir or Path("runs"), config.max_steps, True, {}, {})
 
 
 def problems_of_step(

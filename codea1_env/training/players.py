@@ -26,7 +26,7 @@ from codea1_env.evaluation import HeldOut
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.language_models import LanguageModels
+from codea1_env.training.language_models import LanguageModels, Role
 
 _CODER, _TESTER = 0, 1
 """Streams of random numbers: the seed of a player is (seed of the run, stream)."""
@@ -62,10 +62,8 @@ def make_players(
     models: LanguageModels,
 ) -> Players:
     """Make the players of a run; a given one takes the place of the one that the configuration names."""
-    if coder is None and config.coder == "llm":
-        coder = models.player("coder", _seed(config, _CODER))
-    if tester is None and config.tester == "llm":
-        tester = models.player("tester", _seed(config, _TESTER))
+    coder = coder or make_language_model(config, "coder", models)
+    tester = tester or make_language_model(config, "tester", models)
     coder = coder or _make_coder(config, problems, held_out, sandbox)
     tester = tester or _make_tester(config, problems, held_out, sandbox)
     return Players(
@@ -74,6 +72,13 @@ def make_players(
         coder_learns=not (config.freeze_coder or isinstance(coder, FixedAgent)),
         tester_learns=not (config.freeze_tester or isinstance(tester, FixedAgent)),
     )
+
+
+def make_language_model(config: TrainConfig, role: Role, models: LanguageModels) -> Learner | None:
+    """Make the player of a role, if the configuration says that it is a language model."""
+    if getattr(config, role) != "llm":
+        return None
+    return models.player(role, _seed(config, _CODER if role == "coder" else _TESTER))
 
 
 def _make_coder(

@@ -22,7 +22,7 @@ pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
 from tiny import tiny_model, tiny_tokenizer  # noqa: E402
 
-SHORT = SamplingConfig(max_prompt_length=200, max_completion_length=8)
+SHORT = SamplingConfig(max_prompt_length=2000, max_completion_length=8)
 SMALL = TrainConfig(
     max_problems=3,
     problems_per_step=2,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import itertools
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import LLMAgent
-from codea1_env.agents.llm.completions import Backend, SamplingConfig
+from codea1_env.agents.llm.completions import Backend, Message, SamplingConfig
 from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
 from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.agents.llm.processes import SharedAgent, rank, world_size
 from codea1_env.agents.llm.rows import Memory
 from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.agents.llm.training_state import (
@@ -49,6 +51,7 @@ class GRPOLearner(LanguagePlayer):
         trainer_cls: The trainer: `trl.GRPOTrainer`, or a subclass of it.
         config_cls: The trainer's configuration: `trl.GRPOConfig`, or a subclass of it.
         seed: Decides what is drawn, by the player and by the trainer.
+        write: The wording of prompts; None for the default.
         batch_size: Answers that the trained model generates at the same time.
     """
 
@@ -66,6 +69,7 @@ class GRPOLearner(LanguagePlayer):
         trainer_cls: Any = None,
         config_cls: Any = None,
         seed: int = 0,
+        write: Callable[[Observation], list[Message]] | None = None,
         batch_size: int = 64,
     ) -> None:
         import torch
@@ -114,7 +118,11 @@ class GRPOLearner(LanguagePlayer):
         )
         own_adapter = None if peft_config is None else ADAPTER
         adapter = own_adapter if engine is None else role
-        super().__init__(LLMAgent(backend, sampling, seed, adapter=adapter))
+        # Processes must not draw the same random numbers for their shares.
+        agent = LLMAgent(
+            backend, sampling, seed + rank(), adapter=adapter, write=write or prompts.DEFAULT
+        )
+        super().__init__(agent if world_size() == 1 else SharedAgent(agent))
         self._update_engine()
 
     def act(self, observations: Sequence[Observation]) -> list[str]:

@@ -35,8 +35,12 @@ class LanguagePlayer:
     def take_usage(self) -> Usage:
         """What the answers since the last call of this method took."""
         used, self._usage = self._usage, []
-        rows = [dataclasses.astuple(usage) for usage in used]
-        return Usage(*map(sum, zip(*rows, strict=True)))
+        return total(used)
+
+
+def total(usages: Sequence[Usage]) -> Usage:
+    """What several batches of answers took."""
+    return Usage(*map(sum, zip(*map(dataclasses.astuple, usages), strict=True)))
 
 
 class FrozenLanguagePlayer(LanguagePlayer, FixedAgent):

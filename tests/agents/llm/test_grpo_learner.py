@@ -18,7 +18,7 @@ from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 
 PROBLEMS = [Problem(name, f"def {name}(n):", name, f"def {name}(n): return n") for name in "fg"]
-SHORT = SamplingConfig(max_completion_length=6)
+SHORT = SamplingConfig(max_completion_length=6, max_prompt_length=2000)
 
 
 def adapter(rank: int = 4) -> Any:

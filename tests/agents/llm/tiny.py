@@ -38,7 +38,7 @@ def tiny_model(seed: int = 0, **changes: Any) -> Any:
         "num_hidden_layers": 2,
         "num_attention_heads": 2,
         "num_key_value_heads": 2,
-        "max_position_embeddings": 1024,
+        "max_position_embeddings": 4096,
         "pad_token_id": 0,
         "eos_token_id": 1,
         "bos_token_id": None,
