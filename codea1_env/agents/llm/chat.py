@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from codea1_env.agents.llm.completions import Messages
@@ -17,3 +18,17 @@ def encode_chat(tokenizer: PreTrainedTokenizerBase, messages: Messages) -> tuple
     )
     # The template writes the special tokens itself.
     return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def encode_all(
+    tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Messages]
+) -> list[tuple[int, ...]]:
+    """Tokens of each prompt; a prompt that stands several times is encoded once."""
+    known: dict[tuple[tuple[str, str], ...], tuple[int, ...]] = {}
+    encoded = []
+    for messages in prompts:
+        key = tuple((message["role"], message["content"]) for message in messages)
+        if key not in known:
+            known[key] = encode_chat(tokenizer, messages)
+        encoded.append(known[key])
+    return encoded

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.chat import encode_chat
+from codea1_env.agents.llm.chat import encode_all, encode_chat
 from codea1_env.agents.llm.completions import (
     BackendError,
     Completion,
@@ -194,17 +194,3 @@ class TransformersBackend:
             self.model = peft.PeftModel.from_pretrained(
                 self.model, str(folder), adapter_name=adapter
             )
-
-
-def encode_all(
-    tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Messages]
-) -> list[tuple[int, ...]]:
-    """Tokens of each prompt; a prompt that stands several times is encoded once."""
-    known: dict[tuple[tuple[str, str], ...], tuple[int, ...]] = {}
-    encoded = []
-    for messages in prompts:
-        key = tuple((message["role"], message["content"]) for message in messages)
-        if key not in known:
-            known[key] = encode_chat(tokenizer, messages)
-        encoded.append(known[key])
-    return encoded
