@@ -10,8 +10,8 @@ A wording turns an observation into a chat. The rules that a player must know ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.task_text import Task, in_block
@@ -116,12 +116,8 @@ test must be different, and as many as possible should fail on programs with a m
 one ```python block, with nothing else in it."""
 
 
-class Wording(Protocol):
-    """What turns an observation into a chat."""
-
-    def __call__(self, observation: Observation) -> list[Message]:
-        """Return the chat for whoever is to act."""
-        ...
+Wording = Callable[[Observation], list[Message]]
+"""Turns an observation into the chat for whoever is to act."""
 
 
 @dataclass(frozen=True)
