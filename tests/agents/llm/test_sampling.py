@@ -125,7 +125,9 @@ def test_truncated_distributions_keep_the_likeliest(
     probabilities = torch.tensor([0.5, 0.25, 0.15, 0.1])
     logprobs = log_probabilities(probabilities.log()[None], SamplingConfig(**changes))[0]
     assert [i for i in range(4) if logprobs[i] > -torch.inf] == kept
-    torch.testing.assert_close(logprobs[kept].exp(), probabilities[kept] / probabilities[kept].sum())
+    torch.testing.assert_close(
+        logprobs[kept].exp(), probabilities[kept] / probabilities[kept].sum()
+    )
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,9 @@ def test_model_is_left_as_it_was() -> None:
         assert model.training
         assert model.active_adapter == "tester"
         assert model.config._attn_implementation == "sdpa"
-        assert trained == [n for n, parameter in model.named_parameters() if parameter.requires_grad]
+        assert trained == [
+            n for n, parameter in model.named_parameters() if parameter.requires_grad
+        ]
     with pytest.raises(ValueError, match="Expect the adapter to be one of"):
         texts(backend, "judge")
     assert model.training
