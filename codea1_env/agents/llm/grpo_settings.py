@@ -136,6 +136,7 @@ def trainer_config(
             "disable_tqdm": True,
             "use_cpu": not torch.cuda.is_available(),
             "dataloader_pin_memory": torch.cuda.is_available(),
+            "ddp_find_unused_parameters": False,
             **values,
             "output_dir": folder,
             "generation_batch_size": shape.rows,
