@@ -86,7 +86,7 @@ def test_draws_go_on_after_saving(backend: TransformersBackend, tmp_path: Path) 
 
 def test_state_of_another_kind_is_refused(backend: TransformersBackend, tmp_path: Path) -> None:
     (tmp_path / "agent.json").write_text('{"calls": "many"}')
-    with pytest.raises(ValueError, match="Expect a number of calls in .*agent.json"):
+    with pytest.raises(ValueError, match=r"Expect a number of calls in .*agent\.json"):
         LLMAgent(backend, SAMPLING).load(tmp_path)
 
 

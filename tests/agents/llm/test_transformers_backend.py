@@ -148,7 +148,7 @@ def test_adapter_of_another_base_is_refused(tmp_path: Path) -> None:
 def test_missing_folder_is_refused(tmp_path: Path) -> None:
     backend = TransformersBackend(peft_model(), tiny_tokenizer())
     for adapter in (None, "coder"):
-        with pytest.raises(BackendError, match="Expect .* to hold weights"):
+        with pytest.raises(BackendError, match=r"Expect .* to hold weights"):
             backend.update(tmp_path / "nothing", adapter)
 
 
