@@ -121,7 +121,8 @@ class TrainerDrive:
         first = size * self.trainer.args.process_index
         self._rows = list(rows[first : first + size])
         before = len(self.trainer.state.log_history)
-        with _quiet(), own_randomness(self._seed + self._updates + 1):
+        seed = self._seed + self._updates + 1
+        with _quiet(), _scoring_answers_only(), own_randomness(seed):
             self._enter()
         self._updates += 1
         logs = self.trainer.state.log_history[before:]
@@ -182,6 +183,26 @@ def _metrics(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     if logs:
         metrics["learning_rate"] = float(logs[-1]["learning_rate"])
     return metrics
+
+
+@contextmanager
+def _scoring_answers_only() -> Iterator[None]:
+    """Have TRL compute probabilities of answers alone on processors, too, as it does on GPUs.
+
+    There it computes those of prompts as well and drops them, for the sake of accelerators that compile for
+    each shape. With a large vocabulary and prompts longer than answers that is more than half of an update.
+    """
+    from trl.trainer import utils
+
+    original = getattr(utils, "_use_triton", None)
+    if original is None:  # another version, which may do so by itself
+        yield
+        return
+    utils._use_triton = lambda device: device.type == "cpu" or original(device)
+    try:
+        yield
+    finally:
+        utils._use_triton = original
 
 
 @contextmanager
