@@ -9,11 +9,14 @@ the same Mistake Book.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol
 
 from codea1_env.mistake_book import BookChange, MistakeBook
@@ -57,12 +60,15 @@ class RolloutConfig:
     """Replay tests from the Mistake Book, and write new ones into it."""
     black_box: bool = False
     """Hide the program from the tester."""
+    overlap: int = 1
+    """Parts that the problems are divided into: while the tester attacks one part, the sandbox judges the part
+    before. 1 judges everything at the end."""
 
     def __post_init__(self) -> None:
-        if self.num_generations < 1 or self.num_suites < 1:
+        if self.num_generations < 1 or self.num_suites < 1 or self.overlap < 1:
             raise ValueError(
-                "Expect num_generations and num_suites to be at least 1, "
-                f"actually: {self.num_generations} and {self.num_suites}"
+                "Expect num_generations, num_suites and overlap to be at least 1, "
+                f"actually: {self.num_generations}, {self.num_suites} and {self.overlap}"
             )
 
 
@@ -182,24 +188,27 @@ def rollout(
         observe(problem, code="" if config.black_box else program.code, turn=1)
         for problem, program in zip(asked, programs, strict=True)
     ]
-    repeats = config.num_suites
-    suite_answers = _act(tester, "tester", [o for o in tester_observations for _ in range(repeats)])
-
-    tested = time.perf_counter()
-    texts = [(text, asked[i // repeats].entry_point) for i, text in enumerate(suite_answers)]
-    suites = parse_suites(texts, referee.sandbox)
     limit = referee.config.rewards.num_tests
     history = {
         p.task_id: tuple(book.tests(p.task_id, limit)) if config.use_book else () for p in problems
     }
-    rounds = [
-        Round(problem, program, suites[i * repeats : (i + 1) * repeats], history[problem.task_id])
-        for i, (problem, program) in enumerate(zip(asked, programs, strict=True))
-    ]
     before = dataclasses.replace(referee.counters)
-    verdicts = referee.judge(rounds)
+    suite_answers: list[str] = []
+    judging: list[Callable[[], list[tuple[list[Suite], Verdict]]]] = []
+    with ThreadPoolExecutor(1, "judge") as thread:
+        for part in _parts(len(asked), config.num_generations, config.overlap):
+            observed = [o for o in tester_observations[part] for _ in range(config.num_suites)]
+            attacks = _act(tester, "tester", observed)
+            suite_answers += attacks
+            judge = partial(_judge, referee, asked[part], programs[part], attacks, history)
+            # The last part is not left to the thread: there is nothing to wait for but itself.
+            last = len(suite_answers) == len(asked) * config.num_suites
+            judging.append(judge if last else thread.submit(judge).result)
+        tested = time.perf_counter()
+        judgements = [item for result in judging for item in result()]
     judged = time.perf_counter()
 
+    repeats = config.num_suites
     episodes = tuple(
         RolloutEpisode(
             problem=problem,
@@ -209,14 +218,40 @@ def rollout(
             program=programs[i],
             tester_observation=tester_observations[i],
             suite_answers=tuple(suite_answers[i * repeats : (i + 1) * repeats]),
-            suites=tuple(suites[i * repeats : (i + 1) * repeats]),
-            verdict=verdicts[i],
+            suites=tuple(suites),
+            verdict=verdict,
         )
-        for i, problem in enumerate(asked)
+        for i, (problem, (suites, verdict)) in enumerate(zip(asked, judgements, strict=True))
     )
     change = update_book(book, episodes) if config.use_book else BookChange(0, 0, 0)
     seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
     return Rollouts(episodes, change, _since(before, referee.counters), seconds)
+
+
+def _parts(programs: int, group: int, number: int) -> list[slice]:
+    """Divide programs into parts of whole groups, as equal as can be."""
+    groups = programs // group
+    ends = [group * (groups * part // number) for part in range(number + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(ends) if a < b]
+
+
+def _judge(
+    referee: Referee,
+    problems: Sequence[Problem],
+    programs: Sequence[Program],
+    attacks: Sequence[str],
+    history: Mapping[str, tuple[str, ...]],
+) -> list[tuple[list[Suite], Verdict]]:
+    """Judge programs, each attacked by an equal share of the suites."""
+    share = len(attacks) // len(programs)
+    texts = [(text, problems[i // share].entry_point) for i, text in enumerate(attacks)]
+    parsed = parse_suites(texts, referee.sandbox)
+    suites = [parsed[i * share : (i + 1) * share] for i in range(len(programs))]
+    rounds = [
+        Round(problem, program, against, history[problem.task_id])
+        for problem, program, against in zip(problems, programs, suites, strict=True)
+    ]
+    return list(zip(suites, referee.judge(rounds), strict=True))
 
 
 def update_book(book: MistakeBook, episodes: Sequence[RolloutEpisode]) -> BookChange:

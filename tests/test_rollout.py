@@ -6,7 +6,8 @@ import pytest
 
 from codea1_env import CODER, TESTER, MistakeBook, Referee, Sandbox, parallel_env
 from codea1_env.agents import FixedAgent, GoldenTester, ReferenceCoder
-from codea1_env.problems import load_problems
+from codea1_env.problems import Problem, load_problems
+from codea1_env.reference import BrokenReferenceError
 from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.spaces import Observation, observe
 
@@ -54,6 +55,29 @@ def test_everybody_meets_everybody(referee):
     assert coder.seen == [observe(TWO[0])] * 2
     assert [seen["code"] for seen in tester.seen] == [coder.answers[0]] * 3 + [coder.answers[1]] * 3
     assert {seen["turn"] for seen in tester.seen} == {1}
+
+
+@pytest.mark.parametrize("overlap", [2, 3])
+def test_parts_are_judged_as_the_whole(referee, overlap):
+    config = RolloutConfig(2, 3, overlap=overlap)
+    suites = "assert is_even(3) == False", "assert last_item([1, 2]) == 2", "nonsense("
+    tester = Cycle(*suites)
+    parts = play(referee, WrongCoder(), tester, config=config)
+    whole = play(referee, WrongCoder(), Cycle(*suites))
+    assert parts == whole
+    assert [seen["entry_point"] for seen in tester.seen] == ["is_even"] * 6 + ["last_item"] * 6
+
+
+def test_a_failure_of_the_judge_comes_out(referee):
+    broken = Problem("broken", "def f(n): ...", "f", "def f(n): return missing")
+    with pytest.raises(BrokenReferenceError):
+        play(
+            referee,
+            Cycle("def f(n): return n"),
+            Cycle("assert f(1) == 1"),
+            problems=[broken, TWO[0]],
+            config=RolloutConfig(2, 2, overlap=2),
+        )
 
 
 def test_a_black_box_tester_sees_no_program(referee):
@@ -180,5 +204,5 @@ def test_wrong_use_raises_at_once(referee):
         play(referee, Cycle(""), Numbers())
     with pytest.raises(ValueError, match="actually twice: 'starter/is_even'"):
         play(referee, Cycle(""), Cycle(""), problems=[TWO[0], TWO[0]])
-    with pytest.raises(ValueError, match="at least 1, actually: 0 and 8"):
+    with pytest.raises(ValueError, match="at least 1, actually: 0, 8 and 1"):
         RolloutConfig(num_generations=0)

@@ -17,6 +17,7 @@ from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, unknown
 COMMANDS = {
     "play": "Show one round between two scripted players.",
     "train": "Train both players against each other.",
+    "export": "Copy a trained language model out of a run.",
     "problems": "List, show or check problems.",
     "sandbox": "Find out what the sandbox can do on this machine (`codea1 sandbox doctor`).",
     "bench": "Measure the sandbox on this machine (`codea1 bench sandbox`).",

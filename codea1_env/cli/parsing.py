@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 import tyro
 
 from codea1_env.cli.errors import user_input
+from codea1_env.cli.settings import inline_table, read_inline_table
 
 Command = TypeVar("Command")
 
@@ -19,6 +20,25 @@ SandboxLevel = Annotated[
     ),
 ]
 """The option --sandbox-level, the same wherever programs run."""
+
+
+_registry = tyro.constructors.ConstructorRegistry()
+
+
+@_registry.primitive_rule
+def _table_rule(
+    info: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[dict[str, Any]] | None:
+    """A table is one argument: its lines, with commas between them."""
+    if get_origin(info.type) is not dict:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="'KEY = VALUE, ...'",
+        instance_from_str=lambda words: read_inline_table(words[0]),
+        is_instance=lambda value: isinstance(value, dict),
+        str_from_instance=lambda value: [inline_table(value)],
+    )
 
 
 def parse(
@@ -40,7 +60,7 @@ def parse(
             configuration file.
     """
     markers: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff,) if switches_only else ()
-    with user_input():  # the dataclass checks its own values
+    with user_input(), _registry:  # the dataclass checks its own values
         return tyro.cli(
             command,
             prog=f"codea1 {name}",
@@ -52,7 +72,7 @@ def parse(
 
 def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -> Command:
     """Read only the options that the command knows, and leave all others to a later `parse`."""
-    with user_input():
+    with user_input(), _registry:
         known, _ = tyro.cli(
             command,
             prog=f"codea1 {name}",

@@ -87,6 +87,8 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
             return tuple(
                 _convert(item, kind, where) for item, kind in zip(value, items, strict=True)
             )
+    elif origin is dict and isinstance(value, Mapping):
+        return dict(value)
     elif hint is float and type(value) in (int, float):
         return float(value)
     elif hint is Path and isinstance(value, str):
@@ -104,7 +106,7 @@ def _describe(hint: Any) -> str:
     if origin is Literal:
         return "one of " + ", ".join(map(repr, arguments))
     names = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
-    names |= {Path: "a path in quotes", tuple: "a list"}
+    names |= {Path: "a path in quotes", tuple: "a list", dict: "a table"}
     if dataclasses.is_dataclass(hint):
         return "a table"
     return names.get(origin or hint, str(hint))
@@ -132,7 +134,10 @@ def _toml_lines(settings: Any, path: tuple[str, ...]) -> list[str]:
     tables: list[str] = []
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
-        if dataclasses.is_dataclass(value):
+        if isinstance(value, Mapping):
+            tables += [f"\n[{'.'.join((*path, field.name))}]\n"] if value else []
+            tables += [f"{key} = {_toml_value(item)}\n" for key, item in value.items()]
+        elif dataclasses.is_dataclass(value):
             inner = (*path, field.name)
             tables += [f"\n[{'.'.join(inner)}]\n", *_toml_lines(value, inner)]
         else:
@@ -140,7 +145,33 @@ def _toml_lines(settings: Any, path: tuple[str, ...]) -> list[str]:
     return plain + tables
 
 
+def inline_table(table: Mapping[str, Any]) -> str:
+    """Write a table in one line, without its braces.
+
+    Example:
+        >>> inline_table({"beta": 0.1, "optim": "adamw_torch"})
+        'beta = 0.1, optim = "adamw_torch"'
+    """
+    return ", ".join(f"{key} = {_toml_value(value)}" for key, value in table.items())
+
+
+def read_inline_table(text: str) -> dict[str, Any]:
+    """Read what `inline_table` wrote.
+
+    Raises:
+        ValueError: The text is something else.
+    """
+    try:
+        return dict(tomllib.loads(f"table = {{{text}}}")["table"])
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(
+            f"expect settings such as 'beta = 0.01, optim = \"adamw_torch\"', actually: {text!r} ({error})"
+        ) from error
+
+
 def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{inline_table(value)}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_toml_value(item) for item in value)}]"
     if isinstance(value, float):

@@ -15,11 +15,17 @@ import tyro
 from rich.console import Console
 
 from codea1_env.baselines import BASELINES
-from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, unknown_name
+from codea1_env.cli.errors import (
+    INTERRUPTED,
+    FailureError,
+    InputError,
+    library_errors,
+    unknown_name,
+)
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
 from codea1_env.cli.settings import apply_table, read_toml, to_toml
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training import RunError, TrainConfig, train
+from codea1_env.training import PlayerError, RunError, TrainConfig, train
 
 _PRESETS = files("codea1_env") / "data" / "presets"
 PRESETS = sorted(Path(entry.name).stem for entry in _PRESETS.iterdir())
@@ -101,6 +107,8 @@ def run(arguments: Sequence[str]) -> int:
             result = train(settings, resume=command.resume, sandbox=sandbox, console=console)
     except RunError as error:
         raise InputError(str(error)) from error
+    except PlayerError as error:
+        raise FailureError(str(error)) from error
     if command.json:
         about = dataclasses.asdict(result) | {"output_dir": str(result.output_dir)}
         print(json.dumps(about))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from codea1_env.agents import ALGORITHMS
+from codea1_env.agents.llm.completions import SamplingConfig
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,12 @@ class TrainConfig:
     max_problems: int | None = None
     """Train on the first so many problems of the split only."""
 
-    coder: Literal["tabular", "reference", "mutant"] = "tabular"
-    """Who writes programs: a learning player, or a script that submits the reference or mutants of it."""
-    tester: Literal["tabular", "golden", "boundary"] = "tabular"
-    """Who writes tests: a learning player, or a script that submits golden tests or boundary tests."""
+    coder: Literal["tabular", "llm", "reference", "mutant"] = "tabular"
+    """Who writes programs: a learning player (a table of answers, or a language model), or a script that
+    submits the reference or mutants of it."""
+    tester: Literal["tabular", "llm", "golden", "boundary"] = "tabular"
+    """Who writes tests: a learning player (a table of answers, or a language model), or a script that submits
+    golden tests or boundary tests."""
     freeze_coder: bool = False
     """The coder plays but does not learn."""
     freeze_tester: bool = False
@@ -55,6 +58,10 @@ class TrainConfig:
     black_box: bool = False
     """The tester does not see the program."""
 
+    overlap: int = 1
+    """Parts that the problems of a step are divided into: while the tester attacks one part, the sandbox judges
+    the part before. Pays where a GPU generates, and processors are idle meanwhile."""
+
     alpha: float = 0.5
     """Weight of validity in the tester's reward; the rest is adversarial."""
     wrong_oracle: Literal["correct", "drop"] = "correct"
@@ -70,6 +77,34 @@ class TrainConfig:
     """Tests of one problem that the Mistake Book remembers at most."""
     decay: Literal["per-program", "per-step"] = "per-program"
     """A replayed test loses one count per program that passes it, or one per step."""
+
+    model: str = "smollm2-135m"
+    """Language model of the players: a name that comes with the package, an id of the hub, or a folder."""
+    tester_model: str | None = None
+    """Another model for the tester; None for the coder's."""
+    backend: Literal["transformers", "vllm", "server"] = "transformers"
+    """What generates the answers of language models: the trained model itself; vLLM in this process; or the
+    OpenAI-compatible server at `server_url`."""
+    server_url: str = "http://127.0.0.1:8000/v1"
+    """Where the server answers."""
+    generation_batch: int = 64
+    """transformers: answers that are generated at the same time."""
+    prompts: Literal["few-shot", "detailed"] = "few-shot"
+    """Wording of the prompts: with a worked example, for small models; or with detailed instructions."""
+    lora_rank: int = 16
+    """Train adapters of this rank on one base model; 0 to train all weights of a model for each player."""
+    lora_alpha: int = 32
+    """Scale of the adapters: what they add is multiplied by alpha / rank."""
+    coder_sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    """How a language model's programs are drawn."""
+    tester_sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    """How a language model's tests are drawn."""
+    coder_trainer: dict[str, Any] = field(default_factory=dict)
+    """More fields of TRL's GRPOConfig for the coder. They win over the settings below."""
+    tester_trainer: dict[str, Any] = field(default_factory=dict)
+    """More fields of TRL's GRPOConfig for the tester. They win over the settings below."""
+    trainer_cls: str = "trl:GRPOTrainer"
+    """Trainer of language models, as module:class: TRL's, or a subclass of it."""
 
     algorithm: str = "grpo"
     """How tabular players learn: a name in `codea1_env.agents.ALGORITHMS`."""
@@ -129,23 +164,40 @@ class TrainConfig:
                 )
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"Expect alpha to be between 0 and 1, actually: {self.alpha!r}")
+        self._check_language_models()
         if self.algorithm not in ALGORITHMS:
             raise ValueError(
                 f"Expect algorithm to be one of {', '.join(ALGORITHMS)}, actually: {self.algorithm!r}"
             )
         hints = typing.get_type_hints(TrainConfig)
-        for field in dataclasses.fields(self):
-            choices = typing.get_args(hints[field.name])
-            literal = typing.get_origin(hints[field.name]) is Literal
-            if literal and getattr(self, field.name) not in choices:
+        for name in (each.name for each in dataclasses.fields(self)):
+            choices = typing.get_args(hints[name])
+            literal = typing.get_origin(hints[name]) is Literal
+            if literal and getattr(self, name) not in choices:
                 raise ValueError(
-                    f"Expect {field.name} to be one of {', '.join(map(repr, choices))}, "
-                    f"actually: {getattr(self, field.name)!r}"
+                    f"Expect {name} to be one of {', '.join(map(repr, choices))}, "
+                    f"actually: {getattr(self, name)!r}"
+                )
+
+    def _check_language_models(self) -> None:
+        if self.lora_rank < 0:
+            raise ValueError(f"Expect lora_rank not to be negative, actually: {self.lora_rank!r}")
+        if self.backend != "transformers" and self.lora_rank == 0:
+            raise ValueError(
+                f"Expect backend to be 'transformers' if all weights are trained (lora_rank = 0), actually: "
+                f"{self.backend!r}: an engine has one model, and swaps the players' adapters."
+            )
+        for role, rate in (("coder", self.learning_rate), ("tester", self.tester_learning_rate)):
+            if getattr(self, role) == "llm" and rate > 0.1:
+                name = "learning_rate" if role == "coder" else "tester_learning_rate"
+                raise ValueError(
+                    f"Expect {name} to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 "
+                    f"for adapters), actually: {rate!r}. A preset such as smollm2-cpu sets what it needs."
                 )
 
 
 _POSITIVE = (
-    "max_problems", "pool_size", "problems_per_step", "num_tests", "max_tests_per_problem",
+    "max_problems", "pool_size", "generation_batch", "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem",
     "learning_rate", "tester_learning_rate", "num_iterations", "max_steps", "eval_steps",
-    "eval_samples", "save_steps", "save_total_limit", "time_limit", "workers",
+    "eval_samples", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
 )  # fmt: skip

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from codea1_env.agents import Learner
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.processes import rank
+from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.evaluation import HeldOut, hold_out, kill_rate, pass_rate
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
@@ -20,10 +23,11 @@ from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.checkpoints import checkpoints, load_checkpoint, save_checkpoint, step_of
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.errors import PlayerError, RunError
 from codea1_env.training.interrupt import stop_request
+from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
-from codea1_env.training.players import Players, make_players
+from codea1_env.training.players import Players, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, RunFolder, read_rows
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
@@ -51,6 +55,7 @@ def train(
 
     Raises:
         RunError: The run cannot be started or resumed.
+        PlayerError: A language model or its engine failed.
         ValueError: The problems do not suit the configuration.
 
     Example::
@@ -60,6 +65,8 @@ def train(
     """
     console = console or Console()
     problems = _load(config)
+    if rank() > 0:
+        return _follow(config, len(problems))
     with ExitStack() as stack:
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
@@ -70,10 +77,18 @@ def train(
             sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         )
         held_out = hold_out(problems, sandbox, config.seed)
-        players = make_players(config, problems, held_out, sandbox, coder=coder, tester=tester)
+        models = LanguageModels(config, len(problems))
+        stack.callback(models.close)
+        players = make_players(
+            config, problems, held_out, sandbox, coder=coder, tester=tester, models=models
+        )
         book = MistakeBook(config.max_tests_per_problem, decay=config.decay)
         numbers = RolloutConfig(
-            config.num_generations, config.num_suites, config.use_book, config.black_box
+            config.num_generations,
+            config.num_suites,
+            config.use_book,
+            config.black_box,
+            config.overlap,
         )
 
         saved = checkpoints(folder.path)[-1:] if resume else []
@@ -95,6 +110,11 @@ def train(
                 folder.path, step, players.coder, players.tester, book, keep=config.save_total_limit
             )
 
+        def save_if_new() -> None:
+            if step_of(checkpoints(folder.path)[-1]) != step:
+                save()
+
+        stack.enter_context(explained_failures(folder.path))
         if not saved:
             folder.append(METRICS, {"step": 0, **measure(config, players, held_out, referee)})
             save()
@@ -103,17 +123,27 @@ def train(
         stop = stack.enter_context(stop_request())
         while step < config.max_steps and not stop.requested:
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
-            played = rollout(batch, players.coder, players.tester, referee, book, numbers)
+            players.take_usage()  # of a measurement
+            try:
+                played = rollout(batch, players.coder, players.tester, referee, book, numbers)
+            except BackendError:
+                save_if_new()  # nobody has learned anything of this step yet
+                raise
             coder_experience = played.coder_experience()
             tester_experience = played.tester_experience(config.suite_selection)
 
-            started = time.perf_counter()
+            seconds = dict(played.seconds)
             learned: Row = {}
+            for role, usage in players.take_usage().items():
+                learned |= prefixed(role, usage.metrics())
             if players.coder_learns:
+                started = time.perf_counter()
                 learned |= prefixed("coder", players.coder.learn(coder_experience))
+                seconds["learn_coder"] = time.perf_counter() - started
             if players.tester_learns:
+                started = time.perf_counter()
                 learned |= prefixed("tester", players.tester.learn(tester_experience))
-            seconds = {**played.seconds, "learn": time.perf_counter() - started}
+                seconds["learn_tester"] = time.perf_counter() - started
 
             step += 1
             row: Row = {"step": step}
@@ -132,9 +162,19 @@ def train(
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
             folder.append(TIMINGS, {"step": step, **timings})
             display.update(row)
-        if step_of(checkpoints(folder.path)[-1]) != step:  # interrupted
-            save()
+        save_if_new()  # after an interrupt
+        models.dismiss()
     return _result(folder.path, step, config, console)
+
+
+def _follow(config: TrainConfig, problems: int) -> TrainResult:
+    """Be one of the other processes of a run: make the same players, and do what the first does with them."""
+    models = LanguageModels(config, problems)
+    make_language_model(config, "coder", models)
+    make_language_model(config, "tester", models)
+    models.follow()
+    models.close()
+    return TrainResult(config.output_dir or Path("runs"), config.max_steps, True, {}, {})
 
 
 def problems_of_step(
@@ -161,6 +201,21 @@ def measure(
         "held_out/pass_rate": pass_rate(players.coder, held_out, referee.sandbox, samples),
         "held_out/kill_rate": kill_rate(players.tester, held_out, referee, samples),
     }
+
+
+@contextmanager
+def explained_failures(path: Path) -> Iterator[None]:
+    """Tell where a run can be resumed when a language model or its engine fails."""
+    try:
+        yield
+    except (BackendError, UpdateError) as error:
+        saved = checkpoints(path)
+        if not saved:
+            raise PlayerError(str(error)) from error
+        raise PlayerError(
+            f"{error} The run is saved after step {step_of(saved[-1])}. Once the cause is removed: "
+            f"codea1 train --resume --output-dir {path}"
+        ) from error
 
 
 def _load(config: TrainConfig) -> list[Problem]:

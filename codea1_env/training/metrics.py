@@ -93,25 +93,31 @@ def frac_reward_zero_std(experience: Sequence[Experience]) -> float | None:
 
 
 def episode_rows(rollouts: Rollouts, step: int) -> Iterable[Row]:
-    """What episodes.jsonl says of a step: of each problem the program whose suites differed most."""
+    """What episodes.jsonl says of a step: of each problem the program whose suites differed most.
+
+    `prompt` and `answer` are what a player was shown and wrote; `code` and `tests` are what was read from it.
+    """
     for episode in rollouts.most_telling():
         verdict = episode.verdict
         yield {
             "step": step,
             "task_id": verdict.task_id,
             "program": episode.index,
+            "prompt": episode.problem.prompt,
+            "answer": episode.answer,
             "code": episode.program.code,
             "executes": verdict.code_executes,
             "reward": verdict.code_reward,
             "history": [_test_row(test) for test in verdict.history],
             "suites": [
                 {
+                    "answer": answer,
                     "reward": suite.rewards.test,
                     "validity": suite.rewards.validity,
                     "adversarial": suite.rewards.adversarial,
                     "tests": [_test_row(test) for test in suite.tests],
                 }
-                for suite in verdict.suites
+                for answer, suite in zip(episode.suite_answers, verdict.suites, strict=True)
             ],
         }
 

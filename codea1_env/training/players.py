@@ -20,10 +20,13 @@ from codea1_env.agents import (
     pool_of_programs,
     pool_of_tests,
 )
+from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.evaluation import HeldOut
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.language_models import LanguageModels, Role
 
 _CODER, _TESTER = 0, 1
 """Streams of random numbers: the seed of a player is (seed of the run, stream)."""
@@ -38,6 +41,15 @@ class Players:
     coder_learns: bool
     tester_learns: bool
 
+    def take_usage(self) -> dict[str, Usage]:
+        """Role -> what the answers of a language model took since the last call."""
+        roles = {"coder": self.coder, "tester": self.tester}
+        return {
+            role: player.take_usage()
+            for role, player in roles.items()
+            if isinstance(player, LanguagePlayer)
+        }
+
 
 def make_players(
     config: TrainConfig,
@@ -47,8 +59,11 @@ def make_players(
     *,
     coder: Learner | None = None,
     tester: Learner | None = None,
+    models: LanguageModels,
 ) -> Players:
     """Make the players of a run; a given one takes the place of the one that the configuration names."""
+    coder = coder or make_language_model(config, "coder", models)
+    tester = tester or make_language_model(config, "tester", models)
     coder = coder or _make_coder(config, problems, held_out, sandbox)
     tester = tester or _make_tester(config, problems, held_out, sandbox)
     return Players(
@@ -57,6 +72,13 @@ def make_players(
         coder_learns=not (config.freeze_coder or isinstance(coder, FixedAgent)),
         tester_learns=not (config.freeze_tester or isinstance(tester, FixedAgent)),
     )
+
+
+def make_language_model(config: TrainConfig, role: Role, models: LanguageModels) -> Learner | None:
+    """Make the player of a role, if the configuration says that it is a language model."""
+    if getattr(config, role) != "llm":
+        return None
+    return models.player(role, _seed(config, _CODER if role == "coder" else _TESTER))
 
 
 def _make_coder(

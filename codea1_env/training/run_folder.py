@@ -152,21 +152,34 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             yield from map(json.loads, log)
 
 
-def to_toml(config: TrainConfig) -> str:
+def to_toml(config: Any) -> str:
     """Write a configuration as TOML. What is None is left out; so is the folder, which may be moved.
 
     Example:
         >>> to_toml(TrainConfig()).splitlines()[0]
         'problems = "starter"'
     """
-    lines = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if value is not None and field.name != "output_dir":
-            # JSON's numbers, booleans and strings are TOML's, but for DEL, which TOML wants escaped.
-            text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-            lines.append(f"{field.name} = {text}\n")
+    values = dataclasses.asdict(config)
+    tables = {name: value for name, value in values.items() if isinstance(value, dict)}
+    plain = {name: values[name] for name in values if name not in {*tables, "output_dir"}}
+    lines = _toml_lines(plain)
+    for name, table in tables.items():
+        if table:
+            lines += [f"\n[{name}]\n", *_toml_lines(table)]
     return "".join(lines)
+
+
+def _toml_lines(table: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name} = {_toml_value(value)}\n" for name, value in table.items() if value is not None
+    ]
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items()) + "}"
+    # JSON's numbers, booleans, strings and lists are TOML's, but for DEL, which TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _read_table(path: Path) -> dict[str, Any]:

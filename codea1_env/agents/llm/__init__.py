@@ -1,0 +1,1 @@
+"""Language models as players: prompts, engines that generate, and the agent that joins them."""

@@ -1,0 +1,130 @@
+"""What an engine is asked for and what it returns, and the interface that all engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypedDict
+
+
+class Message(TypedDict):
+    """One turn of a chat."""
+
+    role: str
+    """"system", "user" or "assistant"."""
+    content: str
+
+
+Messages = Sequence[Message]
+"""A chat that ends with the user's turn: what a model answers to."""
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How answers are drawn.
+
+    Raises:
+        ValueError: A value is out of its range.
+    """
+
+    temperature: float = 1.0
+    """Divides the logits. 0 always takes the likeliest token."""
+    top_p: float = 1.0
+    """Draw from the likeliest tokens that together have this probability."""
+    top_k: int = 0
+    """Draw from so many likeliest tokens; 0 for all."""
+    max_prompt_length: int = 1024
+    """Tokens of a prompt. Longer ones are shortened by the agent, program first."""
+    max_completion_length: int = 256
+    """Tokens of an answer. Longer ones are cut off and marked."""
+    stop: tuple[str, ...] = ()
+    """Texts that end an answer. They are part of it: the model is trained on what it wrote."""
+
+    def __post_init__(self) -> None:
+        checks = (
+            ("temperature", self.temperature >= 0, "at least 0"),
+            ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
+            ("top_k", self.top_k >= 0, "at least 0"),
+            ("max_prompt_length", self.max_prompt_length >= 1, "at least 1"),
+            ("max_completion_length", self.max_completion_length >= 1, "at least 1"),
+            ("stop", all(self.stop), "texts that are not empty"),
+        )
+        for name, right, wanted in checks:
+            if not right:
+                raise ValueError(f"Expect {name} to be {wanted}, actually: {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One answer, as it was sampled."""
+
+    prompt_ids: tuple[int, ...]
+    """Tokens of the prompt, without padding. Empty where a server does not tell them."""
+    completion_ids: tuple[int, ...]
+    """Tokens that were sampled, the end-of-turn token included. Empty where a server does not tell them."""
+    logprobs: tuple[float, ...] | None
+    """Natural logarithm of each sampled token's probability under the distribution it was drawn from (after
+    temperature, top_k and top_p). None where the engine does not tell it."""
+    text: str
+    """The answer without special tokens."""
+    truncated: bool
+    """Whether it was cut off at `max_completion_length`."""
+    prompt_tokens: int
+    """Length of the prompt, also where a server does not tell the tokens."""
+    completion_tokens: int
+    """Length of the answer, also where a server does not tell the tokens."""
+
+
+class Backend(Protocol):
+    """An engine that generates. One engine serves both roles, each with its own adapter."""
+
+    @property
+    def context_length(self) -> int:
+        """Tokens that prompt and answer together may have."""
+        ...
+
+    def count_tokens(self, messages: Messages) -> int:
+        """Length in tokens of a chat, as the engine's prompt. A server's may be an estimate from above."""
+        ...
+
+    def generate(
+        self,
+        prompts: Sequence[Messages],
+        sampling: SamplingConfig,
+        seed: int,
+        adapter: str | None = None,
+    ) -> list[Completion]:
+        """Answer every prompt once, in order.
+
+        Args:
+            prompts: Chats; equal ones may stand side by side, as many as answers are wanted.
+            sampling: How answers are drawn.
+            seed: Same engine, prompts, sampling, weights and seed give the same answers (engines on a GPU:
+                nearly always).
+            adapter: The adapter to use; None for the model without one.
+
+        Raises:
+            BackendError: The engine cannot answer.
+        """
+        ...
+
+    def update(self, folder: Path, adapter: str | None = None) -> None:
+        """Use the weights in this folder from now on.
+
+        Args:
+            folder: What `save_pretrained` wrote: of peft for an adapter, of transformers for a whole model.
+            adapter: Name of the adapter, new or known; None replaces the weights of the model itself.
+
+        Raises:
+            BackendError: The engine cannot take them, or they are of another model.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free processes and memory. The engine cannot be used afterwards."""
+        ...
+
+
+class BackendError(RuntimeError):
+    """An engine cannot be started, or fails to do what it is asked. The message says what to do."""

@@ -1,0 +1,54 @@
+"""Optional dependencies: imported where they are used, and named where they are missing."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+
+class MissingExtraError(ImportError):
+    """A package of an extra is not installed."""
+
+
+def require(module: str, extra: str = "llm") -> ModuleType:
+    """Import a module of an extra.
+
+    Args:
+        module: Its name.
+        extra: The extra of this project that installs it.
+
+    Raises:
+        MissingExtraError: It is not installed. The message names the extra.
+
+    Example:
+        >>> require("no_such_module")
+        Traceback (most recent call last):
+            ...
+        codea1_env.agents.llm.extras.MissingExtraError: Expect the package no_such_module to be installed, ...
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise  # it is there, but something that it needs is not
+        raise MissingExtraError(
+            f"Expect the package {package} to be installed, actually: it is not. "
+            f"Run: pip install 'codea1-env[{extra}]'"
+        ) from error
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Show no progress bars while transformers reads or writes a folder: that is quick."""
+    logging: Any = require("transformers").utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

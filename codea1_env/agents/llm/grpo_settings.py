@@ -1,0 +1,155 @@
+"""Makes the configuration of a TRL trainer: every field can be set, but for those that the game decides."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_DECIDED = {
+    "generation_batch_size": "problems_per_step and num_generations or num_suites",
+    "steps_per_generation": "per_device_train_batch_size",
+    "num_generations": "num_generations and num_suites of the run",
+    "max_steps": "max_steps of the run",
+    "num_train_epochs": "max_steps of the run",
+    "max_completion_length": "the sampling settings of the run",
+    "temperature": "the sampling settings of the run",
+    "top_p": "the sampling settings of the run",
+    "top_k": "the sampling settings of the run",
+    "use_vllm": "backend of the run",
+    "output_dir": "output_dir of the run",
+    "seed": "seed of the run",
+    "resume_from_checkpoint": "--resume",
+    "save_strategy": "save_steps of the run",
+    "save_steps": "save_steps of the run",
+    "eval_strategy": "eval_steps of the run",
+    "logging_strategy": "nothing: every step is logged",
+    "logging_steps": "nothing: every step is logged",
+}
+"""Fields that follow from the run -> what decides them."""
+
+
+@dataclass(frozen=True)
+class UpdateShape:
+    """Size of the batch that one update learns from, and their number.
+
+    Raises:
+        ValueError: A size is too small.
+    """
+
+    groups: int
+    """Groups of all processes together."""
+    group_size: int
+    """Answers of a group."""
+    updates: int
+    """Updates of the whole run; schedules of the learning rate end with the last."""
+
+    def __post_init__(self) -> None:
+        if self.groups < 1 or self.group_size < 2 or self.updates < 1:
+            raise ValueError(
+                "Expect at least 1 group of 2 answers and 1 update, actually: "
+                f"{self.groups} of {self.group_size}, {self.updates}"
+            )
+
+    @property
+    def rows(self) -> int:
+        """Answers of one update."""
+        return self.groups * self.group_size
+
+
+def check_fields(fields: Mapping[str, Any], config_cls: Any) -> None:
+    """Check the names of fields.
+
+    Raises:
+        ValueError: TRL does not know a field, or the run decides it.
+    """
+    known = {field.name for field in dataclasses.fields(config_cls)}
+    for name in fields:
+        if name in _DECIDED:
+            raise ValueError(
+                f"Expect {name} not to be set for a trainer: it is decided by {_DECIDED[name]}."
+            )
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3)
+            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise ValueError(
+                f"Expect the fields of {config_cls.__name__}, actually: {name!r}.{hint}"
+            )
+
+
+def trainer_config(
+    fields: Mapping[str, Any],
+    shape: UpdateShape,
+    *,
+    config_cls: Any,
+    temperature: float,
+    max_completion_length: int,
+    seed: int,
+    folder: str,
+) -> Any:
+    """Make the configuration of a trainer.
+
+    Args:
+        fields: Field -> value, as the user set them.
+        shape: What one update learns from.
+        config_cls: `trl.GRPOConfig` or a subclass.
+        temperature: At which answers are sampled: probabilities are those of this temperature.
+        max_completion_length: Tokens of an answer.
+        seed: Seed of the trainer.
+        folder: Where the trainer may write; nothing of it is kept.
+
+    Raises:
+        ValueError: A field is unknown or decided by the run, or the batch cannot be divided as asked.
+    """
+    import torch
+    from accelerate import PartialState
+
+    check_fields(fields, config_cls)
+    processes = PartialState(cpu=not torch.cuda.is_available()).num_processes
+    share, rest = divmod(shape.rows, processes)
+    if rest:
+        raise ValueError(
+            f"Expect the answers of a step ({shape.groups} x {shape.group_size}) to be a multiple of the "
+            f"number of processes ({processes}). Change problems_per_step."
+        )
+    values = dict(fields)
+    size = values.setdefault("per_device_train_batch_size", _largest_divisor(share, 8))
+    steps, rest = divmod(share, size)
+    if rest:
+        raise ValueError(
+            f"Expect per_device_train_batch_size to divide the {share} answers of a step and process, "
+            f"actually: {size}. {_largest_divisor(share, size)} would."
+        )
+    accumulation = values.setdefault("gradient_accumulation_steps", steps)
+    if steps * values.get("num_iterations", 1) % accumulation:
+        raise ValueError(
+            f"Expect gradient_accumulation_steps to divide the {steps} mini-batches of a step, "
+            f"actually: {accumulation}"
+        )
+    optimizer_steps = steps * values.get("num_iterations", 1) // accumulation
+    return config_cls(
+        **{
+            # Not the library's defaults: progress and logs are the run's.
+            "report_to": "none",
+            "disable_tqdm": True,
+            "use_cpu": not torch.cuda.is_available(),
+            "dataloader_pin_memory": torch.cuda.is_available(),
+            "ddp_find_unused_parameters": False,
+            **values,
+            "output_dir": folder,
+            "generation_batch_size": shape.rows,
+            "num_generations": shape.group_size,
+            "max_steps": shape.updates * optimizer_steps,
+            "temperature": temperature,
+            "max_completion_length": max_completion_length,
+            "seed": seed % 2**31,
+            "save_strategy": "no",
+            "logging_steps": 1,
+        }
+    )
+
+
+def _largest_divisor(number: int, limit: int) -> int:
+    return next(size for size in range(min(limit, number), 0, -1) if number % size == 0)

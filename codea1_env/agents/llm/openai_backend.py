@@ -1,0 +1,186 @@
+"""Generation by any server that speaks OpenAI's chat protocol.
+
+vllm serve MODEL --logprobs-mode processed_logprobs      # tokens and probabilities, for learners
+VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve MODEL --enable-lora --logprobs-mode processed_logprobs
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codea1_env.agents.llm.chat import encode_chat
+from codea1_env.agents.llm.completions import (
+    BackendError,
+    Completion,
+    Messages,
+    SamplingConfig,
+)
+from codea1_env.agents.llm.http_json import JSONClient
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class OpenAIBackend:
+    """Asks a server, many prompts at a time. Failing requests are repeated with growing pauses.
+
+    Args:
+        base_url: Like "http://127.0.0.1:8000/v1".
+        model: The model's name at the server; None for the server's first model.
+        api_key: The server's key; None for what the environment has as OPENAI_API_KEY.
+        tokenizer: The model's, to know how long prompts are. Without it, lengths are estimated from above.
+        context_length: Tokens that prompt and answer together may have.
+        vllm: The server is vLLM: also ask for tokens and their probabilities, and let `update` load adapters.
+            Other servers refuse the fields that this takes, and top_k.
+        concurrency: Requests at a time.
+        timeout: Seconds to wait for one answer.
+        attempts: How often a request is sent before giving up.
+
+    Raises:
+        BackendError: No model was named, and the server names none.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str | None = None,
+        *,
+        api_key: str | None = None,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        context_length: int = 4096,
+        vllm: bool = False,
+        concurrency: int = 32,
+        timeout: float = 300.0,
+        attempts: int = 5,
+    ) -> None:
+        key = api_key or os.environ.get("OPENAI_API_KEY")
+        self._client = JSONClient(base_url, key, timeout, attempts)
+        self.model = model or self._first_model()
+        self.tokenizer = tokenizer
+        self.concurrency = concurrency
+        self._context_length = context_length
+        self._vllm = vllm
+
+    @property
+    def context_length(self) -> int:
+        """Tokens that prompt and answer together may have."""
+        return self._context_length
+
+    def count_tokens(self, messages: Messages) -> int:
+        """Length in tokens of a chat; without a tokenizer an estimate from above."""
+        if self.tokenizer is not None:
+            return len(encode_chat(self.tokenizer, messages))
+        # Tokenizers make a token of two bytes or more of nearly any text; templates add some for each turn.
+        return 32 + sum(8 + len(message["content"].encode()) // 2 for message in messages)
+
+    def generate(
+        self,
+        prompts: Sequence[Messages],
+        sampling: SamplingConfig,
+        seed: int,
+        adapter: str | None = None,
+    ) -> list[Completion]:
+        """Answer every prompt once, in order. See `Backend.generate`.
+
+        Whether equal seeds give equal answers is up to the server. It knows an adapter as a model of that name.
+        """
+        fields = self._fields(sampling, adapter)
+        bodies = [
+            fields
+            | {"messages": [dict(message) for message in messages], "seed": (seed + row) % 2**31}
+            for row, messages in enumerate(prompts)
+        ]
+        cancelled = threading.Event()
+        pool = ThreadPoolExecutor(max_workers=self.concurrency)
+        try:
+            return list(pool.map(lambda body: self._ask(body, cancelled), bodies))
+        finally:
+            # After a failure or Ctrl-C nothing is worth waiting for.
+            cancelled.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def update(self, folder: Path, adapter: str | None = None) -> None:
+        """Let a vLLM server on this machine use an adapter. See `Backend.update`."""
+        if not self._vllm or adapter is None:
+            raise BackendError(
+                "Expect weights to be updated as adapters of a vLLM server (vllm=True), actually: "
+                f"vllm={self._vllm}, adapter={adapter!r}"
+            )
+        body = {"lora_name": adapter, "lora_path": str(folder.resolve()), "load_inplace": True}
+        try:
+            self._client.post("load_lora_adapter", body)
+        except BackendError as error:
+            raise BackendError(
+                f"{error}. The server must run on this machine, with --enable-lora and the environment variable "
+                "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
+            ) from error
+
+    def close(self) -> None:
+        """Do nothing: the server belongs to someone else."""
+
+    def _first_model(self) -> str:
+        answer = self._client.get("models")
+        try:
+            return str(answer["data"][0]["id"])
+        except (LookupError, TypeError) as error:
+            raise BackendError(
+                f"Expect {self._client.base_url}/models to name a model, actually: {str(answer)[:200]!r}. "
+                "Give the model's name"
+            ) from error
+
+    def _fields(self, sampling: SamplingConfig, adapter: str | None) -> dict[str, Any]:
+        """What all requests have in common."""
+        fields: dict[str, Any] = {
+            "model": adapter or self.model,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_tokens": sampling.max_completion_length,
+        }
+        if sampling.stop:
+            fields["stop"] = list(sampling.stop)
+        if self._vllm:
+            fields |= {
+                "top_k": sampling.top_k,
+                "logprobs": True,
+                "return_token_ids": True,
+                "include_stop_str_in_output": True,
+            }
+        elif sampling.top_k:
+            raise BackendError(
+                f"Expect top_k=0 with a server that is not vLLM, actually: {sampling.top_k}"
+            )
+        return fields
+
+    def _ask(self, body: Mapping[str, Any], cancelled: threading.Event) -> Completion:
+        answer = self._client.post("chat/completions", body, cancelled)
+        try:
+            return _completion(answer)
+        except (LookupError, TypeError, ValueError) as error:
+            raise BackendError(
+                f"Expect a chat completion from {self._client.base_url}, actually: {str(answer)[:200]!r}"
+            ) from error
+
+
+def _completion(answer: Any) -> Completion:
+    choice = answer["choices"][0]
+    usage = answer.get("usage") or {}
+    prompt_ids = tuple(answer.get("prompt_token_ids") or ())
+    completion_ids = tuple(choice.get("token_ids") or ())
+    content = (choice.get("logprobs") or {}).get("content")
+    logprobs = None if content is None else tuple(float(token["logprob"]) for token in content)
+    if logprobs is not None and len(logprobs) != len(completion_ids):
+        logprobs = None  # of no use without the tokens
+    return Completion(
+        prompt_ids=prompt_ids,
+        completion_ids=completion_ids,
+        logprobs=logprobs,
+        text=choice["message"]["content"] or "",
+        truncated=choice["finish_reason"] == "length",
+        prompt_tokens=int(usage.get("prompt_tokens", len(prompt_ids))),
+        completion_tokens=int(usage.get("completion_tokens", len(completion_ids))),
+    )

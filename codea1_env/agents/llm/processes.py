@@ -1,0 +1,146 @@
+"""Several processes train together: the first plays the game, all answer and learn.
+
+    accelerate launch --num_processes 2 -m codea1_env.cli train --preset smollm2-gpu
+
+The first process runs the loop, with sandbox, book, logs and checkpoints. What it asks of a player (`act`,
+`learn`, `load`) it tells the others, which do the same with their own copy of that player: each answers its
+share of the observations, and the trainer takes each process's share of the rows and averages gradients.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from codea1_env.agents.llm.agent import LLMAgent, Usage
+from codea1_env.agents.llm.completions import Completion
+from codea1_env.agents.llm.language_player import LanguagePlayer, total
+from codea1_env.agents.protocols import Experience
+from codea1_env.spaces import Observation
+
+_PATIENCE = timedelta(days=7)
+"""The others wait for as long as the first process judges and measures."""
+
+
+def world_size() -> int:
+    """Number of processes that a launcher such as `accelerate launch` has started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def rank() -> int:
+    """Number of this process; the first is 0."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def share_of(items: Sequence[Any], number: int, of: int) -> Sequence[Any]:
+    """One of the nearly equal shares of a sequence.
+
+    Example:
+        >>> [share_of("abcde", number, of=2) for number in range(2)]
+        ['ab', 'cde']
+    """
+    return items[len(items) * number // of : len(items) * (number + 1) // of]
+
+
+class SharedAgent(LLMAgent):
+    """An agent of which every process has one, and answers its share.
+
+    Args:
+        agent: This process's own.
+    """
+
+    def __init__(self, agent: LLMAgent) -> None:
+        self._own = agent
+        self.sampling = agent.sampling
+        self.completions: list[Completion] = []
+        self.usage = Usage()
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer all observations, together with the other processes, which must call this, too."""
+        self._own.act(share_of(observations, rank(), world_size()))
+        gathered: list[Any] = [None] * world_size()
+        group, distributed = _group()
+        distributed.all_gather_object(
+            gathered, (self._own.completions, self._own.usage), group=group
+        )
+        self.completions = [answer for answers, _ in gathered for answer in answers]
+        self.usage = total([usage for _, usage in gathered])
+        return [answer.text for answer in self.completions]
+
+    def save(self, path: Path) -> None:
+        """Write how far the random numbers are used up: in all processes equally."""
+        self._own.save(path)
+
+    def load(self, path: Path) -> None:
+        """Restore what `save` wrote."""
+        self._own.load(path)
+
+
+class LeadingPlayer(LanguagePlayer):
+    """The first process's player: tells the others what it does.
+
+    Args:
+        role: Name of the player.
+        player: This process's own.
+    """
+
+    def __init__(self, role: str, player: Any) -> None:
+        super().__init__(player.agent)
+        self._role = role
+        self._player = player
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer, together with the others."""
+        return self._all("act", observations)  # type: ignore[no-any-return]
+
+    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
+        """Learn, together with the others."""
+        return self._all("learn", experience)  # type: ignore[no-any-return]
+
+    def load(self, path: Path) -> None:
+        """Restore what `save` wrote, in all processes."""
+        self._all("load", path)
+
+    def save(self, path: Path) -> None:
+        """Write the state, which all processes have in common."""
+        self._player.save(path)
+
+    def take_usage(self) -> Usage:
+        """What the answers since the last call of this method took."""
+        return self._player.take_usage()  # type: ignore[no-any-return]
+
+    def _all(self, method: str, argument: Any) -> Any:
+        _tell((self._role, method, argument))
+        return getattr(self._player, method)(argument)
+
+
+def follow(players: Mapping[str, Any]) -> None:
+    """Do in another process what the first tells, until it is done."""
+    while (order := _tell(None)) is not None:
+        role, method, argument = order
+        getattr(players[role], method)(argument)
+
+
+def dismiss() -> None:
+    """Tell the other processes that the run is done."""
+    _tell(None)
+
+
+def _tell(order: Any) -> Any:
+    """Send an order from the first process to the others; returns it in all."""
+    group, distributed = _group()
+    orders = [order]
+    distributed.broadcast_object_list(orders, src=0, group=group)
+    return orders[0]
+
+
+@lru_cache(maxsize=1)
+def _group() -> tuple[Any, Any]:
+    """A group for orders: on processors, and patient."""
+    from torch import distributed
+
+    return distributed.new_group(backend="gloo", timeout=_PATIENCE), distributed

@@ -1,0 +1,234 @@
+"""What language models are told: every wording, in one place.
+
+A wording turns an observation into a chat. The rules that a player must know are in it; what it earns is not.
+
+    FewShot     for small models: one worked example, then the task in one sentence
+    Detailed    for models that follow instructions: the task as it is, and how it will be judged
+
+`benchmarks/prompts.py` compares them and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.llm.task_text import Task, in_block
+from codea1_env.problems import Problem
+from codea1_env.spaces import Observation, observe
+
+# ---- FewShot ----------------------------------------------------------------------------------------------
+
+ONLY_CODE = "Only output code in a ```python block."
+
+SHORT_CODER = "Write a Python function `{signature}`. {text} {only_code}"
+
+SHORT_REPAIR = """\
+This program for `{signature}` is wrong:
+{code}
+
+`{entry_point}` must do this: {text}
+
+It must pass:
+{tests}
+Write the function again. {only_code}"""
+
+SHORT_TESTER = """\
+A program for `{signature}`:
+{code}
+
+`{entry_point}` must do this: {text}
+
+Write {num_tests} assert statements that test `{entry_point}`{like}{only_code}"""
+
+SHORT_TESTER_BLIND = """\
+`{entry_point}` of `{signature}` must do this: {text}
+
+Write {num_tests} assert statements that test `{entry_point}`{like}{only_code}"""
+
+EXAMPLE = Problem(
+    task_id="example",
+    prompt='def triple(n):\n    """Return n times three.\n\n'
+    '    >>> triple(4)\n    12\n    >>> triple(-1)\n    -3\n    """\n',
+    entry_point="triple",
+    reference="def triple(n):\n    return n * 3",
+)
+"""The worked example: as a coder's problem, and with `EXAMPLE_PROGRAM` as a tester's."""
+EXAMPLE_PROGRAM = "def triple(n):\n    return n + 3"
+EXAMPLE_TESTS = [f"assert triple({n}) == {3 * n}" for n in (1, 0, -2, 10, 5, -7, 100, 33)]
+
+# ---- Detailed ---------------------------------------------------------------------------------------------
+
+DETAILED_CODER = """\
+Solve this programming task in Python.
+
+{problem}
+
+Write a complete program that defines `{entry_point}` with the name and the arguments given above, and the \
+imports that it needs. It will be run against tests that you cannot see and that look for mistakes in rare \
+cases, so decide first what happens for empty, extreme and unusual arguments. Put the program into one \
+```python block."""
+
+DETAILED_REPAIR = """\
+Correct a program for this programming task.
+
+{problem}
+
+The program:
+
+{code}
+
+Tests that it fails:
+
+{tests}
+
+What happened:
+
+{feedback}
+
+Find out what is wrong, then write the complete corrected program into one ```python block."""
+
+DETAILED_TESTER = """\
+Find mistakes in a program by testing it. The task was:
+
+{problem}
+
+The program:
+
+{code}
+
+Think about what the task asks for and where this program does something else: empty, extreme and unusual \
+arguments, wrong order, wrong type, off by one. Then write {num_tests} tests, each one statement of the form \
+`assert {entry_point}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
+test must be different, and as many as possible should fail on the program above. Put the tests into one \
+```python block, with nothing else in it."""
+
+DETAILED_TESTER_BLIND = """\
+Write tests for this programming task, before seeing any program:
+
+{problem}
+
+Think about which mistakes a program could make: empty, extreme and unusual arguments, wrong order, wrong \
+type, off by one. Then write {num_tests} tests, each one statement of the form \
+`assert {entry_point}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
+test must be different, and as many as possible should fail on programs with a mistake. Put the tests into \
+one ```python block, with nothing else in it."""
+
+
+Wording = Callable[[Observation], list[Message]]
+"""Turns an observation into the chat for whoever is to act."""
+
+
+@dataclass(frozen=True)
+class FewShot:
+    r"""For small models, which copy the form of an example better than they follow instructions.
+
+    Example:
+        >>> from codea1_env.problems import Problem
+        >>> chat = FewShot()(observe(Problem("one", 'def one():\n    "Return 1."', "one", "one = int")))
+        >>> [message["role"] for message in chat]
+        ['user', 'assistant', 'user']
+    """
+
+    num_tests: int = 4
+    """Tests that a tester is asked for."""
+
+    def __call__(self, observation: Observation) -> list[Message]:
+        """Return the chat for whoever is to act."""
+        if observation["turn"] == 1:
+            shown = EXAMPLE_PROGRAM if observation["code"].strip() else ""
+            asked = observe(EXAMPLE, code=shown, turn=1)
+            answer = "\n".join(EXAMPLE_TESTS[: self.num_tests])
+            return [_user(self._test(asked)), _assistant(answer), _user(self._test(observation))]
+        if observation["round"] > 0:
+            return [_user(self._repair(observation))]
+        return [
+            _user(self._code(observe(EXAMPLE))),
+            _assistant(EXAMPLE.reference),
+            _user(self._code(observation)),
+        ]
+
+    def _code(self, seen: Observation) -> str:
+        task = Task.of(seen)
+        return SHORT_CODER.format(
+            signature=task.signature, text=task.description, only_code=ONLY_CODE
+        )
+
+    def _repair(self, seen: Observation) -> str:
+        task = Task.of(seen)
+        return SHORT_REPAIR.format(
+            signature=task.signature,
+            text=task.description,
+            entry_point=seen["entry_point"],
+            code=in_block(seen["code"]),
+            tests=in_block(seen["tests"]),
+            only_code=ONLY_CODE,
+        )
+
+    def _test(self, seen: Observation) -> str:
+        task = Task.of(seen)
+        wording = SHORT_TESTER if seen["code"].strip() else SHORT_TESTER_BLIND
+        return wording.format(
+            signature=task.signature,
+            text=task.description,
+            entry_point=seen["entry_point"],
+            code=in_block(seen["code"]),
+            num_tests=self.num_tests,
+            like=f" like these:\n{in_block(task.asserts)}\n" if task.asserts else ". ",
+            only_code=ONLY_CODE,
+        )
+
+
+@dataclass(frozen=True)
+class Detailed:
+    """For models that follow instructions: what the paper tells its players, in other words."""
+
+    num_tests: int = 8
+    """Tests that a tester is asked for."""
+
+    def __call__(self, observation: Observation) -> list[Message]:
+        """Return the chat for whoever is to act."""
+        if observation["turn"] == 1:
+            blind = not observation["code"].strip()
+            wording = DETAILED_TESTER_BLIND if blind else DETAILED_TESTER
+        else:
+            wording = DETAILED_REPAIR if observation["round"] > 0 else DETAILED_CODER
+        return [
+            _user(
+                wording.format(
+                    problem=in_block(observation["problem"]),
+                    entry_point=observation["entry_point"],
+                    code=in_block(observation["code"]),
+                    tests=in_block(observation["tests"]),
+                    feedback=observation["feedback"].strip(),
+                    num_tests=self.num_tests,
+                )
+            )
+        ]
+
+
+DEFAULT = FewShot()
+"""Small models need it, and large ones manage with it."""
+WORDINGS: dict[str, type[FewShot] | type[Detailed]] = {"few-shot": FewShot, "detailed": Detailed}
+"""By the name that configurations use."""
+
+
+def sft_example(problem: Problem, answer: str, wording: Wording, *, turn: int) -> list[Message]:
+    """A whole chat to imitate: the question, and its answer in a block.
+
+    Args:
+        problem: The task.
+        answer: A program, or tests.
+        wording: How the question is put.
+        turn: 0 for a coder's question, 1 for a tester's that sees no program.
+    """
+    return [*wording(observe(problem, turn=turn)), _assistant(answer)]
+
+
+def _user(text: str) -> Message:
+    return Message(role="user", content=text)
+
+
+def _assistant(code: str) -> Message:
+    return Message(role="assistant", content=in_block(code))

@@ -1,0 +1,77 @@
+"""What a trainer is given: one row for each answer, in groups."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codea1_env.agents.llm.completions import Completion
+from codea1_env.agents.protocols import Experience
+from codea1_env.spaces import Observation
+
+
+@dataclass(frozen=True)
+class Row:
+    """One answer and what it earned."""
+
+    prompt_ids: tuple[int, ...]
+    completion_ids: tuple[int, ...]
+    logprobs: tuple[float, ...] | None
+    """Of the engine that sampled the answer; None if it does not tell them."""
+    reward: float | None
+    """None: it could not be scored, and must not count in its group."""
+
+
+class Memory:
+    """Remembers the tokens of answers until they are learned from: experience has only their text."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], deque[Completion]] = defaultdict(deque)
+
+    def add(self, observations: Sequence[Observation], completions: Sequence[Completion]) -> None:
+        """Remember the answers to a batch of observations."""
+        for observation, completion in zip(observations, completions, strict=True):
+            self._known[_key(observation, completion.text)].append(completion)
+
+    def rows(self, experience: Sequence[Experience], group_size: int) -> list[Row]:
+        """Turn experience into rows, group after group.
+
+        Raises:
+            ValueError: An answer is not of this player, or a group is not of the wanted size.
+        """
+        groups: dict[str, list[Row]] = defaultdict(list)
+        for item in experience:
+            groups[item.group].append(self._row(item))
+        for name, rows in groups.items():
+            if len(rows) != group_size:
+                raise ValueError(
+                    f"Expect groups of {group_size} answers, actually {len(rows)} in group {name!r}. "
+                    "Make the learner with the group size of the run."
+                )
+        return [row for rows in groups.values() for row in rows]
+
+    def clear(self) -> None:
+        """Forget everything: the next step has answers of its own."""
+        self._known.clear()
+
+    def _row(self, item: Experience) -> Row:
+        known = self._known.get(_key(item.observation, item.action))
+        if not known:
+            raise ValueError(
+                "Expect experience with answers that this player gave since it last learned, actually: "
+                f"{item.action!r:.200}"
+            )
+        completion = known.popleft()
+        if not completion.prompt_ids or not completion.completion_ids:
+            raise ValueError(
+                "Expect an engine that tells the tokens of its answers, actually: it does not. Learn with "
+                "the backend 'transformers' or 'vllm'."
+            )
+        return Row(
+            completion.prompt_ids, completion.completion_ids, completion.logprobs, item.reward
+        )
+
+
+def _key(observation: Observation, answer: str) -> tuple[object, ...]:
+    return (*observation.values(), answer)

@@ -1,0 +1,175 @@
+"""Draws answers from a transformers model, token by token.
+
+Why not `model.generate`: that draws from torch's global random generator, computes equal prompts once for
+each answer, and goes on with rows that are finished. Here the noise comes from a seed, equal prompts are
+computed once (a group of answers to one question shares its prompt), and finished rows leave the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.extras import require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_SHRINK_AT = 0.75
+"""Finished rows leave when so many of a batch are left: leaving copies the cache of the others."""
+
+
+@dataclass
+class Sampled:
+    """One answer while it grows."""
+
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    ended: bool = False
+    """Whether the model or a stop text ended it."""
+
+
+def draw_noise(rows: int, length: int, seed: int) -> Tensor:
+    """Uniform numbers in [0, 1), one for each token that may be drawn: shape [rows, length].
+
+    A row's numbers depend on nothing but the seed and its place among `rows`, so that they do not change with
+    the size of batches.
+    """
+    torch: Any = require("torch")
+    noise: Tensor = torch.rand(rows, length, generator=torch.Generator().manual_seed(seed))
+    return noise
+
+
+def sample(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    sampling: SamplingConfig,
+    noise: Tensor,
+    *,
+    end_ids: Collection[int],
+    stopped: Callable[[list[int]], bool],
+) -> list[Sampled]:
+    """Draw one answer to each prompt, all in one batch.
+
+    Args:
+        model: A causal language model of transformers, in evaluation mode.
+        prompts: Tokens of each prompt, none empty.
+        sampling: How tokens are drawn.
+        noise: What `draw_noise` returned, one row for each prompt.
+        end_ids: Tokens that end an answer.
+        stopped: Whether an answer has come to a stop text.
+    """
+    torch: Any = require("torch")
+    device = model.device
+    answers = [Sampled() for _ in prompts]
+    rows = list(range(len(prompts)))
+    state = _prefill(torch, model, prompts)
+    noise = noise.to(device)
+    for place in range(sampling.max_completion_length):
+        logprobs = log_probabilities(state.logits, sampling)
+        tokens = _draw(torch, logprobs, noise[rows, place])
+        chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
+        for row, token, logprob in zip(rows, tokens.tolist(), chosen.tolist(), strict=True):
+            answer = answers[row]
+            if not answer.ended:
+                answer.ids.append(token)
+                answer.logprobs.append(logprob)
+                answer.ended = token in end_ids or stopped(answer.ids)
+        alive = [i for i, row in enumerate(rows) if not answers[row].ended]
+        if not alive or place + 1 == sampling.max_completion_length:
+            break
+        if len(alive) <= _SHRINK_AT * len(rows):
+            rows = [rows[i] for i in alive]
+            kept = torch.tensor(alive, device=device)
+            state.select(kept)
+            tokens = tokens[kept]
+        state.step(torch, model, tokens)
+    return answers
+
+
+def log_probabilities(logits: Tensor, sampling: SamplingConfig) -> Tensor:
+    """Logarithms of the distribution that tokens are drawn from.
+
+    Args:
+        logits: What the model returned, shape [rows, vocabulary].
+        sampling: Temperature, top_k and top_p are applied in this order, as transformers and vLLM do.
+    """
+    torch: Any = require("torch")
+    scores = logits.float()
+    if sampling.temperature == 0:
+        likeliest = scores.argmax(-1, keepdim=True)
+        return torch.full_like(scores, -torch.inf).scatter(-1, likeliest, 0.0)
+    scores = scores / sampling.temperature
+    if 0 < sampling.top_k < scores.shape[-1]:
+        least = scores.topk(sampling.top_k).values[:, -1:]
+        scores = scores.masked_fill(scores < least, -torch.inf)
+    if sampling.top_p < 1:
+        ordered, order = scores.softmax(-1).sort(descending=True)
+        # A token stays if those before it do not reach top_p, so the likeliest always does.
+        over = ordered.cumsum(-1) - ordered >= sampling.top_p
+        scores = scores.masked_fill(over.scatter(-1, order, over), -torch.inf)
+    return scores.log_softmax(-1)
+
+
+def _draw(torch: Any, logprobs: Tensor, noise: Tensor) -> Tensor:
+    """The token at which the cumulative distribution passes the noise."""
+    cumulative = logprobs.exp().cumsum(-1)
+    wanted = noise[:, None] * cumulative[:, -1:]  # the last sum is 1 but for rounding
+    tokens: Tensor = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
+    return tokens.clamp(max=logprobs.shape[-1] - 1)
+
+
+@dataclass
+class _State:
+    """What the model has computed for the rows that are still alive."""
+
+    cache: Any
+    logits: Tensor
+    """Of the next token: [rows, vocabulary]."""
+    mask: Tensor
+    """Which places of the cache count: [rows, places]."""
+    positions: Tensor
+    """Of the next token: [rows]."""
+
+    def select(self, kept: Tensor) -> None:
+        """Keep these rows; a row may be taken several times."""
+        self.cache.batch_select_indices(kept)
+        self.logits, self.mask = self.logits[kept], self.mask[kept]
+        self.positions = self.positions[kept]
+
+    def step(self, torch: Any, model: Any, tokens: Tensor) -> None:
+        """Append a token to each row."""
+        self.mask = torch.cat([self.mask, self.mask.new_ones(len(tokens), 1)], dim=-1)
+        self.logits = model(
+            input_ids=tokens[:, None],
+            attention_mask=self.mask,
+            position_ids=self.positions[:, None],
+            past_key_values=self.cache,
+            use_cache=True,
+        ).logits[:, -1]
+        self.positions = self.positions + 1
+
+
+def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]]) -> _State:
+    """Compute each different prompt once, and give every row its own copy."""
+    different = {tuple(prompt): None for prompt in prompts}
+    places = {prompt: i for i, prompt in enumerate(different)}
+    longest = max(map(len, different))
+    # Padding stands on the left, so that all answers begin at the same place of the cache.
+    ids = [[0] * (longest - len(prompt)) + list(prompt) for prompt in different]
+    counts = [[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in different]
+    mask = torch.tensor(counts, device=model.device)
+    output = model(
+        input_ids=torch.tensor(ids, device=model.device),
+        attention_mask=mask,
+        position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
+        use_cache=True,
+        logits_to_keep=1,
+    )
+    state = _State(output.past_key_values, output.logits[:, -1], mask, mask.sum(-1))
+    rows = [places[tuple(prompt)] for prompt in prompts]
+    if rows != list(range(len(different))):
+        state.select(torch.tensor(rows, device=model.device))
+    return state

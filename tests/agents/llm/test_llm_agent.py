@@ -1,0 +1,101 @@
+"""A language model as a player: of the game, of rollouts, and of a run that is resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny import tiny_model, tiny_tokenizer
+
+from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.transformers_backend import TransformersBackend
+from codea1_env.code_a1_v0 import parallel_env
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import load_problems
+from codea1_env.referee import Referee
+from codea1_env.rollout import RolloutConfig, rollout
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import CODER, observe
+
+SAMPLING = SamplingConfig(max_completion_length=8, max_prompt_length=2000)
+PROBLEMS = load_problems("starter")[:2]
+
+
+@pytest.fixture(scope="module")
+def backend() -> TransformersBackend:
+    return TransformersBackend(tiny_model(), tiny_tokenizer())
+
+
+def test_two_agents_on_one_engine_play_rollouts(
+    backend: TransformersBackend, sandbox: Sandbox
+) -> None:
+    coder, tester = LLMAgent(backend, SAMPLING, 0), LLMAgent(backend, SAMPLING, 1)
+    played = rollout(PROBLEMS, coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(2, 3))
+    assert [episode.answer for episode in played.episodes] == [c.text for c in coder.completions]
+    assert len(coder.completions) == 4
+    assert len(tester.completions) == 12
+    assert coder.usage.answers == 4
+    assert coder.usage.completion_tokens == sum(len(c.completion_ids) for c in coder.completions)
+    assert coder.usage.prompt_tokens == sum(len(c.prompt_ids) for c in coder.completions)
+    assert coder.usage.truncated == sum(c.truncated for c in coder.completions)
+    assert set(coder.usage.metrics()) == {
+        "tokens/prompt",
+        "tokens/completion",
+        "tokens/completion_mean",
+        "truncated",
+        "prompts_shortened",
+    }
+
+
+def test_agent_repairs_in_later_rounds(backend: TransformersBackend, sandbox: Sandbox) -> None:
+    agent = LLMAgent(backend, SAMPLING)
+    env = parallel_env(problems=PROBLEMS, max_rounds=2, sandbox=sandbox)
+    observations, infos = env.reset(seed=0)
+    asked = []
+    while env.agents:
+        actor = infos[CODER]["active_agent"]
+        (action,) = agent.act([observations[actor]])
+        asked.append(agent.prompts[0].messages[-1]["content"])
+        observations, _, _, _, infos = env.step({actor: action})
+    assert len(asked) == 4
+    assert "is wrong" in asked[2]
+
+
+def test_overlong_prompts_are_shortened_and_reported(backend: TransformersBackend) -> None:
+    agent = LLMAgent(backend, SAMPLING)
+    seen = observe(PROBLEMS[0], code="y = 2\n" * 5000, turn=1)
+    (answer,) = agent.act([seen])
+    assert isinstance(answer, str)
+    assert agent.usage.shortened == 1
+    assert agent.prompts[0].cut["code"] > 20_000
+    assert agent.completions[0].prompt_tokens == agent.prompts[0].tokens <= 2000
+
+
+def test_draws_go_on_after_saving(backend: TransformersBackend, tmp_path: Path) -> None:
+    observations = [observe(PROBLEMS[0])] * 2
+    agent = LLMAgent(backend, SAMPLING, seed=4)
+    first = agent.act(observations)
+    agent.save(tmp_path)
+    second = agent.act(observations)
+    assert first != second
+    resumed = LLMAgent(backend, SAMPLING, seed=4)
+    resumed.load(tmp_path)
+    assert resumed.act(observations) == second
+
+
+def test_state_of_another_kind_is_refused(backend: TransformersBackend, tmp_path: Path) -> None:
+    (tmp_path / "agent.json").write_text('{"calls": "many"}')
+    with pytest.raises(ValueError, match=r"Expect a number of calls in .*agent\.json"):
+        LLMAgent(backend, SAMPLING).load(tmp_path)
+
+
+def test_answers_must_leave_room_for_prompts(backend: TransformersBackend) -> None:
+    with pytest.raises(ValueError, match="Expect max_completion_length to leave room"):
+        LLMAgent(backend, SamplingConfig(max_completion_length=4096))
+
+
+def test_no_observations_no_answers(backend: TransformersBackend) -> None:
+    agent = LLMAgent(backend, SAMPLING)
+    assert agent.act([]) == []
+    assert agent.usage.metrics()["truncated"] == 0

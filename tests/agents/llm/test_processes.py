@@ -1,0 +1,86 @@
+"""Two processes on one machine learn what one process learns, and play a whole run together."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import tiny_model, tiny_tokenizer
+
+from codea1_env.training.run_folder import METRICS, read_rows
+
+HERE = Path(__file__).parent
+# `accelerate launch` starts several processes on GPUs only; this is what it calls.
+TWO = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d"]
+TWO += ["--rdzv_endpoint", "127.0.0.1:0"]
+
+
+def python(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def last_json(output: str) -> dict[str, Any]:
+    (line,) = [line for line in output.splitlines() if line.startswith("{")]
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+@pytest.mark.parametrize("loss_type", ["dapo", "grpo"])
+def test_two_processes_learn_what_one_learns(loss_type: str) -> None:
+    script = str(HERE / "one_update.py")
+    alone = last_json(python(script, loss_type))
+    together = last_json(python(*TWO, script, loss_type))
+    assert (alone["processes"], together["processes"]) == (1, 2)
+    for name in ("loss", "grad_norm", "weights"):
+        assert together[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-4), name
+
+
+def test_a_run_of_two_processes(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    tiny_model().save_pretrained(model)
+    tiny_tokenizer().save_pretrained(model)
+    (tmp_path / "run.toml").write_text(
+        f"""
+        coder = "llm"
+        tester = "llm"
+        model = "{model}"
+        max_problems = 3
+        problems_per_step = 2
+        num_generations = 2
+        num_suites = 2
+        learning_rate = 1e-3
+        tester_learning_rate = 1e-3
+        lora_rank = 2
+        max_steps = 2
+        eval_steps = 3
+        eval_samples = 1
+        save_steps = 1
+        [coder_sampling]
+        max_prompt_length = 2000
+        max_completion_length = 8
+        [tester_sampling]
+        max_prompt_length = 2000
+        max_completion_length = 8
+        """
+    )
+    train = [*TWO, "-m", "codea1_env.cli", "train"]
+    folder = tmp_path / "run"
+    python(*train, "--config", str(tmp_path / "run.toml"), "--output-dir", str(folder))
+    rows = list(read_rows(folder / METRICS))
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert all("coder/loss" in row and "tester/loss" in row for row in rows[1:])
+    python(*train, "--resume", "--output-dir", str(folder), "--max-steps", "3")
+    assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]

@@ -1,0 +1,162 @@
+"""What models are told, and how it is made short enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.llm.fitting import MARK, fit
+from codea1_env.agents.llm.prompts import WORDINGS, Detailed, FewShot, sft_example
+from codea1_env.agents.llm.task_text import Task
+from codea1_env.problems import Problem, load_problems
+from codea1_env.responses import parse_program, parse_suite
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import observe
+
+PROMPT = '''def pick(items: list[tuple[str, int]], place: dict[str, int] | None = None) -> str:
+    """Return one item. It may
+    be the first.
+
+    >>> pick([("a", 1)])
+    'a'
+    >>> pick([]) is None
+    True
+
+    Empty lists give None.
+    """
+'''
+PROBLEM = Problem("pick", PROMPT, "pick", "def pick(items, place=None): ...")
+OTHER = Problem("area", "import math\n\nPI = 3\n\ndef area(r):\n", "area", "def area(r): ...")
+
+
+def text(chat: list[Message]) -> str:
+    return "\n".join(message["content"] for message in chat)
+
+
+def observation(turn: int, **changes: Any) -> Any:
+    return observe(PROBLEM, turn=turn, **changes)
+
+
+def test_task_is_taken_apart() -> None:
+    assert Task.of(observe(PROBLEM)) == Task(
+        "pick(items, place=None)",
+        "Return one item. It may be the first. Empty lists give None.",
+        "assert pick([(\"a\", 1)]) == 'a'",
+    )
+
+
+def test_other_problems_are_shown_as_they_are() -> None:
+    task = Task.of(observe(OTHER))
+    assert task.signature == "area"
+    assert OTHER.prompt.strip() in task.description
+    assert task.asserts == ""
+
+
+def test_every_starter_problem_is_taken_apart() -> None:
+    for problem in load_problems("starter"):
+        task = Task.of(observe(problem))
+        assert task.signature.startswith(f"{problem.entry_point}(")
+        assert ":" not in task.signature
+        assert ">>>" not in task.description
+        assert task.asserts.count(f"assert {problem.entry_point}(") >= 1
+
+
+@pytest.mark.parametrize("wording", [FewShot(), Detailed()])
+@pytest.mark.parametrize("problem", [PROBLEM, OTHER])
+def test_every_situation_has_a_question(wording: Any, problem: Problem) -> None:
+    code, tests, feedback = "CODE = 1", "assert pick([]) == 5", "FEEDBACK"
+    first = wording(observe(problem))
+    repair = wording(observe(problem, code=code, tests=tests, feedback=feedback, round=1))
+    white_box = wording(observe(problem, code=code, turn=1))
+    black_box = wording(observe(problem, turn=1))
+    chats = (first, repair, white_box, black_box)
+    assert len({text(chat) for chat in chats}) == 4
+    for chat in chats:
+        assert chat[-1]["role"] == "user"
+        assert problem.entry_point in chat[-1]["content"]
+        assert "```python" in text(chat)
+    assert code in text(repair)
+    assert tests in text(repair)
+    assert code in text(white_box)
+    assert code not in text(black_box)
+
+
+def test_braces_in_programs_are_no_placeholders() -> None:
+    code = 'x = {"a": {0}}; y = f"{x!r:{10}}"'
+    for wording in (FewShot(), Detailed()):
+        assert code in text(wording(observation(1, code=code)))
+
+
+@pytest.mark.parametrize("name", WORDINGS)
+def test_number_of_tests_is_asked_for(name: str) -> None:
+    chat = WORDINGS[name](7)(observation(1, code="x"))
+    assert "Write 7 " in text(chat) or "write 7 " in text(chat)
+
+
+def test_worked_example_shows_as_many_tests_as_are_asked_for(sandbox: Sandbox) -> None:
+    for number in (1, 4, 8):
+        chat = FewShot(number)(observation(1, code="x"))
+        suite = parse_suite(chat[1]["content"], "triple", sandbox)
+        assert len(suite.tests) == number
+        assert suite.dropped == ()
+
+
+def test_worked_example_is_right(sandbox: Sandbox) -> None:
+    program = parse_program(FewShot()(observe(PROBLEM))[1]["content"], "triple")
+    suite = parse_suite(FewShot(8)(observation(1, code="x"))[1]["content"], "triple", sandbox)
+    assert all(result.passed for result in sandbox.run_tests(program.code, list(suite.tests)))
+
+
+def test_example_to_imitate_ends_with_the_answer() -> None:
+    chat = sft_example(PROBLEM, "assert pick([]) == None", FewShot(), turn=1)
+    assert chat[:-1] == FewShot()(observation(1))
+    assert chat[-1] == {
+        "role": "assistant",
+        "content": "```python\nassert pick([]) == None\n```",
+    }
+
+
+def length(chat: list[Message]) -> int:
+    return len(text(chat))
+
+
+def test_prompt_that_fits_is_whole() -> None:
+    seen = observation(1, code="x = 1\n" * 50)
+    fitted = fit(seen, FewShot(), length, 5000)
+    assert fitted.messages == FewShot()(seen)
+    assert fitted.tokens == length(fitted.messages)
+    assert fitted.cut == {}
+
+
+def test_program_is_shortened_first_and_as_little_as_needed() -> None:
+    code = "".join(f"x{i} = {i}\n" for i in range(1000))
+    seen = observation(1, code=code)
+    whole = length(FewShot()(seen))
+    limit = whole - 100
+    fitted = fit(seen, FewShot(), length, limit)
+    assert limit - 2 <= fitted.tokens <= limit
+    assert fitted.cut == {"code": pytest.approx(100 + len(MARK), abs=2)}
+    kept = len(code) - fitted.cut["code"]
+    assert code[:kept] + MARK in text(fitted.messages)
+    assert "Return one item" in text(fitted.messages)
+
+
+def test_task_is_shortened_last() -> None:
+    long = Problem(
+        "long", f'def long(n):\n    """{"word " * 2000}"""\n', "long", "def long(n): ..."
+    )
+    seen = observe(long, code="c" * 500, tests="t" * 500, feedback="f" * 500, round=1, turn=0)
+    fitted = fit(seen, Detailed(), length, 2000)
+    assert fitted.tokens <= 2000
+    assert list(fitted.cut) == ["code", "feedback", "tests", "problem"]
+    assert fitted.cut["code"] == fitted.cut["feedback"] == fitted.cut["tests"] == 500
+    assert 0 < fitted.cut["problem"] < len(long.prompt)
+
+
+def test_limit_below_the_instructions_is_a_mistake() -> None:
+    with pytest.raises(
+        ValueError, match=r"Expect prompts of at most 50 tokens .* Raise max_prompt"
+    ):
+        fit(observation(1, code="x"), FewShot(), length, 50)

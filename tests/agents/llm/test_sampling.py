@@ -1,0 +1,147 @@
+"""Drawing answers: from the right distribution, with the right probabilities, whatever the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import tiny_model
+
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.sampling import draw_noise, log_probabilities, sample
+
+PROMPTS = [[5, 9, 12, 40], [7, 8], [5, 9, 12, 40], [33, 21, 60, 70, 80, 90, 100]]
+LENGTH = 12
+
+
+def draw(
+    prompts: list[list[int]],
+    seed: int = 0,
+    model: Any = None,
+    end_ids: tuple[int, ...] = (),
+    stopped: Any = lambda ids: False,
+    **changes: Any,
+) -> list[Any]:
+    sampling = SamplingConfig(max_completion_length=LENGTH, **changes)
+    noise = draw_noise(len(prompts), LENGTH, seed)
+    model = tiny_model().eval() if model is None else model
+    with torch.no_grad():
+        return sample(model, prompts, sampling, noise, end_ids=end_ids, stopped=stopped)
+
+
+def recomputed(model: Any, prompt: list[int], ids: list[int], temperature: float) -> torch.Tensor:
+    """Log-probabilities of an answer by one pass over all of it, without padding or cache."""
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([prompt + ids])).logits[0, len(prompt) - 1 : -1]
+    logprobs = (logits.float() / temperature).log_softmax(-1)
+    return logprobs[torch.arange(len(ids)), torch.tensor(ids)]
+
+
+def test_probabilities_are_those_of_the_whole_text() -> None:
+    model = tiny_model().eval()
+    for prompt, answer in zip(PROMPTS, draw(PROMPTS, model=model, temperature=0.7), strict=True):
+        assert len(answer.ids) == LENGTH
+        expected = recomputed(model, prompt, answer.ids, 0.7)
+        torch.testing.assert_close(torch.tensor(answer.logprobs), expected, atol=1e-4, rtol=0)
+
+
+def test_tokens_come_as_often_as_their_probability_says() -> None:
+    model = tiny_model().eval()
+    with torch.no_grad():
+        model.lm_head.weight *= 40  # a distribution that is far from uniform
+        expected = model(input_ids=torch.tensor([PROMPTS[1]])).logits[0, -1].softmax(-1)
+    sampling = SamplingConfig(max_completion_length=1)
+    rows = 4000
+    with torch.no_grad():
+        answers = sample(
+            model,
+            [PROMPTS[1]] * rows,
+            sampling,
+            draw_noise(rows, 1, seed=3),
+            end_ids=(),
+            stopped=lambda ids: False,
+        )
+    counts = torch.bincount(torch.tensor([answer.ids[0] for answer in answers]), minlength=261)
+    assert expected.max() > 0.05
+    error = (counts / rows - expected).abs()
+    assert error.max() < 5 * (expected.max() / rows) ** 0.5
+
+
+def test_same_seed_same_answers_and_another_seed_others() -> None:
+    first, again, other = draw(PROMPTS, seed=1), draw(PROMPTS, seed=1), draw(PROMPTS, seed=2)
+    assert [answer.ids for answer in first] == [answer.ids for answer in again]
+    assert [answer.ids for answer in first] != [answer.ids for answer in other]
+    assert first[0].ids != first[2].ids  # equal prompts are answered independently
+
+
+def test_global_random_generator_is_not_touched() -> None:
+    before = torch.get_rng_state()
+    draw(PROMPTS)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_rows_that_end_do_not_change_the_others() -> None:
+    whole = draw(PROMPTS)
+    ends = {whole[0].ids[2], whole[1].ids[5]}
+    for complete, answer in zip(whole, draw(PROMPTS, end_ids=tuple(ends)), strict=True):
+        places = [i for i, token in enumerate(complete.ids) if token in ends]
+        length = places[0] + 1 if places else LENGTH
+        assert answer.ids == complete.ids[:length]
+        assert answer.ended == bool(places)
+
+
+def test_stop_ends_an_answer() -> None:
+    answers = draw(PROMPTS, stopped=lambda ids: len(ids) == 3)
+    assert [len(answer.ids) for answer in answers] == [3] * 4
+    assert all(answer.ended for answer in answers)
+
+
+def test_temperature_zero_takes_the_likeliest() -> None:
+    model = tiny_model().eval()
+    (answer,) = draw([PROMPTS[0]], model=model, temperature=0)
+    ids = list(PROMPTS[0])
+    for token in answer.ids:
+        with torch.no_grad():
+            assert token == int(model(input_ids=torch.tensor([ids])).logits[0, -1].argmax())
+        ids.append(token)
+    assert answer.logprobs == [0.0] * LENGTH
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({"top_k": 2}, [0, 1]),
+        ({"top_k": 100}, [0, 1, 2, 3]),
+        ({"top_p": 0.6}, [0, 1]),
+        ({"top_p": 0.5}, [0]),
+        ({"top_p": 0.01}, [0]),
+        ({"top_k": 3, "top_p": 0.99}, [0, 1, 2]),
+    ],
+)
+def test_truncated_distributions_keep_the_likeliest(
+    changes: dict[str, Any], kept: list[int]
+) -> None:
+    probabilities = torch.tensor([0.5, 0.25, 0.15, 0.1])
+    logprobs = log_probabilities(probabilities.log()[None], SamplingConfig(**changes))[0]
+    assert [i for i in range(4) if logprobs[i] > -torch.inf] == kept
+    torch.testing.assert_close(
+        logprobs[kept].exp(), probabilities[kept] / probabilities[kept].sum()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", -1.0),
+        ("top_p", 0.0),
+        ("top_p", 1.1),
+        ("top_k", -1),
+        ("max_prompt_length", 0),
+        ("max_completion_length", 0),
+        ("stop", ("",)),
+    ],
+)
+def test_settings_out_of_range(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"Expect {name} to be"):
+        SamplingConfig(**{name: value})

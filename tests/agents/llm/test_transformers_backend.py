@@ -1,0 +1,187 @@
+"""Generation with transformers: adapters, new weights, and a model that is left as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny import tiny_model, tiny_tokenizer
+
+from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
+from codea1_env.agents.llm.decoding_attention import fast_decoding, grouped_attention
+from codea1_env.agents.llm.transformers_backend import TransformersBackend
+
+SAMPLING = SamplingConfig(max_completion_length=8)
+
+
+def chat(text: str) -> list[Message]:
+    return [Message(role="user", content=text)]
+
+
+CHATS = [chat(text) for text in ("one", "two", "a longer question", "one", "5")]
+
+
+def peft_model(std: float = 0.3, rank: int = 4, base: Any = None) -> Any:
+    """A model with an adapter for each role, each with an effect of its own."""
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(r=rank, target_modules="all-linear", task_type="CAUSAL_LM")
+    model = get_peft_model(base or tiny_model(), config, adapter_name="coder")
+    model.add_adapter("tester", config)
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            parameter.data.normal_(std=std, generator=generator)
+    return model
+
+
+def texts(backend: TransformersBackend, adapter: str | None = None) -> list[tuple[int, ...]]:
+    answers = backend.generate(CHATS, SAMPLING, seed=0, adapter=adapter)
+    return [answer.completion_ids for answer in answers]
+
+
+def test_answers_are_complete() -> None:
+    tokenizer = tiny_tokenizer()
+    backend = TransformersBackend(tiny_model(), tokenizer)
+    answers = backend.generate(CHATS, SAMPLING, seed=0)
+    assert len(answers) == len(CHATS)
+    for messages, answer in zip(CHATS, answers, strict=True):
+        assert tokenizer.decode(answer.prompt_ids) == (
+            f"<|user|>{messages[0]['content']}<|end|><|assistant|>"
+        )
+        assert answer.prompt_tokens == len(answer.prompt_ids) == backend.count_tokens(messages)
+        assert answer.completion_tokens == len(answer.completion_ids) == len(answer.logprobs or ())
+        assert answer.truncated == (answer.completion_ids[-1] != tokenizer.eos_token_id)
+        assert answer.text == tokenizer.decode(answer.completion_ids, skip_special_tokens=True)
+
+
+def test_end_of_turn_is_kept_as_a_token_and_left_out_of_the_text() -> None:
+    model = tiny_model()
+    first = TransformersBackend(model, tiny_tokenizer()).generate(CHATS, SAMPLING, seed=0)
+    tokenizer = tiny_tokenizer()
+    end = first[0].completion_ids[3]
+    tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end)
+    answer = TransformersBackend(model, tokenizer).generate(CHATS, SAMPLING, seed=0)[0]
+    place = first[0].completion_ids.index(end)
+    assert answer.completion_ids == first[0].completion_ids[: place + 1]
+    assert not answer.truncated
+
+
+def test_stop_text_ends_an_answer_and_belongs_to_it() -> None:
+    backend = TransformersBackend(tiny_model(), tiny_tokenizer())
+    whole = backend.generate(CHATS, SAMPLING, seed=0)[1]
+    stop = backend.tokenizer.decode(whole.completion_ids[2:4])
+    sampling = SamplingConfig(max_completion_length=8, stop=(stop,))
+    answer = backend.generate(CHATS, sampling, seed=0)[1]
+    assert answer.completion_ids == whole.completion_ids[: len(answer.completion_ids)]
+    assert len(answer.completion_ids) <= 4
+    assert answer.text.endswith(stop)
+    assert not answer.truncated
+
+
+def test_size_of_batches_has_no_influence() -> None:
+    model, tokenizer = tiny_model(), tiny_tokenizer()
+    every = [texts(TransformersBackend(model, tokenizer, size)) for size in (1, 2, 64)]
+    assert every[0] == every[1] == every[2]
+
+
+def test_each_role_answers_with_its_adapter() -> None:
+    backend = TransformersBackend(peft_model(), tiny_tokenizer())
+    plain = texts(TransformersBackend(tiny_model(), tiny_tokenizer()))
+    assert texts(backend) == plain
+    assert plain != texts(backend, "coder") != texts(backend, "tester") != plain
+
+
+def test_model_is_left_as_it_was() -> None:
+    model = peft_model()
+    model.train()
+    model.set_adapter("tester")
+    for name, parameter in model.named_parameters():  # as a learner might want it
+        parameter.requires_grad_("coder" in name)
+    trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+    backend = TransformersBackend(model, tiny_tokenizer())
+    for adapter in (None, "coder", "tester"):
+        texts(backend, adapter)
+        assert model.training
+        assert model.active_adapter == "tester"
+        assert model.config._attn_implementation == "sdpa"
+        assert trained == [
+            n for n, parameter in model.named_parameters() if parameter.requires_grad
+        ]
+    with pytest.raises(ValueError, match="Expect the adapter to be one of"):
+        texts(backend, "judge")
+    assert model.training
+
+
+def test_weights_of_an_adapter_are_taken_from_a_folder(tmp_path: Path) -> None:
+    trained = peft_model()
+    trained.save_pretrained(tmp_path)
+    expected = texts(TransformersBackend(trained, tiny_tokenizer()), "coder")
+    fresh = TransformersBackend(tiny_model(), tiny_tokenizer())
+    fresh.update(tmp_path / "coder", "coder")  # an adapter that it did not have
+    assert texts(fresh, "coder") == expected
+    known = TransformersBackend(peft_model(std=0.0), tiny_tokenizer())
+    assert texts(known, "coder") != expected
+    known.update(tmp_path / "coder", "coder")
+    assert texts(known, "coder") == expected
+
+
+def test_weights_of_the_model_are_taken_from_a_folder(tmp_path: Path) -> None:
+    other = tiny_model(seed=9)
+    other.save_pretrained(tmp_path)
+    backend = TransformersBackend(tiny_model(), tiny_tokenizer())
+    before = texts(backend)
+    backend.update(tmp_path)
+    assert texts(backend) == texts(TransformersBackend(other, tiny_tokenizer())) != before
+
+
+def test_adapter_of_another_base_is_refused(tmp_path: Path) -> None:
+    peft_model(base=tiny_model(hidden_size=48)).save_pretrained(tmp_path)
+    for model in (tiny_model(), peft_model()):
+        backend = TransformersBackend(model, tiny_tokenizer())
+        with pytest.raises(BackendError, match=r"an adapter \(coder\) of this model"):
+            backend.update(tmp_path / "coder", "coder")
+
+
+def test_missing_folder_is_refused(tmp_path: Path) -> None:
+    backend = TransformersBackend(peft_model(), tiny_tokenizer())
+    for adapter in (None, "coder"):
+        with pytest.raises(BackendError, match=r"Expect .* to hold weights"):
+            backend.update(tmp_path / "nothing", adapter)
+
+
+def test_batch_size_out_of_range() -> None:
+    with pytest.raises(ValueError, match="Expect batch_size to be at least 1, actually: 0"):
+        TransformersBackend(tiny_model(), tiny_tokenizer(), 0)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_grouped_attention_is_the_usual_one(masked: bool) -> None:
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    model = tiny_model(num_attention_heads=4, num_key_value_heads=2)
+    module = model.model.layers[0].self_attn
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(3, 4, 1, 8, generator=generator)
+    key, value = (torch.randn(3, 2, 7, 8, generator=generator) for _ in range(2))
+    mask = None
+    if masked:
+        mask = torch.ones(3, 1, 1, 7, dtype=torch.bool)
+        mask[0, ..., :4] = False
+    grouped, _ = grouped_attention(module, query, key, value, mask)
+    usual, _ = sdpa_attention_forward(module, query, key, value, mask)
+    torch.testing.assert_close(grouped, usual)
+
+
+def test_generating_model_computes_the_same() -> None:
+    model = tiny_model(num_attention_heads=4, num_key_value_heads=2).eval()
+    ids = torch.tensor([[5, 6, 7, 8]])
+    with torch.no_grad():
+        usual = model(input_ids=ids).logits[:, -1]
+        with fast_decoding(model):
+            assert model.config._attn_implementation != "sdpa"
+            cache = model(input_ids=ids[:, :-1], use_cache=True).past_key_values
+            step = model(input_ids=ids[:, -1:], past_key_values=cache).logits[:, -1]
+    torch.testing.assert_close(step, usual, atol=1e-5, rtol=0)

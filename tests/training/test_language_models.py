@@ -1,0 +1,208 @@
+"""The whole loop with two language models: tiny ones, with random weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from codea1_env import Sandbox
+from codea1_env.agents.llm.completions import BackendError, SamplingConfig
+from codea1_env.cli.app import run as codea1
+from codea1_env.training import PlayerError, RunError, TrainConfig, loop, train
+from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, read_rows
+
+pytest.importorskip("trl")
+sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
+from tiny import tiny_model, tiny_tokenizer  # noqa: E402
+
+SHORT = SamplingConfig(max_prompt_length=2000, max_completion_length=8)
+SMALL = TrainConfig(
+    max_problems=3,
+    problems_per_step=2,
+    num_generations=2,
+    num_suites=2,
+    coder="llm",
+    tester="llm",
+    coder_sampling=SHORT,
+    tester_sampling=SHORT,
+    coder_trainer={"gradient_checkpointing": False, "lr_scheduler_type": "constant"},
+    tester_trainer={"gradient_checkpointing": False, "optim": "sgd", "beta": 0.1},
+    learning_rate=1e-3,
+    tester_learning_rate=1e-3,
+    lora_rank=2,
+    max_steps=4,
+    eval_steps=4,
+    eval_samples=1,
+    save_steps=2,
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("model")
+    tiny_model().save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def run(folder: Path, sandbox: Sandbox, model: str, *, resume: bool = False, **changes: Any) -> str:
+    out = io.StringIO()
+    train(
+        dataclasses.replace(SMALL, output_dir=folder, model=model, **changes),
+        resume=resume,
+        sandbox=sandbox,
+        console=Console(file=out, width=120),
+    )
+    return out.getvalue()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in (TIMINGS, ".lock", "config.toml")
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, model: str) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    run(folder, sandbox, model)
+    return folder
+
+
+def test_metrics_timings_and_samples(finished: Path) -> None:
+    rows = list(read_rows(finished / METRICS))
+    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
+    for row in rows[1:]:
+        assert row["coder/tokens/completion"] <= 4 * 8
+        assert row["tester/tokens/completion"] <= 8 * 8
+        assert {"coder/loss", "tester/loss", "tester/kl", "coder/grad_norm"} <= row.keys()
+        assert row["coder/learning_rate"] == 1e-3
+    for row in read_rows(finished / TIMINGS):
+        phases = ("coder", "tester", "judge", "learn_coder", "learn_tester")
+        assert all(row[f"seconds/{phase}"] > 0 for phase in phases)
+    episode = next(iter(read_rows(finished / EPISODES)))
+    assert episode["prompt"].startswith("def ")
+    assert isinstance(episode["answer"], str)
+    assert isinstance(episode["suites"][0]["answer"], str)
+
+
+def test_a_resumed_run_has_the_same_bytes(
+    finished: Path, tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = loop.episode_rows
+
+    def killed_in_step_3(played: Any, step: int) -> Any:
+        if step == 3:
+            raise SystemError("killed")
+        return logged(played, step)
+
+    folder = tmp_path / "run"
+    monkeypatch.setattr(loop, "episode_rows", killed_in_step_3)
+    with pytest.raises(SystemError):
+        run(folder, sandbox, model)
+    monkeypatch.undo()
+    assert "after step 2" in run(folder, sandbox, model, resume=True)
+    assert contents(folder) == contents(finished)
+
+
+def test_what_is_exported_loads_elsewhere(finished: Path, tmp_path: Path, model: str) -> None:
+    from peft import AutoPeftModelForCausalLM
+
+    for role in ("coder", "tester"):
+        folder = tmp_path / role
+        assert codea1(["export", str(finished), "--role", role, "--output-dir", str(folder)]) == 0
+        AutoPeftModelForCausalLM.from_pretrained(folder)  # it names its base
+        config = json.loads((folder / "adapter_config.json").read_text())
+        assert config["base_model_name_or_path"] == model
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--step", "7"], "expect step to be one of 2, 4, actually: 7"),
+        (["--output-dir", "."], "to be a new folder, actually: it exists"),
+    ],
+)
+def test_export_of_what_is_not_there(
+    finished: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    given = ["export", str(finished), "--output-dir", str(tmp_path / "new"), *arguments]
+    assert codea1(given) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_one_frozen_and_all_weights(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
+    run(
+        tmp_path / "run",
+        sandbox,
+        model,
+        freeze_tester=True,
+        lora_rank=0,
+        max_steps=1,
+        eval_steps=2,
+        overlap=2,
+    )
+    row = list(read_rows(tmp_path / "run" / METRICS))[-1]
+    assert "coder/loss" in row
+    assert "tester/loss" not in row
+    assert row["tester/tokens/completion"] > 0
+    saved = tmp_path / "run" / "checkpoints" / "step_1"
+    assert (saved / "coder" / "model" / "model.safetensors").is_file()
+    assert [path.name for path in (saved / "tester").iterdir()] == ["agent.json"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "no such model"}, "Cannot make the coder: .*no such model"),
+        ({"coder_trainer": {"optimm": "sgd"}}, "coder: Expect the fields of GRPOConfig"),
+        ({"tester_trainer": {"max_steps": 3}}, "tester: Expect max_steps not to be set"),
+        ({"trainer_cls": "trl:NoTrainer"}, "trainer_cls to be module:class"),
+        ({"trainer_cls": "trl:SFTTrainer"}, "trl.GRPOTrainer or a subclass"),
+    ],
+)
+def test_bad_settings(
+    tmp_path: Path, sandbox: Sandbox, model: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RunError, match=message):
+        run(tmp_path / "run", sandbox, **{"model": model, **changes})
+
+
+def test_a_learning_rate_for_tables_is_refused() -> None:
+    with pytest.raises(ValueError, match="tester_learning_rate to be far below 0.1 .* 16.0"):
+        TrainConfig(tester="llm")
+
+
+def test_an_engine_that_fails_leaves_a_checkpoint(
+    tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from codea1_env.agents.llm.transformers_backend import TransformersBackend
+
+    answered = TransformersBackend.generate
+    calls = []
+
+    def generate(self: Any, *args: Any) -> Any:
+        calls.append(args)
+        if len(calls) > 4:  # two measurements, then both players of step 1
+            raise BackendError("The engine is gone.")
+        return answered(self, *args)
+
+    monkeypatch.setattr(TransformersBackend, "generate", generate)
+    with pytest.raises(PlayerError, match=r"engine is gone\. The run is saved after step 1\."):
+        run(tmp_path / "run", sandbox, model)
+    monkeypatch.undo()
+    output = run(tmp_path / "run", sandbox, model, resume=True)
+    assert "after step 1" in output
