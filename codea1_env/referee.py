@@ -52,7 +52,8 @@ class RefereeConfig:
     any case. ``"correct"``: its call still attacks, with the reference's value, as released. ``"drop"``: it
     does not, as drawn in the paper's figure."""
     limits: Limits | None = None
-    """What programs may use; None for the limits of the sandbox."""
+    """What programs may use; None for the limits of the sandbox. The limits of a run are raised to those of
+    all its tests together: that one test takes long must not fail a program on those beside it."""
     reference_share: float = 0.25
     """Share of the time of a call that the reference may use: a test that needs more does not count, because
     a program as good as the reference could time out on it by chance."""
@@ -158,9 +159,10 @@ class Referee:
                 if ruled[test].status != "invalid":
                     tests[ruled[test].text] = None
             tests.update((test, None) for test in each.history if ruled[test].status == "kept")
+        limits = self.sandbox.limits if self.config.limits is None else self.config.limits
         jobs = [
             self.sandbox.submit(
-                Job(code, tuple(tests), subject.entry_point, limits=self.config.limits)
+                Job(code, tuple(tests), subject.entry_point, limits.with_room_for(len(tests)))
             )
             for (subject, code), tests in attacks.items()
         ]

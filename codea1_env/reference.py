@@ -274,7 +274,7 @@ class Reference:
                         subject.reference,
                         subject.entry_point,
                         arguments,
-                        limits=self._limits,
+                        limits=self._limits.with_room_for(len(names)),
                         hash_seed=seed,
                     )
                     for seed in (0, 1)
@@ -344,7 +344,13 @@ class Reference:
         """Runs tests on a program of ours for each subject."""
         jobs = [
             self._sandbox.submit(
-                Job(program(subject), tuple(each), subject.entry_point, self._limits, hash_seed)
+                Job(
+                    program(subject),
+                    tuple(each),
+                    subject.entry_point,
+                    self._limits.with_room_for(len(each)),
+                    hash_seed,
+                )
             )
             for subject, each in tests.items()
         ]

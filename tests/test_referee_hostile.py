@@ -169,3 +169,14 @@ def test_a_program_cannot_win_by_cheating(referee, body):
     verdict = judge(referee, body, tests)
     assert verdict.failed == tuple(tests)
     assert verdict.code_reward == 0
+
+
+def test_slow_tests_take_no_time_from_those_beside_them(sandbox: Sandbox) -> None:
+    mod = Problem("mod", "def f(n): ...", "f", "def f(n): return n % 7")
+    hangs = "def f(n):\n    while n > 100: pass\n    return n % 7"
+    slow = [f"assert f({n}) == {n % 7}" for n in range(101, 111)]
+    history = [f"assert f({n}) == {n % 7}" for n in range(5)]
+    referee = Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=0.1, run_cpu_time=0.5)))
+    (verdict,) = referee.judge([Round(mod, hangs, [slow], history)])
+    assert [test.broke for test in verdict.history] == [False] * 5
+    assert [test.outcome for test in verdict.suites[0].tests] == [Outcome.TIMEOUT] * 10

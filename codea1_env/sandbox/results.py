@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 MAX_MESSAGE = 500
@@ -78,6 +78,22 @@ class Limits:
                 raise ValueError(
                     f"Expect Limits.{field.name} to be a positive number, actually: {value!r}"
                 )
+
+    def with_room_for(self, count: int) -> Limits:
+        """The same limits, with run limits raised so that no test takes time from another.
+
+        Args:
+            count: Tests, or calls, of the run. Loading the program takes as long as one at most.
+
+        Example:
+            >>> Limits(call_cpu_time=2.0, run_cpu_time=20.0).with_room_for(99).run_cpu_time
+            200.0
+        """
+        return replace(
+            self,
+            run_cpu_time=max(self.run_cpu_time, self.call_cpu_time * (count + 1)),
+            run_wall_time=max(self.run_wall_time, self.call_wall_time * (count + 1)),
+        )
 
 
 def one_line(text: str) -> str:

@@ -47,6 +47,8 @@ class Slot:
         try:
             if self._test is not None:
                 self._test.dismiss()
+                # Its end empties the folders, which must be over before the program fills its own.
+                self._worker.wait_for_ends()
         except BaseException:
             self._without_program()
             raise

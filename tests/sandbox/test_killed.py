@@ -112,8 +112,7 @@ def test_nothing_is_left_by_a_killed_supervisor(level: str, tmp_path: Path) -> N
     batch.kill()
     assert outcome_of(batch) == ""
     assert until(lambda: not started & parents().keys())  # also those that left their session
-    if level != "namespaces":
-        assert until(lambda: list(tmp_path.iterdir()) == [])
+    assert until(lambda: list(tmp_path.iterdir()) == [])
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -22,11 +22,12 @@ class Awaiting:
         self._loops: list[asyncio.AbstractEventLoop] = []
         self._tasks: dict[int, tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = {}
 
-    def step(self, value: Any) -> tuple[bool, Any]:
+    def step(self, value: Any, cancel: bool) -> tuple[bool, Any]:
         """Runs until an awaitable is done or its time is over.
 
         Args:
             value: The awaitable; the caller keeps it alive.
+            cancel: Whether it has been cancelled since the last step.
 
         Returns:
             Whether it is done, and its result.
@@ -47,6 +48,8 @@ class Awaiting:
                 loop.run_forever()
             else:
                 loop, task = self._tasks[_id(value)]
+                if cancel:
+                    task.cancel()
                 if not task.done() and not loop.is_running():
                     self._run(loop, task)
         finally:

@@ -14,6 +14,7 @@ won by an object whose `__eq__` or `__sub__` always pleases. So, in a test:
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import operator
 import types
@@ -321,11 +322,16 @@ def identity_hash(self: RemoteObject) -> Any:
 
 
 def _await(self: RemoteObject) -> Any:
+    cancelled = False
     while True:
-        done, value = self.remote_peer.request("await", self)
+        done, value = self.remote_peer.request("await", self, cancelled)
         if done:
             return value
-        yield
+        cancelled = False
+        try:
+            yield
+        except asyncio.CancelledError:  # it is the coroutine's to decide what becomes of it
+            cancelled = True
 
 
 METHODS: dict[str, Callable[..., Any]] = {

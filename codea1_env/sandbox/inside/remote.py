@@ -9,13 +9,14 @@ A frame is one byte for its kind, then a message:
     c  call with positional arguments, the usual request: the number of what is called, the arguments
     v  the usual reply to `c`: a value; nothing has changed
     q  any request: ("call", target, args, kwargs), ("get", target, name), ("set", target, name, value),
-       ("delete", target, name), ("op", name, operands), ("await", target)
+       ("delete", target, name), ("op", name, operands), ("await", target, cancel)
     r  any reply: ("value", value, changes), ("raise", exception, changes), ("unencodable", reason, ())
     u  update, without a reply: the number of a reply to "get", and changes of what it had lent
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 import sys
@@ -240,7 +241,7 @@ class Peer:
         if kind == "await":
             if not inspect.isawaitable(operands[0]):
                 raise RefusedError("only coroutines can be awaited")
-            return self._awaiting.step(operands[0])
+            return self._awaiting.step(*operands)
         self.gate.check_attribute(*operands[:2])
         if kind == "get":
             return getattr(*operands[:2])
@@ -330,7 +331,25 @@ class Peer:
         if ends_loop or (isinstance(error, StopAsyncIteration) and message[0] != "await"):
             # It would quietly end a loop of the caller, and with it the test (PEP 479).
             raise RuntimeError(f"the program raised {type(error).__name__}")
+        if isinstance(error, GeneratorExit) and not (driving or message[:2] == ("op", "close")):
+            raise RuntimeError("the program raised GeneratorExit")  # likewise, a generator
+        if isinstance(error, asyncio.CancelledError) and not self.trusting:
+            self._watch_task()
         raise error
+
+    def _watch_task(self) -> None:
+        """A task of the test that the program ends as if it were cancelled fails: a group would not mind."""
+
+        def check(task: asyncio.Task[Any]) -> None:
+            if task.cancelled() and not task.cancelling():
+                self.failure = (
+                    "the program raised CancelledError in a task that nobody had cancelled"
+                )
+
+        with suppress(RuntimeError):  # where no event loop runs
+            task = asyncio.current_task()
+            if task is not None:
+                task.add_done_callback(check)
 
     @contextmanager
     def _more_room(self) -> Iterator[None]:

@@ -153,13 +153,13 @@ class Zygote:
 
 def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Settings, bool]:
     """Goes on as the first process of new namespaces; the process that was started waits for it."""
+    # It gets another one; later, nobody in here can reach the machine's.
+    folders.remove(settings.scratch)
     in_user_namespace = namespaces.enter()
     pid = os.fork()
     if pid:
         control.close()
         _, status = os.waitpid(pid, 0)
-        with contextlib.suppress(OSError):
-            folders.remove(settings.scratch)
         os._exit(0 if status == 0 else 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     namespaces.isolate_files(settings.mounts, platform.machine())
@@ -208,6 +208,6 @@ def main(arguments: list[str]) -> None:
     gc.freeze()
     control.send(json.dumps({"found": found}).encode())
     Zygote(control, confinement).serve()
-    if settings.level != "namespaces":  # there, the process outside does it
+    if settings.level != "namespaces":  # whose folder is gone already
         with contextlib.suppress(OSError):
             folders.remove(settings.scratch)

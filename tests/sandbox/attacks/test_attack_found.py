@@ -84,6 +84,35 @@ def test_stop_iteration_ends_no_loop_of_the_test(arena, loop):
     assert arena.outcome(code, f"assert all({loop})") is expected
 
 
+SWALLOWED = {
+    "a group": "async with asyncio.TaskGroup() as group:\n        for x in (1, 2): group.create_task(check(x))",
+    "waiting": "await asyncio.wait([asyncio.create_task(check(x)) for x in (1, 2)])",
+}
+
+
+@pytest.mark.parametrize("name", SWALLOWED)
+@pytest.mark.parametrize("kind", ["async def", "def"])
+def test_a_task_of_the_test_is_not_cancelled_by_the_program(arena, name, kind):
+    """A group takes such a task for one that was to end, and its assertions with it."""
+    call = "await f(x)" if kind == "async def" else "f(x)"
+    test = (
+        f"import asyncio\nasync def check(x):\n    assert {call} == x + 1\n"
+        f"async def main():\n    {SWALLOWED[name]}\nasyncio.run(main())"
+    )
+    code = f"import asyncio\n{kind} f(x): raise asyncio.CancelledError"
+    assert arena.outcome(code, test) is Outcome.UNENCODABLE
+    assert arena.outcome(f"{kind} f(x): return x + 1", test) is Outcome.PASS
+
+
+def test_generator_exit_closes_no_generator_of_the_test(arena):
+    test = (
+        "def check():\n    try: yield\n    finally:\n        assert f(1) == 2\n"
+        "each = check()\nnext(each)\neach.close()"
+    )
+    assert arena.outcome("def f(x): raise GeneratorExit", test) is Outcome.ERROR
+    assert arena.outcome(RIGHT, test) is Outcome.PASS
+
+
 REACHES = {
     "attributes of data": 'peer_of().request("get", "{0}", "format")',
     "a method of an array": 'peer_of().request("get", __import__("numpy").arange(2), "ctypes")',
