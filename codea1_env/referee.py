@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, get_args
 
+from codea1_env.problems import Problem
 from codea1_env.reference import (
     BrokenReferenceError,
     Reference,
@@ -141,6 +142,13 @@ class Referee:
             self._verdict(each, rulings[Subject.of(each.problem)], *results[_attack(each)])
             for each in rounds
         ]
+
+    def references_run(self, problems: Sequence[Problem]) -> list[bool]:
+        """Whether the reference of each problem runs and defines its entry point.
+
+        Those of the data do; ask where something else stands in for them.
+        """
+        return self._reference.loads([Subject.of(problem) for problem in problems])
 
     def _run(
         self, rounds: Sequence[Round], rulings: dict[Subject, dict[str, Ruling]]

@@ -2,8 +2,8 @@
 
 A test counts only if it passes on the reference in two processes with different hash seeds, within a share
 of the time that a program gets, and if it depends on what the function does. For ``assert f(...) == ...``
-the reference is asked for the value, so that a wrong prediction can be put right. Programs and tests of
-other players are never run here.
+the reference is asked for the value, so that a wrong prediction can be put right. Programs that are judged
+are not run here, unless one of them was put in the reference's place.
 """
 
 from __future__ import annotations
@@ -236,19 +236,33 @@ class Reference:
             return self._analyse(pairs[:half]) + self._analyse(pairs[half:])
         return result
 
+    def loads(self, subjects: Sequence[Subject]) -> list[bool]:
+        """Whether each reference runs and defines its entry point."""
+        return [result is None for result in self._load(subjects)]
+
     def _check_loading(self, subjects: Sequence[Subject]) -> None:
-        jobs = [
-            self._sandbox.submit(Job(subject.reference, (), subject.entry_point, self._limits))
-            for subject in subjects
-        ]
-        for subject, result in zip(subjects, gather(jobs), strict=True):
-            if not result.load.passed:
+        for subject, problem in zip(subjects, self._load(subjects), strict=True):
+            if problem is not None:
                 raise BrokenReferenceError(
                     f"Expect the reference of problem {subject.task_id!r} to run and to define "
-                    f"{subject.entry_point}, actually: {result.load.outcome.value}: "
-                    f"{result.load.message}. Check the data with `codea1 problems validate`."
+                    f"{subject.entry_point}, actually: {problem.outcome.value}: "
+                    f"{problem.message}. Check the data with `codea1 problems validate`."
                 )
-            self._loaded.put(subject, True, len(subject.reference))
+
+    def _load(self, subjects: Sequence[Subject]) -> list[TestResult | None]:
+        """Run references that have not been run: how one ended that does not load, None for the others."""
+        new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
+        jobs = [
+            self._sandbox.submit(Job(each.reference, (), each.entry_point, self._limits))
+            for each in new
+        ]
+        broken: dict[Subject, TestResult] = {}
+        for subject, result in zip(new, gather(jobs), strict=True):
+            if result.load.passed:
+                self._loaded.put(subject, True, len(subject.reference))
+            else:
+                broken[subject] = result.load
+        return [broken.get(subject) for subject in subjects]
 
     def _ask(
         self, calls: Mapping[Subject, Mapping[str, dict[str, Any]]]

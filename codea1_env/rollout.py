@@ -26,6 +26,7 @@ from codea1_env.responses import Program, Suite, parse_program, parse_suites
 from codea1_env.spaces import Observation, observe
 
 SuiteSelection = Literal["max-variance", "all"]
+Oracle = Literal["reference", "coder"]
 
 
 class Agent(Protocol):
@@ -63,6 +64,9 @@ class RolloutConfig:
     overlap: int = 1
     """Parts that the problems are divided into: while the tester attacks one part, the sandbox judges the part
     before. 1 judges everything at the end."""
+    oracle: Oracle = "reference"
+    """Who says what is right: the problem's reference; or the coder, by the first program of its group that
+    runs. Then nothing but the players' agreement decides, and both can be wrong together."""
 
     def __post_init__(self) -> None:
         if self.num_generations < 1 or self.num_suites < 1 or self.overlap < 1:
@@ -188,6 +192,7 @@ def rollout(
         observe(problem, code="" if config.black_box else program.code, turn=1)
         for problem, program in zip(asked, programs, strict=True)
     ]
+    judged_by = asked if config.oracle == "reference" else _by_own_program(asked, programs, referee)
     limit = referee.config.rewards.num_tests
     history = {
         p.task_id: tuple(book.tests(p.task_id, limit)) if config.use_book else () for p in problems
@@ -200,7 +205,7 @@ def rollout(
             observed = [o for o in tester_observations[part] for _ in range(config.num_suites)]
             attacks = _act(tester, "tester", observed)
             suite_answers += attacks
-            judge = partial(_judge, referee, asked[part], programs[part], attacks, history)
+            judge = partial(_judge, referee, judged_by[part], programs[part], attacks, history)
             # The last part is not left to the thread: there is nothing to wait for but itself.
             last = len(suite_answers) == len(asked) * config.num_suites
             judging.append(judge if last else thread.submit(judge).result)
@@ -226,6 +231,31 @@ def rollout(
     change = update_book(book, episodes) if config.use_book else BookChange(0, 0, 0)
     seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
     return Rollouts(episodes, change, _since(before, referee.counters), seconds)
+
+
+_NOTHING_RUNS = "def {}(*args, **kwargs):\n    raise NotImplementedError\n"
+
+
+def _by_own_program(
+    problems: Sequence[Problem], programs: Sequence[Program], referee: Referee
+) -> list[Problem]:
+    """The problems with the coder's first program that runs as their reference.
+
+    Where none runs, the reference raises at every call, so that no test is valid.
+    """
+    swapped = [
+        dataclasses.replace(problem, reference=program.code)
+        for problem, program in zip(problems, programs, strict=True)
+        if program.problem is None and program.code.strip()
+    ]
+    chosen: dict[str, Problem] = {}
+    for problem, runs in zip(swapped, referee.references_run(swapped), strict=True):
+        if runs:
+            chosen.setdefault(problem.task_id, problem)
+    for problem in problems:
+        nothing = _NOTHING_RUNS.format(problem.entry_point)
+        chosen.setdefault(problem.task_id, dataclasses.replace(problem, reference=nothing))
+    return [chosen[problem.task_id] for problem in problems]
 
 
 def _parts(programs: int, group: int, number: int) -> list[slice]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from codea1_env.agents.grpo import GRPO
+from codea1_env.agents.one_model import TabularSelfPlayer
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
 from codea1_env.agents.pools import Pool, pool_of_programs, pool_of_tests
-from codea1_env.agents.protocols import Agent, Experience, Learner
+from codea1_env.agents.protocols import Agent, Experience, Imitator, Learner
 from codea1_env.agents.rloo import RLOO
 from codea1_env.agents.scripted import (
     BoundaryTester,
@@ -31,6 +32,7 @@ __all__ = [
     "Experience",
     "FixedAgent",
     "GoldenTester",
+    "Imitator",
     "Learner",
     "MutantCoder",
     "Pool",
@@ -39,6 +41,7 @@ __all__ = [
     "ScriptedAgent",
     "SoftmaxPolicy",
     "TabularAgent",
+    "TabularSelfPlayer",
     "make_algorithm",
     "pool_of_programs",
     "pool_of_tests",

@@ -92,6 +92,11 @@ class SoftmaxPolicy:
 class Algorithm(Protocol):
     """What turns samples into a better policy. An implementation is registered in `ALGORITHMS`."""
 
+    @property
+    def learning_rate(self) -> float:
+        """Step size."""
+        ...
+
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> Mapping[str, float]:
         """Change the logits of the tables that the samples came from; return metrics."""
         ...

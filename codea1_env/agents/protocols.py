@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from codea1_env.rollout import Agent, Experience
 
-__all__ = ["Agent", "Experience", "Learner"]
+__all__ = ["Agent", "Experience", "Imitator", "Learner"]
 
 
 class Learner(Agent, Protocol):
@@ -27,4 +27,13 @@ class Learner(Agent, Protocol):
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, so that the player goes on as if nothing had happened."""
+        ...
+
+
+@runtime_checkable
+class Imitator(Protocol):
+    """A player that can also learn from answers which are not its own: supervised fine-tuning."""
+
+    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
+        """Make answers like these likelier. Their rewards and groups say nothing. Return metrics."""
         ...

@@ -81,6 +81,26 @@ class TabularAgent:
             metrics["entropy"] = float(np.mean([self.policy.entropy(key) for key in tables]))
         return metrics
 
+    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
+        """Take one step of supervised learning: the gradient of the mean log-probability of the draws.
+
+        Items that are in no pool are skipped. The step size is that of the algorithm.
+        """
+        rows: dict[str, list[tuple[int, ...]]] = {}
+        for item in demonstrations:
+            key = self._problems[item.observation].task_id
+            parts = item.action.split(TEST_SEPARATOR)
+            drawn = tuple(self._index[key][part] for part in parts if part in self._index[key])
+            if drawn:
+                rows.setdefault(key, []).append(drawn)
+        losses = []
+        for key, answers in rows.items():
+            gradient = np.concatenate([self.policy.gradients(key, drawn) for drawn in answers])
+            log_probs = [self.policy.log_probs(key, drawn) for drawn in answers]
+            losses.append(-float(np.concatenate(log_probs).mean()))
+            self.policy.logits[key] += self.algorithm.learning_rate * gradient.mean(axis=0)
+        return {"loss": float(np.mean(losses)) if losses else 0.0}
+
     def save(self, path: Path) -> None:
         """Write the tables and the state of the random generator."""
         tables = {

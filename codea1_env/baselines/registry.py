@@ -36,8 +36,29 @@ BASELINES: Mapping[str, Baseline] = {
         {"freeze_coder": False, "freeze_tester": False, "use_book": True, "black_box": False},
     ),
     "golden-tests": Baseline(
-        "The coder learns from the problem's own tests: the usual way to train on code.",
-        {"tester": "golden", "use_book": False},
+        "The coder learns from three tests of the problem's own, as many as MBPP has: the usual way to train "
+        "on code.",
+        {"tester": "golden", "golden_tests": 3, "use_book": False},
+    ),
+    "self-play": Baseline(
+        "One model in both roles, whose tester does not see the program: what two models are worth.",
+        {"self_play": True, "black_box": True},
+    ),
+    "self-play-white-box": Baseline(
+        "One model in both roles, whose tester sees the program: what hiding it is worth in self-play.",
+        {"self_play": True},
+    ),
+    "self-collusion": Baseline(
+        "One model in both roles, and its own program says which tests are right: rewards without truth.",
+        {"self_play": True, "oracle": "coder"},
+    ),
+    "code-a1-no-reference": Baseline(
+        "Two models, and the coder's program says which tests are right: what the reference is worth.",
+        {"oracle": "coder"},
+    ),
+    "sft": Baseline(
+        "The tester imitates golden tests, and the coder stays as it was: what rewards are worth to the tester.",
+        {"tester_objective": "golden-tests", "freeze_coder": True},
     ),
     "frozen-tester": Baseline(
         "The tester stays as it was at the start: what a learning opponent is worth to the coder.",
@@ -50,6 +71,22 @@ BASELINES: Mapping[str, Baseline] = {
     "no-book": Baseline(
         "Nothing is replayed: what the Mistake Book is worth.", {"use_book": False}
     ),
+    "drop-wrong-oracle": Baseline(
+        "A test that predicts a wrong value does not attack: what correcting such tests is worth.",
+        {"wrong_oracle": "drop"},
+    ),
+    "all-suites": Baseline(
+        "The tester learns from its suites against every program, not only the most telling one.",
+        {"suite_selection": "all"},
+    ),
+    **{
+        f"alpha={alpha:g}": Baseline(
+            f"Weight of validity in the tester's reward: {alpha:g}"
+            + (", the paper's choice." if alpha == 0.5 else "."),
+            {"alpha": alpha},
+        )
+        for alpha in (0.0, 0.25, 0.5, 0.75, 1.0)
+    },
     "black-box": Baseline(
         "The tester does not see the program: what white-box testing is worth. (Tabular testers choose "
         "by problem and never look, so with them this is code-a1.)",

@@ -1,5 +1,23 @@
 """Measuring players: so far on what training holds back."""
 
-from codea1_env.evaluation.held_out import HeldOut, hold_out, kill_rate, pass_rate
+from codea1_env.evaluation.held_out import (
+    HeldOut,
+    PassRates,
+    hold_out,
+    kill_rate,
+    kills,
+    kills_of_tests,
+    pass_rate,
+    pass_rates,
+)
 
-__all__ = ["HeldOut", "hold_out", "kill_rate", "pass_rate"]
+__all__ = [
+    "HeldOut",
+    "PassRates",
+    "hold_out",
+    "kill_rate",
+    "kills",
+    "kills_of_tests",
+    "pass_rate",
+    "pass_rates",
+]

@@ -8,7 +8,7 @@ coder could show it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,39 +61,119 @@ def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     )
 
 
-def pass_rate(
-    coder: Agent, held_out: Sequence[HeldOut], sandbox: Sandbox, samples: int = 4
-) -> float | None:
-    """Share of held-back golden tests that the coder's programs pass: the mean over problems.
+@dataclass(frozen=True)
+class PassRates:
+    """Shares of tests that a coder's programs for one problem pass; None where there are no tests."""
+
+    held_out: float | None
+    also: float | None
+
+
+def pass_rates(
+    coder: Agent,
+    held_out: Sequence[HeldOut],
+    sandbox: Sandbox,
+    samples: int = 4,
+    also: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, PassRates]:
+    """Share of tests that the coder's programs pass, problem by problem.
 
     Args:
         coder: Writes `samples` programs for each problem.
-        held_out: Problems; those without held-back tests are left out.
+        held_out: The problems, with their held-back golden tests.
         sandbox: Runs the programs.
         samples: Programs per problem.
+        also: Name of a problem -> more tests, which are counted on their own.
 
     Returns:
-        The share, from 0 to 1, or None if no problem has held-back tests.
+        Name of the problem -> shares, from 0 to 1.
     """
-    measured = [item for item in held_out if item.tests for _ in range(samples)]
-    answers = coder.act([observe(item.problem) for item in measured])
+    asked = [item for item in held_out for _ in range(samples)]
+    answers = coder.act([observe(item.problem) for item in asked])
+    more = also or {}
     jobs = [
         Job(
             parse_program(answer, item.problem.entry_point).code,
-            item.tests,
+            (*item.tests, *more.get(item.problem.task_id, ())),
             entry_point=item.problem.entry_point,
         )
-        for item, answer in zip(measured, answers, strict=True)
+        for item, answer in zip(asked, answers, strict=True)
     ]
     distinct = list({(job.code, job.tests): job for job in jobs}.values())
     results = dict(
         zip([(j.code, j.tests) for j in distinct], sandbox.run_many(distinct), strict=True)
     )
-    shares = [
-        sum(result.passed for result in results[job.code, job.tests]) / len(job.tests)
-        for job in jobs
+    passed: dict[str, list[tuple[list[bool], list[bool]]]] = {}
+    for item, job in zip(asked, jobs, strict=True):
+        flags = [result.passed for result in results[job.code, job.tests]]
+        split = len(item.tests)
+        passed.setdefault(item.problem.task_id, []).append((flags[:split], flags[split:]))
+    return {
+        name: PassRates(_share(held for held, _ in runs), _share(other for _, other in runs))
+        for name, runs in passed.items()
+    }
+
+
+def pass_rate(
+    coder: Agent, held_out: Sequence[HeldOut], sandbox: Sandbox, samples: int = 4
+) -> float | None:
+    """Share of held-back golden tests that the coder's programs pass: the mean over problems.
+
+    Returns:
+        The share, from 0 to 1, or None if no problem has held-back tests. See `pass_rates`.
+    """
+    rates = pass_rates(coder, held_out, sandbox, samples).values()
+    known = [each.held_out for each in rates if each.held_out is not None]
+    return float(np.mean(known)) if known else None
+
+
+def kills(
+    tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int = 4
+) -> dict[str, list[bool]]:
+    """Which held-back mutants the tester breaks with a valid test.
+
+    The tester sees a mutant and writes one suite against it. Only tests that are right as written count;
+    one that the referee had to correct does not.
+
+    Args:
+        tester: Writes one suite for each mutant.
+        held_out: The problems, with their mutants.
+        referee: Judges the suites.
+        samples: Mutants of each problem, the first ones held back.
+
+    Returns:
+        Name of the problem -> one flag for each mutant.
+    """
+    shown = [(item.problem, mutant) for item in held_out for mutant in item.mutants[:samples]]
+    answers = tester.act([observe(problem, code=mutant, turn=1) for problem, mutant in shown])
+    texts = [(text, problem.entry_point) for text, (problem, _) in zip(answers, shown, strict=True)]
+    suites = parse_suites(texts, referee.sandbox)
+    rounds = [
+        Round(problem, mutant, [suite])
+        for (problem, mutant), suite in zip(shown, suites, strict=True)
     ]
-    return float(np.mean(shares)) if shares else None
+    return _killed(rounds, referee)
+
+
+def kills_of_tests(
+    tests: Sequence[tuple[HeldOut, Sequence[str]]], referee: Referee, samples: int = 4
+) -> dict[str, list[bool]]:
+    """Which held-back mutants given tests break: for the Mistake Book, what `kills` is for a tester.
+
+    Args:
+        tests: Problems with the tests of each.
+        referee: Judges the tests.
+        samples: Mutants of each problem, the first ones held back.
+
+    Returns:
+        Name of the problem -> one flag for each mutant.
+    """
+    rounds = [
+        Round(item.problem, mutant, [list(texts)])
+        for item, texts in tests
+        for mutant in item.mutants[:samples]
+    ]
+    return _killed(rounds, referee)
 
 
 def kill_rate(
@@ -101,33 +181,24 @@ def kill_rate(
 ) -> float | None:
     """Share of held-back mutants that the tester breaks with a valid test: the mean over mutants.
 
-    The tester sees a mutant and writes one suite against it. Only tests that are right as written count;
-    one that the referee had to correct does not.
-
-    Args:
-        tester: Writes one suite for each mutant.
-        held_out: Problems; those without mutants are left out.
-        referee: Judges the suites.
-        samples: Mutants of each problem, the first ones held back.
-
     Returns:
-        The share, from 0 to 1, or None if no problem has held-back mutants.
+        The share, from 0 to 1, or None if no problem has held-back mutants. See `kills`.
     """
-    shown = [(item.problem, mutant) for item in held_out for mutant in item.mutants[:samples]]
-    answers = tester.act([observe(problem, code=mutant, turn=1) for problem, mutant in shown])
-    texts = [(text, problem.entry_point) for text, (problem, _) in zip(answers, shown, strict=True)]
-    suites = parse_suites(texts, referee.sandbox)
-    verdicts = referee.judge(
-        [
-            Round(problem, mutant, [suite])
-            for (problem, mutant), suite in zip(shown, suites, strict=True)
-        ]
-    )
-    killed = [
-        any(_kills(test) for suite in verdict.suites for test in suite.tests)
-        for verdict in verdicts
-    ]
-    return float(np.mean(killed)) if killed else None
+    flags = [flag for each in kills(tester, held_out, referee, samples).values() for flag in each]
+    return float(np.mean(flags)) if flags else None
+
+
+def _killed(rounds: Sequence[Round], referee: Referee) -> dict[str, list[bool]]:
+    killed: dict[str, list[bool]] = {}
+    for each, verdict in zip(rounds, referee.judge(rounds), strict=True):
+        flag = any(_kills(test) for suite in verdict.suites for test in suite.tests)
+        killed.setdefault(each.problem.task_id, []).append(flag)
+    return killed
+
+
+def _share(rows: Iterable[Sequence[bool]]) -> float | None:
+    flags = [flag for row in rows for flag in row]
+    return float(np.mean(flags)) if flags else None
 
 
 def _kills(test: TestVerdict) -> bool:

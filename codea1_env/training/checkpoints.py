@@ -4,6 +4,7 @@
         state.json       the step
         coder/, tester/  what the players saved
         book.sqlite      the Mistake Book
+        past.sqlite      tests that once broke programs, for measuring
         manifest.json    SHA-256 of every file above
 
 A checkpoint is written to a hidden folder, flushed to the disk, and renamed. Equal state gives equal bytes:
@@ -19,15 +20,26 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 from codea1_env.agents import Learner
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
+from codea1_env.training.measuring import PAST_TESTS
+
+
+class Books(NamedTuple):
+    """What a run remembers beside its players."""
+
+    book: MistakeBook
+    """What is replayed."""
+    past: MistakeBook
+    """What forgetting is measured by."""
 
 
 def save_checkpoint(
-    run: Path, step: int, coder: Learner, tester: Learner, book: MistakeBook, *, keep: int
+    run: Path, step: int, coder: Learner, tester: Learner, books: Books, *, keep: int
 ) -> Path:
     """Write the checkpoint of a step, and delete all but the last `keep`."""
     folder = run / "checkpoints"
@@ -37,7 +49,8 @@ def save_checkpoint(
     for name, learner in (("coder", coder), ("tester", tester)):
         (part / name).mkdir(parents=True)
         learner.save(part / name)
-    book.save(part / "book.sqlite")
+    books.book.save(part / "book.sqlite")
+    books.past.save(part / "past.sqlite")
     _write_json(part / "state.json", {"step": step})
     _write_json(part / "manifest.json", _digests(part))
     for path in [*part.rglob("*"), part]:
@@ -69,8 +82,8 @@ def step_of(checkpoint: Path) -> int:
 
 def load_checkpoint(
     checkpoint: Path, coder: Learner, tester: Learner, config: TrainConfig
-) -> MistakeBook:
-    """Restore the players in place, and return the book.
+) -> Books:
+    """Restore the players in place, and return the books.
 
     Raises:
         RunError: A file is missing, damaged or of other players.
@@ -79,10 +92,11 @@ def load_checkpoint(
     try:
         coder.load(checkpoint / "coder")
         tester.load(checkpoint / "tester")
-        return MistakeBook.load(
+        book = MistakeBook.load(
             checkpoint / "book.sqlite", config.max_tests_per_problem, config.decay
         )
-    except ValueError as error:
+        return Books(book, MistakeBook.load(checkpoint / "past.sqlite", PAST_TESTS))
+    except (FileNotFoundError, ValueError) as error:
         raise RunError(f"Cannot resume from {checkpoint}: {error}") from error
 
 

@@ -41,6 +41,13 @@ class TrainConfig:
     """The coder plays but does not learn."""
     freeze_tester: bool = False
     """The tester plays but does not learn."""
+    self_play: bool = False
+    """One model in both roles: what it learns as one player changes the other. `coder` names the model."""
+    golden_tests: int | None = None
+    """Golden tests of each problem that the tester "golden" knows; None for all that are not held back."""
+    tester_objective: Literal["rewards", "golden-tests"] = "rewards"
+    """What the tester learns from: what its suites earn, or golden tests that it imitates (supervised
+    fine-tuning)."""
     pool_size: int = 16
     """Programs and tests that a tabular player chooses from, per problem (up to twice as many tests)."""
 
@@ -67,6 +74,9 @@ class TrainConfig:
     wrong_oracle: Literal["correct", "drop"] = "correct"
     """What becomes of a test that predicts a wrong value: it attacks with the right one, or not at all.
     It counts as invalid either way."""
+    oracle: Literal["reference", "coder"] = "reference"
+    """Who says what is right: the reference of the problem; or, as in self-play without ground truth, a program
+    of the coder itself, the first of each group that runs."""
     strict_paper: bool = False
     """Pay a program that no test could judge 0, as the released implementation does, instead of leaving it
     out."""
@@ -165,6 +175,7 @@ class TrainConfig:
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"Expect alpha to be between 0 and 1, actually: {self.alpha!r}")
         self._check_language_models()
+        self._check_self_play()
         if self.algorithm not in ALGORITHMS:
             raise ValueError(
                 f"Expect algorithm to be one of {', '.join(ALGORITHMS)}, actually: {self.algorithm!r}"
@@ -178,6 +189,16 @@ class TrainConfig:
                     f"Expect {name} to be one of {', '.join(map(repr, choices))}, "
                     f"actually: {getattr(self, name)!r}"
                 )
+
+    def _check_self_play(self) -> None:
+        if self.self_play and (
+            self.coder != self.tester or self.freeze_coder or self.freeze_tester
+        ):
+            raise ValueError(
+                f"Expect self_play with the same kind of learning player in both roles, actually: coder="
+                f"{self.coder!r}, tester={self.tester!r}, freeze_coder={self.freeze_coder}, "
+                f"freeze_tester={self.freeze_tester}. Change these, or leave self_play out."
+            )
 
     def _check_language_models(self) -> None:
         if self.lora_rank < 0:
@@ -197,7 +218,7 @@ class TrainConfig:
 
 
 _POSITIVE = (
-    "max_problems", "pool_size", "generation_batch", "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem",
+    "max_problems", "golden_tests", "pool_size", "generation_batch", "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem",
     "learning_rate", "tester_learning_rate", "num_iterations", "max_steps", "eval_steps",
     "eval_samples", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
 )  # fmt: skip

@@ -14,22 +14,37 @@ from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.evaluation import HeldOut, hold_out, kill_rate, pass_rate
+from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training.checkpoints import checkpoints, load_checkpoint, save_checkpoint, step_of
+from codea1_env.training.checkpoints import (
+    Books,
+    checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+    step_of,
+)
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import PlayerError, RunError
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.language_models import LanguageModels
+from codea1_env.training.lessons import demonstrations, lessons
+from codea1_env.training.measuring import measure, new_past, remember
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
-from codea1_env.training.players import Players, make_language_model, make_players
+from codea1_env.training.players import make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
-from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, RunFolder, read_rows
+from codea1_env.training.run_folder import (
+    EPISODES,
+    HELD_OUT,
+    METRICS,
+    TIMINGS,
+    RunFolder,
+    read_rows,
+)
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
 
 
@@ -82,19 +97,20 @@ def train(
         players = make_players(
             config, problems, held_out, sandbox, coder=coder, tester=tester, models=models
         )
-        book = MistakeBook(config.max_tests_per_problem, decay=config.decay)
+        book, past = MistakeBook(config.max_tests_per_problem, decay=config.decay), new_past()
         numbers = RolloutConfig(
             config.num_generations,
             config.num_suites,
             config.use_book,
             config.black_box,
             config.overlap,
+            config.oracle,
         )
 
         saved = checkpoints(folder.path)[-1:] if resume else []
         step = step_of(saved[0]) if saved else 0
         if saved:
-            book = load_checkpoint(saved[0], players.coder, players.tester, config)
+            book, past = load_checkpoint(saved[0], players.coder, players.tester, config)
             if step >= config.max_steps:
                 raise RunError(
                     f"Expect a run that is not finished, actually: {folder.path} has done {step} of "
@@ -104,10 +120,22 @@ def train(
         folder.write_config(config)
         folder.truncate(step if saved else -1)
 
+        def measured() -> Row:
+            row, rows = measure(config, players, held_out, referee, book, past)
+            for each in rows:
+                folder.append(HELD_OUT, {"step": step, **each})
+            return row
+
         def save() -> None:
             folder.sync()
+            books = Books(book, past)
             save_checkpoint(
-                folder.path, step, players.coder, players.tester, book, keep=config.save_total_limit
+                folder.path,
+                step,
+                players.coder,
+                players.tester,
+                books,
+                keep=config.save_total_limit,
             )
 
         def save_if_new() -> None:
@@ -116,7 +144,7 @@ def train(
 
         stack.enter_context(explained_failures(folder.path))
         if not saved:
-            folder.append(METRICS, {"step": 0, **measure(config, players, held_out, referee)})
+            folder.append(METRICS, {"step": 0, **measured()})
             save()
 
         display = stack.enter_context(TrainingProgress(console, config.max_steps, step))
@@ -129,6 +157,7 @@ def train(
             except BackendError:
                 save_if_new()  # nobody has learned anything of this step yet
                 raise
+            remember(past, played)
             coder_experience = played.coder_experience()
             tester_experience = played.tester_experience(config.suite_selection)
 
@@ -136,21 +165,19 @@ def train(
             learned: Row = {}
             for role, usage in players.take_usage().items():
                 learned |= prefixed(role, usage.metrics())
-            if players.coder_learns:
+            shown = demonstrations(config, played, held_out, step)
+            to_learn = lessons(config, players, coder_experience, tester_experience, shown)
+            for role, learn in to_learn.items():
                 started = time.perf_counter()
-                learned |= prefixed("coder", players.coder.learn(coder_experience))
-                seconds["learn_coder"] = time.perf_counter() - started
-            if players.tester_learns:
-                started = time.perf_counter()
-                learned |= prefixed("tester", players.tester.learn(tester_experience))
-                seconds["learn_tester"] = time.perf_counter() - started
+                learned |= prefixed(role, learn())
+                seconds[f"learn_{role}"] = time.perf_counter() - started
 
             step += 1
             row: Row = {"step": step}
             row |= step_metrics(played, coder_experience, tester_experience, len(book)) | learned
             if step % config.eval_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
-                row |= measure(config, players, held_out, referee)
+                row |= measured()
                 seconds["evaluate"] = time.perf_counter() - started
             folder.append(METRICS, row)
             for episode in episode_rows(played, step):
@@ -190,17 +217,6 @@ def problems_of_step(
     epoch, place = divmod(step, len(problems) // number)
     order = np.random.default_rng([seed, epoch]).permutation(len(problems))
     return [problems[index] for index in order[place * number : (place + 1) * number]]
-
-
-def measure(
-    config: TrainConfig, players: Players, held_out: Sequence[HeldOut], referee: Referee
-) -> Row:
-    """Measure both players on what training holds back."""
-    samples = config.eval_samples
-    return {
-        "held_out/pass_rate": pass_rate(players.coder, held_out, referee.sandbox, samples),
-        "held_out/kill_rate": kill_rate(players.tester, held_out, referee, samples),
-    }
 
 
 @contextmanager

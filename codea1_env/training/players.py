@@ -9,13 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from codea1_env.agents import (
+    Algorithm,
     BoundaryTester,
     FixedAgent,
     GoldenTester,
+    Imitator,
     Learner,
     MutantCoder,
+    Pool,
     ReferenceCoder,
     TabularAgent,
+    TabularSelfPlayer,
     make_algorithm,
     pool_of_programs,
     pool_of_tests,
@@ -26,6 +30,7 @@ from codea1_env.evaluation import HeldOut
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import RunError
 from codea1_env.training.language_models import LanguageModels, Role
 
 _CODER, _TESTER = 0, 1
@@ -62,10 +67,20 @@ def make_players(
     models: LanguageModels,
 ) -> Players:
     """Make the players of a run; a given one takes the place of the one that the configuration names."""
+    if config.self_play:
+        if coder or tester:
+            raise RunError("Expect no player of your own with self_play, which has one model.")
+        one = _make_one_model(config, held_out, sandbox)
+        return Players(one, one, coder_learns=True, tester_learns=True)
     coder = coder or make_language_model(config, "coder", models)
     tester = tester or make_language_model(config, "tester", models)
     coder = coder or _make_coder(config, problems, held_out, sandbox)
     tester = tester or _make_tester(config, problems, held_out, sandbox)
+    if config.tester_objective == "golden-tests" and not isinstance(tester, Imitator):
+        raise RunError(
+            f"Expect a tester with a method imitate for tester_objective='golden-tests', actually: "
+            f"{type(tester).__name__}. Use a tabular tester, or tester_objective='rewards'."
+        )
     return Players(
         coder,
         tester,
@@ -89,26 +104,59 @@ def _make_coder(
         return ReferenceCoder(problems, seed)
     if config.coder == "mutant":
         return MutantCoder(problems, sandbox, seed)
-    algorithm = make_algorithm(config.algorithm, dataclasses.asdict(config))
     pools = [pool_of_programs(split, config.pool_size) for split in held_out]
-    return TabularAgent(pools, algorithm, np.random.default_rng(seed))
+    return TabularAgent(pools, _algorithm(config, _CODER), np.random.default_rng(seed))
 
 
 def _make_tester(
     config: TrainConfig, problems: Sequence[Problem], held_out: Sequence[HeldOut], sandbox: Sandbox
 ) -> Learner:
     seed = _seed(config, _TESTER)
-    if config.tester == "golden":
-        return GoldenTester(problems, config.num_tests, seed)
-    if config.tester == "boundary":
-        return BoundaryTester(problems, sandbox, config.num_tests, seed)
-    settings = dataclasses.asdict(config) | {"learning_rate": config.tester_learning_rate}
-    algorithm = make_algorithm(config.algorithm, settings)
-    pools = [
-        pool_of_tests(split, sandbox, size=2 * config.pool_size, seed=config.seed)
+    # Tests that are held back measure the coder: no tester may know them.
+    known = [
+        dataclasses.replace(split.problem, tests=split.train_tests[: config.golden_tests])
         for split in held_out
     ]
+    if config.tester == "golden":
+        return GoldenTester(known, config.num_tests, seed)
+    if config.tester == "boundary":
+        return BoundaryTester(known, sandbox, config.num_tests, seed)
+    pools = _pools_of_tests(config, held_out, sandbox)
+    algorithm = _algorithm(config, _TESTER)
     return TabularAgent(pools, algorithm, np.random.default_rng(seed), draws=config.num_tests)
+
+
+def _make_one_model(
+    config: TrainConfig, held_out: Sequence[HeldOut], sandbox: Sandbox
+) -> TabularSelfPlayer:
+    if config.coder != "tabular":
+        raise RunError(
+            f"Expect tabular players for self_play so far, actually: {config.coder!r}. Leave self_play out, "
+            "or train with coder='tabular' and tester='tabular'."
+        )
+    return TabularSelfPlayer(
+        [pool_of_programs(split, config.pool_size) for split in held_out],
+        _pools_of_tests(config, held_out, sandbox),
+        sandbox,
+        _algorithm(config, _CODER),
+        _algorithm(config, _TESTER),
+        np.random.default_rng(_seed(config, _CODER)),
+        draws=config.num_tests,
+    )
+
+
+def _pools_of_tests(
+    config: TrainConfig, held_out: Sequence[HeldOut], sandbox: Sandbox
+) -> list[Pool]:
+    size = 2 * config.pool_size
+    return [pool_of_tests(split, sandbox, size=size, seed=config.seed) for split in held_out]
+
+
+def _algorithm(config: TrainConfig, role: int) -> Algorithm:
+    settings = dataclasses.asdict(config)
+    if role == _TESTER:
+        settings["learning_rate"] = config.tester_learning_rate
+    return make_algorithm(config.algorithm, settings)
 
 
 def _seed(config: TrainConfig, stream: int) -> int:

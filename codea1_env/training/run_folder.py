@@ -3,6 +3,7 @@
 config.toml       the configuration; enough to repeat the run
 metrics.jsonl     one row per step: the same bytes for the same configuration, also after a resume
 episodes.jsonl    what was played, one row per problem and step: the same holds
+held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 timings.jsonl     seconds of each phase, which differ from run to run
 checkpoints/      see `codea1_env.training.checkpoints`
 """
@@ -23,6 +24,7 @@ from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
+HELD_OUT = "held_out.jsonl"
 
 _MAY_CHANGE = {"output_dir", "workers", "max_steps", "save_steps", "save_total_limit"}
 """Settings that a resumed run may change: they have no influence on what a step does."""
@@ -115,7 +117,7 @@ class RunFolder:
         Raises:
             RunError: Rows up to the step are missing.
         """
-        for name in (METRICS, EPISODES, TIMINGS):
+        for name in (METRICS, EPISODES, HELD_OUT, TIMINGS):
             path = self.path / name
             if path.exists():
                 os.truncate(path, _end_of_step(path, step))

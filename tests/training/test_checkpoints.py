@@ -10,6 +10,7 @@ from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 from codea1_env.training.checkpoints import (
+    Books,
     checkpoints,
     load_checkpoint,
     save_checkpoint,
@@ -27,12 +28,17 @@ def players(seed=0):
     return TabularAgent([POOL], GRPO(), np.random.default_rng(seed)), GoldenTester([PROBLEM])
 
 
-def play(coder, tester, book, steps):
+def books():
+    return Books(MistakeBook(), MistakeBook())
+
+
+def play(coder, tester, books, steps):
     for step in range(steps):
         answers = coder.act([observe(PROBLEM)] * 4)
         tester.act([observe(PROBLEM)])
         coder.learn([Experience(observe(PROBLEM), a, float(a == "b"), "g") for a in answers])
-        book.update("p", failed=[f"assert f() == {step}"])
+        for book in books:
+            book.update("p", failed=[f"assert f() == {step}"])
 
 
 def contents(folder):
@@ -45,21 +51,22 @@ def contents(folder):
 
 def test_restored_players_go_on_as_if_nothing_had_happened(tmp_path):
     coder, tester = players()
-    book = MistakeBook()
-    play(coder, tester, book, 3)
-    first = save_checkpoint(tmp_path / "a", 3, coder, tester, book, keep=2)
-    play(coder, tester, book, 3)
-    end = save_checkpoint(tmp_path / "a", 6, coder, tester, book, keep=2)
+    own = books()
+    play(coder, tester, own, 3)
+    first = save_checkpoint(tmp_path / "a", 3, coder, tester, own, keep=2)
+    play(coder, tester, own, 3)
+    end = save_checkpoint(tmp_path / "a", 6, coder, tester, own, keep=2)
 
     other_coder, other_tester = players(seed=5)
-    other_book = load_checkpoint(first, other_coder, other_tester, TrainConfig())
-    play(other_coder, other_tester, other_book, 3)
-    other_end = save_checkpoint(tmp_path / "b", 6, other_coder, other_tester, other_book, keep=2)
+    other = load_checkpoint(first, other_coder, other_tester, TrainConfig())
+    play(other_coder, other_tester, other, 3)
+    other_end = save_checkpoint(tmp_path / "b", 6, other_coder, other_tester, other, keep=2)
     assert contents(end) == contents(other_end)
     assert set(contents(end)) == {
         "state.json",
         "manifest.json",
         "book.sqlite",
+        "past.sqlite",
         "coder/tabular.json",
         "tester/rng.json",
     }
@@ -68,16 +75,16 @@ def test_restored_players_go_on_as_if_nothing_had_happened(tmp_path):
 def test_only_the_last_ones_are_kept(tmp_path):
     coder, tester = players()
     for step in (2, 4, 10):
-        save_checkpoint(tmp_path, step, coder, tester, MistakeBook(), keep=2)
+        save_checkpoint(tmp_path, step, coder, tester, books(), keep=2)
     assert [step_of(path) for path in checkpoints(tmp_path)] == [4, 10]
 
 
 def test_what_a_killed_run_left_is_no_checkpoint(tmp_path):
     coder, tester = players()
-    whole = save_checkpoint(tmp_path, 2, coder, tester, MistakeBook(), keep=2)
+    whole = save_checkpoint(tmp_path, 2, coder, tester, books(), keep=2)
     shutil.copytree(whole, tmp_path / "checkpoints" / ".step_4.part")
     assert checkpoints(tmp_path) == [whole]
-    save_checkpoint(tmp_path, 4, coder, tester, MistakeBook(), keep=2)
+    save_checkpoint(tmp_path, 4, coder, tester, books(), keep=2)
     assert [path.name for path in sorted((tmp_path / "checkpoints").iterdir())] == [
         "step_2",
         "step_4",
@@ -96,7 +103,7 @@ def test_what_a_killed_run_left_is_no_checkpoint(tmp_path):
     ],
 )
 def test_damage_is_noticed(tmp_path, damage, message):
-    path = save_checkpoint(tmp_path, 2, *players(), MistakeBook(), keep=2)
+    path = save_checkpoint(tmp_path, 2, *players(), books(), keep=2)
     verify(path)
     damage(path)
     with pytest.raises(RunError, match=f"to be a complete checkpoint, actually: {message}"):
@@ -104,13 +111,13 @@ def test_damage_is_noticed(tmp_path, damage, message):
 
 
 def test_a_renamed_checkpoint_is_noticed(tmp_path):
-    path = save_checkpoint(tmp_path, 2, *players(), MistakeBook(), keep=2)
+    path = save_checkpoint(tmp_path, 2, *players(), books(), keep=2)
     with pytest.raises(RunError, match="it is that of step 2"):
         verify(path.rename(path.with_name("step_7")))
 
 
 def test_players_with_other_pools_do_not_load(tmp_path):
-    path = save_checkpoint(tmp_path, 2, *players(), MistakeBook(), keep=2)
+    path = save_checkpoint(tmp_path, 2, *players(), books(), keep=2)
     other = TabularAgent([Pool(PROBLEM, ("a", "b"))], GRPO(), np.random.default_rng(0))
     with pytest.raises(RunError, match="to be of a player with the same pools"):
         load_checkpoint(path, other, GoldenTester([PROBLEM]), TrainConfig())

@@ -15,7 +15,7 @@ from codea1_env import Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester
 from codea1_env.problems import load_problems
 from codea1_env.training import RunError, TrainConfig, train
-from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, read_rows
+from codea1_env.training.run_folder import EPISODES, HELD_OUT, METRICS, TIMINGS, read_rows
 
 SMALL = TrainConfig(
     max_problems=4,
@@ -59,10 +59,22 @@ def test_the_run_folder(finished):
     folder, result, output = finished
     assert (result.output_dir, result.step, result.finished) == (folder, 5, True)
     names = {path.name for path in folder.iterdir()}
-    assert names == {"config.toml", METRICS, EPISODES, TIMINGS, "checkpoints", ".lock"}
+    assert names == {"config.toml", METRICS, EPISODES, HELD_OUT, TIMINGS, "checkpoints", ".lock"}
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step_4", "step_5"]
     assert "5 steps" in output
     assert str(folder) in output
+
+
+def test_measurements_problem_by_problem(finished):
+    folder = finished[0]
+    rows = list(read_rows(folder / HELD_OUT))
+    assert [row["step"] for row in rows] == [step for step in (0, 2, 4, 5) for _ in range(4)]
+    last, means = rows[-4:], list(read_rows(folder / METRICS))[-1]
+    assert sum(row["pass_rate"] for row in last) / 4 == pytest.approx(means["held_out/pass_rate"])
+    assert all(row["past_pass_rate"] is None for row in rows[:4]), "nothing has been broken yet"
+    assert means["past/size"] == sum(row["past_tests"] for row in last) > 0
+    assert 0 <= means["past/pass_rate"] <= 1
+    assert 0 <= means["held_out/only_book"] <= 1
 
 
 def test_metrics(finished):

@@ -1,0 +1,198 @@
+"""One tabular model in both roles: what self-play with a single language model is, in small."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
+from codea1_env.agents.pools import Pool
+from codea1_env.agents.protocols import Experience
+from codea1_env.agents.scripted import TEST_SEPARATOR
+from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
+from codea1_env.referee import Referee, Round
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import Observation
+
+_HEADER = re.compile(r"# program (\d+), shown ([01]), tests ([\d ]+)\n")
+_TRUST = "shown"
+
+
+class _Suite(NamedTuple):
+    """What was drawn for a suite."""
+
+    program: int
+    """The program whose values the tests predict."""
+    shown: bool
+    """Whether that is the program that the tester was shown, and not one of its own belief."""
+    tests: tuple[int, ...]
+
+
+class TabularSelfPlayer:
+    """One set of tables for coder and tester.
+
+    A model that plays both roles has one opinion of what a function does: it writes the program that it
+    believes in, and its tests predict what that program returns. So there is one table of programs per problem.
+    The coder draws its answer from it; the tester draws a program from the same table, draws calls from a
+    table of tests, and predicts that program's values. The rewards of both roles change the one table. A tester
+    that is shown a program of the pool may believe that one instead, with a probability that is learned, too:
+    believing what one has just written is how self-play deceives itself.
+
+    The first line of a suite is a comment that says what was drawn; the referee does not see it.
+
+    Args:
+        programs: One pool of programs per problem.
+        tests: One pool of tests per problem; the values that they predict are replaced.
+        sandbox: Where the programs of the pools run to find out what they return.
+        program_algorithm: What changes the table of programs.
+        test_algorithm: What changes the table of tests.
+        rng: The player's own random generator.
+        draws: Tests of a suite.
+    """
+
+    def __init__(
+        self,
+        programs: Sequence[Pool],
+        tests: Sequence[Pool],
+        sandbox: Sandbox,
+        program_algorithm: Algorithm,
+        test_algorithm: Algorithm,
+        rng: np.random.Generator,
+        draws: int,
+    ) -> None:
+        self.rng = rng
+        self._algorithms = {"programs": program_algorithm, "tests": test_algorithm}
+        self._problems = ByPrompt(pool.problem for pool in programs)
+        self._programs = {pool.problem.task_id: pool for pool in programs}
+        self._tests = {pool.problem.task_id: pool for pool in tests}
+        self._referee = Referee(sandbox)
+        self._texts: dict[tuple[str, int], tuple[str, ...]] = {}
+        self.policies = {
+            "programs": SoftmaxPolicy({key: len(p.items) for key, p in self._programs.items()}),
+            "tests": SoftmaxPolicy({key: len(p.items) for key, p in self._tests.items()}, draws),
+            "trust": SoftmaxPolicy({_TRUST: 2}),
+        }
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Draw one answer for each observation: a program, or a suite if it is the tester's turn."""
+        keys = [self._problems[observation].task_id for observation in observations]
+        drawn: list[int | _Suite] = []
+        for key, observation in zip(keys, observations, strict=True):
+            if observation["turn"]:
+                drawn.append(self._draw_suite(key, observation["code"]))
+            else:
+                drawn.append(self.policies["programs"].draw(key, self.rng)[0])
+        self._find_values(
+            (key, each.program)
+            for key, each in zip(keys, drawn, strict=True)
+            if isinstance(each, _Suite)
+        )
+        return [
+            self._written(key, each)
+            if isinstance(each, _Suite)
+            else self._programs[key].items[each]
+            for key, each in zip(keys, drawn, strict=True)
+        ]
+
+    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
+        """Update the tables from the experience of both roles together."""
+        samples: dict[str, list[Sample]] = {name: [] for name in self.policies}
+        for item in experience:
+            key = self._problems[item.observation].task_id
+            if not item.observation["turn"]:
+                index = self._programs[key].items.index(item.action)
+                samples["programs"].append(Sample(key, (index,), item.reward, item.group))
+                continue
+            suite = _read(item.action)
+            samples["tests"].append(Sample(key, suite.tests, item.reward, item.group))
+            if not suite.shown:
+                samples["programs"].append(Sample(key, (suite.program,), item.reward, item.group))
+            if item.observation["code"] in self._programs[key].items:
+                choice = (int(suite.shown),)
+                samples["trust"].append(Sample(_TRUST, choice, item.reward, item.group))
+        metrics: dict[str, float] = {}
+        for name, policy in self.policies.items():
+            algorithm = self._algorithms.get(name, self._algorithms["programs"])
+            updated = algorithm.update(policy, samples[name])
+            metrics |= {f"{name}/{metric}": value for metric, value in updated.items()}
+        metrics["trust"] = float(self.policies["trust"].probabilities(_TRUST)[1])
+        return metrics
+
+    def save(self, path: Path) -> None:
+        """Write the tables and the state of the random generator."""
+        tables = {
+            name: {key: logits.tolist() for key, logits in policy.logits.items()}
+            for name, policy in self.policies.items()
+        }
+        state = {"tables": tables, "pools": self._fingerprints(), "rng": rng_state(self.rng)}
+        write_json(path / "one_model.json", state)
+
+    def load(self, path: Path) -> None:
+        """Restore what `save` wrote.
+
+        Raises:
+            ValueError: It was saved by a player with other pools.
+        """
+        state = read_json(path / "one_model.json")
+        if state["pools"] != self._fingerprints():
+            raise ValueError(
+                f"Expect {path} to be of a player with the same pools, actually they differ: it was saved "
+                "with other problems, another seed or pool size, or another version of this package."
+            )
+        for name, tables in state["tables"].items():
+            for key, logits in tables.items():
+                self.policies[name].logits[key] = np.array(logits, dtype=np.float64)
+        self.rng.bit_generator.state = state["rng"]
+
+    def _draw_suite(self, key: str, code: str) -> _Suite:
+        known = self._programs[key].items
+        shown = code in known and bool(self.policies["trust"].draw(_TRUST, self.rng)[0])
+        own = self.policies["programs"].draw(key, self.rng)[0]
+        tests = self.policies["tests"].draw(key, self.rng)
+        return _Suite(known.index(code) if shown else own, shown, tests)
+
+    def _written(self, key: str, suite: _Suite) -> str:
+        numbers = " ".join(map(str, suite.tests))
+        header = f"# program {suite.program}, shown {int(suite.shown)}, tests {numbers}\n"
+        texts = self._texts[key, suite.program]
+        return header + TEST_SEPARATOR.join(texts[index] for index in suite.tests)
+
+    def _find_values(self, wanted: Iterable[tuple[str, int]]) -> None:
+        """Find out what programs return for the calls of their problem's tests."""
+        new = [pair for pair in dict.fromkeys(wanted) if pair not in self._texts]
+        believed = [
+            dataclasses.replace(
+                self._programs[key].problem, reference=self._programs[key].items[program]
+            )
+            for key, program in new
+        ]
+        rounds = []
+        runs = self._referee.references_run(believed)
+        for pair, problem, loads in zip(new, believed, runs, strict=True):
+            items = self._tests[pair[0]].items
+            self._texts[pair] = items  # as they are in the pool, if the program says nothing
+            if loads:
+                # One suite for each test, so that two which become the same do not exclude each other.
+                rounds.append((pair, Round(problem, problem.reference, [[item] for item in items])))
+        verdicts = self._referee.judge([each for _, each in rounds])
+        for (pair, _), verdict in zip(rounds, verdicts, strict=True):
+            self._texts[pair] = tuple(suite.tests[0].text for suite in verdict.suites)
+
+    def _fingerprints(self) -> dict[str, list[str]]:
+        return {
+            key: [pool.fingerprint, self._tests[key].fingerprint]
+            for key, pool in self._programs.items()
+        }
+
+
+def _read(action: str) -> _Suite:
+    header = _HEADER.match(action)
+    if header is None:
+        raise ValueError(f"Expect a suite of this player, actually: {action!r:.200}")
+    program, shown, tests = header.groups()
+    return _Suite(int(program), shown == "1", tuple(map(int, tests.split())))

@@ -1,0 +1,71 @@
+"""Who learns from what in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from codea1_env.agents import Experience, Imitator
+from codea1_env.agents.scripted import TEST_SEPARATOR, draw
+from codea1_env.evaluation import HeldOut
+from codea1_env.rollout import Rollouts
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.players import Players
+
+Lesson = Callable[[], Mapping[str, float]]
+
+_DEMONSTRATIONS = 2
+"""Stream of random numbers, beside those of the two players."""
+
+
+def lessons(
+    config: TrainConfig,
+    players: Players,
+    coder: Sequence[Experience],
+    tester: Sequence[Experience],
+    demonstrations: Sequence[Experience],
+) -> dict[str, Lesson]:
+    """What is to be called so that everyone learns: prefix of the metrics -> function.
+
+    Args:
+        config: The run.
+        players: Who plays.
+        coder: What the coder's programs earned.
+        tester: What the tester's suites earned.
+        demonstrations: What a tester imitates that does not learn from rewards.
+    """
+    if config.self_play:
+        return {"model": partial(players.coder.learn, [*coder, *tester])}
+    found: dict[str, Lesson] = {}
+    if players.coder_learns:
+        found["coder"] = partial(players.coder.learn, coder)
+    if players.tester_learns and config.tester_objective == "rewards":
+        found["tester"] = partial(players.tester.learn, tester)
+    elif players.tester_learns and isinstance(players.tester, Imitator):
+        found["tester"] = partial(players.tester.imitate, demonstrations)
+    return found
+
+
+def demonstrations(
+    config: TrainConfig, played: Rollouts, held_out: Sequence[HeldOut], step: int
+) -> list[Experience]:
+    """Suites of golden tests for what the tester was shown: one for each suite that it learns from.
+
+    Only tests that training may know are in them.
+    """
+    if config.tester_objective != "golden-tests":
+        return []
+    rng = np.random.default_rng([config.seed, step, _DEMONSTRATIONS])
+    tests = {split.problem.task_id: split.train_tests[: config.golden_tests] for split in held_out}
+    return [
+        Experience(
+            episode.tester_observation,
+            TEST_SEPARATOR.join(draw(tests[episode.problem.task_id], config.num_tests, rng)),
+            None,
+            group=episode.problem.task_id,
+        )
+        for episode in played.most_telling()
+        for _ in range(config.num_suites)
+    ]

@@ -1,0 +1,87 @@
+"""Measures both players on what training holds back, and on what once broke programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+from codea1_env.evaluation import HeldOut, kills, kills_of_tests, pass_rates
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.referee import Referee
+from codea1_env.rollout import Rollouts
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.metrics import Row, mean
+from codea1_env.training.players import Players
+
+PAST_TESTS = 16
+"""Tests of a problem at most by which forgetting is measured."""
+
+
+def new_past() -> MistakeBook:
+    """A book that only measures: nothing leaves it because programs pass, and nobody is shown it."""
+    return MistakeBook(PAST_TESTS)
+
+
+def remember(past: MistakeBook, played: Rollouts) -> None:
+    """Enter the tests that broke programs in a step."""
+    for episode in played.episodes:
+        past.update(episode.problem.task_id, failed=episode.verdict.failed)
+
+
+def measure(
+    config: TrainConfig,
+    players: Players,
+    held_out: Sequence[HeldOut],
+    referee: Referee,
+    book: MistakeBook,
+    past: MistakeBook,
+) -> tuple[Row, list[Row]]:
+    """Measure both players. Nothing of it is a reward.
+
+    Returns:
+        Means over everything, for metrics.jsonl, and one row for each problem, for held_out.jsonl:
+
+        - pass_rate: share of held-back golden tests that the coder's programs pass.
+        - kill_rate: share of held-back mutants that the tester's suites kill.
+        - only_book: share of held-back mutants that tests of the Mistake Book kill, and the suites do not.
+        - past_pass_rate: share of tests that once broke a program which the programs pass now. With a book
+          and without it, this tells what is forgotten.
+    """
+    samples = config.eval_samples
+    tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
+    passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
+    killed = kills(players.tester, held_out, referee, samples)
+    booked = [(split, book.tests(split.problem.task_id, 2 * PAST_TESTS)) for split in held_out]
+    by_book = kills_of_tests(booked, referee, samples) if config.use_book else {}
+    rows: list[Row] = []
+    for split in held_out:
+        name = split.problem.task_id
+        flags = killed.get(name, [])
+        alone = [
+            old and not new for old, new in zip(by_book.get(name, []), flags, strict=bool(by_book))
+        ]
+        rates = passed[name]
+        rows.append(
+            {
+                "task_id": name,
+                "pass_rate": rates.held_out,
+                "kill_rate": mean(flags),
+                "only_book": mean(alone),
+                "past_pass_rate": rates.also,
+                "mutants": len(flags),
+                "past_tests": len(tests[name]),
+            }
+        )
+    return {
+        "held_out/pass_rate": mean(row["pass_rate"] for row in rows),
+        "held_out/kill_rate": mean(chain.from_iterable(killed.values())),
+        "held_out/only_book": _weighted(rows, "only_book", "mutants"),
+        "past/pass_rate": _weighted(rows, "past_pass_rate", "past_tests"),
+        "past/size": len(past),
+    }, rows
+
+
+def _weighted(rows: Sequence[Row], name: str, weight: str) -> float | None:
+    known = [row for row in rows if row[name] is not None]
+    total = sum(row[weight] for row in known)
+    return sum(row[name] * row[weight] for row in known) / total if total else None
