@@ -1,0 +1,172 @@
+"""What a few runs say: interquartile means, bootstrap intervals, probability of improvement.
+
+After Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"
+(arXiv 2108.13264), whose library rliable does the same. Scores are arrays of shape (runs, tasks): a run is a
+seed, a task is a problem. The mean of a handful of runs says little; the interval says how little.
+
+The bootstrap is stratified: it draws runs with replacement for each task on its own, so every task keeps its
+weight. The intervals are about other runs on the same tasks, not about other tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+REPETITIONS = 2000
+"""Bootstrap samples."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def interquartile_mean(scores: ArrayLike) -> float:
+    """Mean of the middle half of all scores: less moved by outliers than the mean, steadier than the median.
+
+    Example:
+        >>> interquartile_mean([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1000.0])
+        3.5
+    """
+    flat = np.asarray(scores, dtype=np.float64).reshape(1, -1)
+    return float(_trimmed_means(flat)[0])
+
+
+def interval_of_iqm(
+    scores: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    confidence: float = 0.95,
+    repetitions: int = REPETITIONS,
+) -> Estimate:
+    """The interquartile mean of scores with its stratified bootstrap interval.
+
+    Args:
+        scores: Shape (runs, tasks).
+        rng: Draws the bootstrap samples.
+        confidence: Coverage of the interval.
+        repetitions: Bootstrap samples.
+
+    Raises:
+        ValueError: The scores have another shape, or are not all finite.
+
+    Example:
+        >>> print(interval_of_iqm([[0.2, 0.5], [0.2, 0.5]], np.random.default_rng(0)))
+        0.350 [0.350, 0.350]
+    """
+    table = _checked("scores", scores)
+    value = float(_trimmed_means(table.reshape(1, -1))[0])
+    samples = _trimmed_means(_resampled(table, rng, repetitions).reshape(repetitions, -1))
+    return _estimate(value, samples, confidence)
+
+
+def probability_of_improvement(
+    ours: ArrayLike,
+    theirs: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    confidence: float = 0.95,
+    repetitions: int = REPETITIONS,
+) -> Estimate:
+    """How likely a run of ours scores higher than one of theirs on a task chosen at random; a tie is half.
+
+    Args:
+        ours: Shape (runs, tasks).
+        theirs: Shape (other runs, the same tasks).
+        rng: Draws the bootstrap samples.
+        confidence: Coverage of the interval.
+        repetitions: Bootstrap samples.
+
+    Raises:
+        ValueError: The scores have another shape, other tasks, or are not all finite.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> probability_of_improvement([[1.0, 0.5]], [[0.0, 0.5]], rng).value
+        0.75
+    """
+    a, b = _checked("ours", ours), _checked("theirs", theirs)
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(
+            f"Expect scores of the same tasks, actually: {a.shape[1]} tasks and {b.shape[1]} tasks"
+        )
+    value = float(_wins(a[None], b[None])[0])
+    samples = _wins(_resampled(a, rng, repetitions), _resampled(b, rng, repetitions))
+    return _estimate(value, samples, confidence)
+
+
+def bootstrap(
+    scores: ArrayLike,
+    statistic: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+    *,
+    confidence: float = 0.95,
+    repetitions: int = REPETITIONS,
+) -> Estimate:
+    """Any other statistic of scores with its stratified bootstrap interval.
+
+    Args:
+        scores: Shape (runs, tasks).
+        statistic: Maps tables of shape (n, runs, tasks) to n values.
+        rng: Draws the bootstrap samples.
+        confidence: Coverage of the interval.
+        repetitions: Bootstrap samples.
+
+    Example:
+        >>> def mean(tables): return tables.mean(axis=(1, 2))
+        >>> print(bootstrap([[0.0, 1.0]], mean, np.random.default_rng(0)))
+        0.500 [0.500, 0.500]
+    """
+    table = _checked("scores", scores)
+    value = float(statistic(table[None])[0])
+    return _estimate(value, statistic(_resampled(table, rng, repetitions)), confidence)
+
+
+def _resampled(table: Floats, rng: np.random.Generator, repetitions: int) -> Floats:
+    """Tables of shape (repetitions, runs, tasks): each task's runs drawn with replacement."""
+    runs, tasks = table.shape
+    drawn = rng.integers(runs, size=(repetitions, runs, tasks))
+    return table[drawn, np.arange(tasks)]
+
+
+def _trimmed_means(rows: Floats) -> Floats:
+    """Mean of each row without its lowest and its highest quarter (rounded down)."""
+    cut = rows.shape[1] // 4
+    middle: Floats = np.sort(rows, axis=1)[:, cut : rows.shape[1] - cut]
+    means: Floats = middle.mean(axis=1)
+    return means
+
+
+def _wins(ours: Floats, theirs: Floats) -> Floats:
+    pairs = ours[:, :, None, :] - theirs[:, None, :, :]
+    wins: Floats = (np.sign(pairs) / 2 + 0.5).mean(axis=(1, 2, 3))
+    return wins
+
+
+def _estimate(value: float, samples: Floats, confidence: float) -> Estimate:
+    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Estimate(value, float(low), float(high))
+
+
+def _checked(name: str, scores: ArrayLike) -> Floats:
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(
+            f"Expect {name} of shape (runs, tasks), with at least one of each, actually: {table.shape}"
+        )
+    if not np.isfinite(table).all():
+        raise ValueError(f"Expect finite {name}, actually some are not. Leave such tasks out.")
+    return table
