@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .inside import codec, frames
-from .results import AnalysisError, one_line
+from .results import AnalysisError, SandboxError, one_line
 from .worker import cpu_time_of, environment, interpreter
 
 _TIMEOUT = 10.0
@@ -28,6 +28,7 @@ class Analyst:
         self._places = threading.BoundedSemaphore(_PROCESSES)
         self._lock = threading.Lock()
         self._idle: list[_Helper] = []
+        self._closed = False
 
     def analyse(
         self, function: Callable[..., Any], *arguments: Any, timeout: float = _TIMEOUT
@@ -59,6 +60,8 @@ class Analyst:
 
     def _ask(self, request: bytes, timeout: float) -> bytes:
         with self._lock:
+            if self._closed:
+                raise SandboxError("Expect an open sandbox, actually: close() was called meanwhile")
             helper = self._idle.pop() if self._idle else None
         if helper is None:
             helper = _Helper()
@@ -78,6 +81,7 @@ class Analyst:
         for _ in range(_PROCESSES):
             self._places.acquire()
         try:
+            self._closed = True
             while self._idle:
                 self._idle.pop().stop()
         finally:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from . import proxy_mode
 from .evaluate import Node, TooCostlyError, evaluate
@@ -13,17 +14,27 @@ from .inside import codec
 from .planner import Planner, ProxyPlan, ValuePlan, too_long
 from .results import CallResult, Job, JobResult, Limits, Outcome, TestResult
 from .slots import Slots
-from .value_mode import RUN_LIMIT, OverBudget, Reply, Returned, run_calls
+from .value_mode import RUN_LIMIT, OverBudget, Reply, run_calls
 
 _SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
 _REMEMBERED = 4096
+_NOTHING = 1e-9  # seconds: no time is left
+
+T = TypeVar("T")
 
 
-def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult:
+class Run(Protocol):
+    """Has a task done by a worker, again if the worker dies."""
+
+    def __call__(self, task: Callable[[Slots], T]) -> T:
+        """Returns what the task returned."""
+
+
+def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
     """Judges the tests of a job.
 
     Args:
-        slots: Where the processes come from.
+        run: Has a task done by a worker; what is done here needs none.
         planner: Says how each test is to be judged.
         job: The program and its tests.
         limits: What the job may use.
@@ -32,7 +43,6 @@ def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult
     why = too_long(job.code)
     if why is not None:
         return JobResult(why, (why,) * len(plans))
-    run = _Run(slots, job, limits)
     results: dict[int, TestResult] = {}
     valued: list[tuple[int, ValuePlan]] = []
     proxied: list[tuple[int, ProxyPlan]] = []
@@ -47,8 +57,10 @@ def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult
             valued.append((index, plan))
     load: TestResult | None = None
     if valued or not proxied:
-        returned = run.calls([call for _, plan in valued for call in plan.calls])
+        calls = [call for _, plan in valued for call in plan.calls]
+        returned = run(lambda slots: run_calls(slots, job.code, job.entry_point, calls, limits))
         load = returned.load
+        limits = _less(limits, returned.cpu_time, returned.wall_time)
         meter = codec.Meter(codec.CHEAP)
         first = 0
         for index, plan in valued:
@@ -59,59 +71,59 @@ def judge(slots: Slots, planner: Planner, job: Job, limits: Limits) -> JobResult
                 proxied.append((index, ProxyPlan(tuple(dict.fromkeys(plan.names)))))
             if verdict is not None:
                 results[index] = verdict
-    for index, plan in sorted(proxied, key=lambda each: each[0]):
-        if load is not None and load.outcome is not Outcome.PASS:
-            results[index] = load
-            continue
-        loaded, result = run.test(job.tests[index], plan)
+    if load is not None and load.outcome is not Outcome.PASS:
+        results |= dict.fromkeys((index for index, _ in proxied), load)
+    elif proxied:
+        proxied.sort(key=lambda each: each[0])
+        loaded, found = run(lambda slots: _run_tests(slots, job, proxied, limits))
         load = load or loaded
-        # As a program, a test may still list a generator. That it is false, since what came is no data, is
-        # no answer: it stays what cannot be judged.
-        if index not in results or result.outcome in (Outcome.PASS, Outcome.ERROR):
-            results[index] = result
+        for index, result in found.items():
+            # As a program, a test may still list a generator. That it is false, since what came is no
+            # data, is no answer: it stays what cannot be judged.
+            if index not in results or result.outcome in (Outcome.PASS, Outcome.ERROR):
+                results[index] = result
     assert load is not None
     return JobResult(load, tuple(results[index] for index in range(len(plans))))
 
 
-class _Run:
-    """A job under way, and what is left of its limits."""
+def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
+    """What is left of the run's limits; they stay positive, as limits must."""
+    return replace(
+        limits,
+        run_cpu_time=max(limits.run_cpu_time - cpu_time, _NOTHING),
+        run_wall_time=max(limits.run_wall_time - wall_time, _NOTHING),
+    )
 
-    def __init__(self, slots: Slots, job: Job, limits: Limits) -> None:
-        self._slots = slots
-        self._job = job
-        self._limits = limits
-        self._cpu_left = limits.run_cpu_time
-        self._wall_left = limits.run_wall_time
 
-    def calls(self, calls: Sequence[bytes]) -> Returned:
-        """Makes the calls of all tests that are comparisons of values."""
-        job = self._job
-        returned = run_calls(self._slots, job.code, job.entry_point, calls, self._limits)
-        self._cpu_left -= returned.cpu_time
-        self._wall_left -= returned.wall_time
-        return returned
-
-    def test(self, test: str, plan: ProxyPlan) -> tuple[TestResult, TestResult]:
-        """Runs one test as a program. How loading ended, and the verdict."""
-        if self._cpu_left <= 0 or self._wall_left <= 0:
-            late = TestResult(Outcome.TIMEOUT, RUN_LIMIT)
-            return late, late
-        limits, job = self._limits, self._job
-        cpu, wall = limits.call_cpu_time, limits.call_wall_time
+def _run_tests(
+    slots: Slots, job: Job, tests: Sequence[tuple[int, ProxyPlan]], limits: Limits
+) -> tuple[TestResult, dict[int, TestResult]]:
+    """Runs tests as programs, within the limits of one run. How the first loading ended, and the verdicts."""
+    load: TestResult | None = None
+    results: dict[int, TestResult] = {}
+    late = TestResult(Outcome.TIMEOUT, RUN_LIMIT)
+    for index, plan in tests:
+        if load is not None and load.outcome is not Outcome.PASS:
+            results[index] = load
+            continue
+        if min(limits.run_cpu_time, limits.run_wall_time) <= _NOTHING:
+            load, results[index] = load or late, late
+            continue
         left = replace(
             limits,
-            call_cpu_time=min(cpu, self._cpu_left),
-            call_wall_time=min(wall, self._wall_left),
+            call_cpu_time=min(limits.call_cpu_time, limits.run_cpu_time),
+            call_wall_time=min(limits.call_wall_time, limits.run_wall_time),
         )
         started = time.monotonic()
-        load, result = proxy_mode.run_test(
-            self._slots, job.code, job.entry_point, test, plan.names, plan.modules, left, plan.code
-        )
-        self._cpu_left -= result.cpu_time
-        self._wall_left -= time.monotonic() - started
+        loaded, result = proxy_mode.run_test(
+            slots, job.code, job.entry_point, job.tests[index], plan.names, plan.modules, left, plan.code
+        )  # fmt: skip
         if result.outcome is Outcome.TIMEOUT and left != limits:
             result = replace(result, message=RUN_LIMIT)
-        return load, result
+        load, results[index] = load or loaded, result
+        limits = _less(limits, result.cpu_time, time.monotonic() - started)
+    assert load is not None
+    return load, results
 
 
 def _undefined(names: Sequence[str], entry_point: str) -> TestResult:

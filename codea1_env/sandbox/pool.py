@@ -22,7 +22,7 @@ from .results import CallResult, Job, JobResult, Limits, ScriptResult, TestResul
 from .script_mode import run_script
 from .slots import Slots
 from .value_mode import call_values
-from .workers import Kind, LocalPool
+from .workers import Kind, LocalPool, Pool
 
 _MAX_INPUT = 16 << 20  # bytes of standard input
 
@@ -84,7 +84,7 @@ class Sandbox:
         self._analyst = Analyst()
         self._planner = Planner(self._analyst)
         self._mentions = _pattern(self._packages)
-        self._pool = LocalPool(workers, lambda: self.level, self._packages)
+        self._pool: Pool = LocalPool(workers, lambda: self.level, self._packages)
 
     @property
     def level(self) -> str:
@@ -120,7 +120,8 @@ class Sandbox:
             InfraError: The sandbox failed three times.
         """
         job = Job(code, tests, entry_point, limits)
-        return list(self._pool.run(self._task(job), self._kind(job)).tests)
+        self._pool.check_open()
+        return list(self._judge(job).tests)
 
     def run_many(self, jobs: Sequence[Job]) -> list[list[TestResult]]:
         """Judges many jobs in parallel.
@@ -141,11 +142,12 @@ class Sandbox:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Starts a job and returns at once."""
-        return self._pool.submit(self._task(job), self._kind(job))
+        return self._pool.submit(lambda: self._judge(job))
 
-    def _task(self, job: Job) -> Callable[[Slots], JobResult]:
+    def _judge(self, job: Job) -> JobResult:
         limits = job.limits if job.limits is not None else self.limits
-        return lambda slots: judge(slots, self._planner, job, limits)
+        kind = self._kind(job)
+        return judge(lambda task: self._pool.run(task, kind), self._planner, job, limits)
 
     def _kind(self, job: Job) -> Kind:
         return Kind(job.hash_seed, any(map(self._mentions.search, (job.code, *job.tests))))
@@ -175,8 +177,8 @@ class Sandbox:
             TypeError: An argument is not plain data.
             InfraError: The sandbox failed three times.
         """
-        task, kind = self._calls(code, name, arguments, limits, hash_seed)
-        return self._pool.run(task, kind)
+        self._pool.check_open()
+        return self._pool.run(*self._calls(code, name, arguments, limits, hash_seed))
 
     def submit_calls(
         self,
@@ -189,7 +191,7 @@ class Sandbox:
     ) -> Future[list[CallResult]]:
         """Starts calls, as `call` does, and returns at once."""
         task, kind = self._calls(code, name, arguments, limits, hash_seed)
-        return self._pool.submit(task, kind)
+        return self._pool.submit(lambda: self._pool.run(task, kind))
 
     def _calls(
         self,
@@ -226,13 +228,15 @@ class Sandbox:
             ...     sandbox.run_script("print(int(input()) + 1)", "41").stdout
             '42\n'
         """
+        self._pool.check_open()
         return self._pool.run(*self._script(code, stdin, limits))
 
     def submit_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None
     ) -> Future[ScriptResult]:
         """Starts a program, as `run_script` does, and returns at once."""
-        return self._pool.submit(*self._script(code, stdin, limits))
+        task, kind = self._script(code, stdin, limits)
+        return self._pool.submit(lambda: self._pool.run(task, kind))
 
     def _script(
         self, code: str, stdin: str, limits: Limits | None

@@ -15,6 +15,7 @@ from .slots import Slots
 from .worker import WorkerDiedError
 
 _ATTEMPTS = 3
+_THREADS = 2  # for each worker: while it runs one job, the next one and the last one are seen to
 T = TypeVar("T")
 
 
@@ -34,11 +35,20 @@ class Kind(NamedTuple):
 class Pool(Protocol):
     """Where jobs run. The one pool here is of processes on this machine."""
 
+    closed: bool
+    """Whether `close` was called."""
+
     def run(self, task: Callable[[Slots], T], kind: Kind) -> T:
         """Runs a task as soon as a worker is free, and returns its result."""
 
-    def submit(self, task: Callable[[Slots], T], kind: Kind) -> Future[T]:
-        """Starts a task and returns at once."""
+    def submit(self, function: Callable[[], T]) -> Future[T]:
+        """Calls a function in a thread of its own, and returns at once.
+
+        It calls `run` for what needs a worker: what it does before and after keeps no worker waiting.
+        """
+
+    def check_open(self) -> None:
+        """Refuses work after `close`."""
 
     def close(self) -> None:
         """Cancels what has not begun, waits for what has, and frees everything."""
@@ -62,9 +72,10 @@ class LocalPool:
         self._idle: defaultdict[Kind, list[Slots]] = defaultdict(list)
         self._executor: ThreadPoolExecutor | None = None
         self.closed = False
+        self._drained = False
 
-    def submit(self, task: Callable[[Slots], T], kind: Kind) -> Future[T]:
-        """Starts a task and returns at once.
+    def submit(self, function: Callable[[], T]) -> Future[T]:
+        """Calls a function in a thread, and returns at once. See `Pool.submit`.
 
         Raises:
             SandboxError: The sandbox is closed.
@@ -72,8 +83,9 @@ class LocalPool:
         with self._lock:
             self.check_open()
             if self._executor is None:
-                self._executor = ThreadPoolExecutor(self.workers, "codea1-sandbox")
-            return self._executor.submit(self.run, task, kind)
+                threads = _THREADS * self.workers
+                self._executor = ThreadPoolExecutor(threads, "codea1-sandbox")
+            return self._executor.submit(function)
 
     def run(self, task: Callable[[Slots], T], kind: Kind) -> T:
         """Runs a task in this thread as soon as a place is free.
@@ -108,7 +120,8 @@ class LocalPool:
 
     def _take(self, kind: Kind) -> Slots:
         with self._lock:
-            self.check_open()
+            if self._drained:
+                self.check_open()
             if self._idle[kind]:
                 return self._idle[kind].pop()
         return Slots(
@@ -154,6 +167,7 @@ class LocalPool:
         for _ in range(self.workers):  # also those that run in threads of our callers
             self._places.acquire()
         try:
+            self._drained = True
             for idle in self._idle.values():
                 while idle:
                     self._discard(idle.pop())
