@@ -29,6 +29,8 @@ def load(name: str) -> Any:
     return module
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["train_llm", "own_algorithm"])
 def test_an_example_trains(
     name: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
