@@ -10,6 +10,7 @@ also warms up, does not count.
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import tempfile
 import time
@@ -112,7 +113,7 @@ def plain_seconds(name: str, batches: list[Rows]) -> list[float]:
             rollout_func=rollout,
         ).train()
     times.append(time.perf_counter())
-    return [after - before for before, after in zip(times, times[1:], strict=False)]
+    return [after - before for before, after in itertools.pairwise(times)]
 
 
 def driven_seconds(name: str, batches: list[Rows]) -> list[float]:

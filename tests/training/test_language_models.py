@@ -71,7 +71,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, model: str) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "run"
-    run(folder, sandbox, model)
+    output = run(folder, sandbox, model)
+    assert "where the time went" in output
+    assert "learn_tester" in output
     return folder
 
 
