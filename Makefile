@@ -1,5 +1,6 @@
 # Needs make and Python 3.11 or newer; no compiler. Everything else is installed into .venv.
-#   make train    both players learn against each other on the bundled problems (under 3 minutes on 2 cores)
+#   make train    two language models learn against each other (under 15 minutes on 2 cores, 4 GB of memory)
+#   make train PRESET=tabular    players without a language model (under 3 minutes)
 #   make test     all tests
 #   make lint     ruff and mypy
 #   make build    wheel and sdist in dist/
@@ -7,10 +8,17 @@
 
 VENV := .venv
 ARGS :=
+PRESET := smollm2-cpu
 # Tried in this order; `make train PYTHON=/path/to/python` asks for one.
 PYTHON := python3 python3.14 python3.13 python3.12 python3.11 python
 RUN := $(VENV)/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# PyPI's torch for Linux brings gigabytes for GPUs. Where there is none, the build for processors is enough. An
+# index that cannot be reached is not waited for.
+ifeq ($(shell command -v nvidia-smi),)
+TORCH_INDEX := --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu
+endif
 
 .PHONY: help train test lint build clean
 .DELETE_ON_ERROR:
@@ -19,7 +27,7 @@ help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
 train: $(VENV)/.installed
-	@$(RUN) -m codea1_env.cli train $(ARGS)
+	@$(RUN) -m codea1_env.cli train $(if $(PRESET),--preset $(PRESET)) $(ARGS)
 
 test: $(VENV)/.installed-dev
 	$(RUN) -m pytest $(ARGS)
@@ -43,12 +51,13 @@ $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	    $$python -m venv --clear $(VENV) || exit 1; \
 	fi
 	@echo "Installing codea1_env and what it needs into $(VENV) (once)"
-	@$(INSTALL) --editable . || { $(INSTALL_FAILED); }
+	@$(INSTALL) --quiet $(TORCH_INDEX) torch || true
+	@$(INSTALL) --editable '.[llm]' || { $(INSTALL_FAILED); }
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "Installing the tools for tests and checks into $(VENV) (once)"
-	@$(INSTALL) --editable '.[dev]' || { $(INSTALL_FAILED); }
+	@$(INSTALL) --editable '.[dev,llm]' || { $(INSTALL_FAILED); }
 	@touch $@
 
 # Sets the shell variable `python`, or says what is missing. Debian and Ubuntu ship venv separately.

@@ -26,12 +26,13 @@ class PlayCommand:
     """The problem, as in `codea1 problems list`; without it the seed decides."""
     problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
     """Where problems come from: "starter", a data set, or a .jsonl, .jsonl.gz or .parquet file."""
-    coder: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "mutant"
-    """Who writes the program: "mutant" (the reference with one fault), "reference", or a class of yours
-    that has the method `act`."""
-    tester: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "golden"
+    coder: Annotated[str, tyro.conf.arg(metavar="NAME|MODEL|FILE.py:NAME")] = "mutant"
+    """Who writes the program: "mutant" (the reference with one fault), "reference", a language model
+    ("smollm2-135m", owner/name on the hub, a folder with a model or with an exported adapter), or a class of
+    yours that has the method `act`."""
+    tester: Annotated[str, tyro.conf.arg(metavar="NAME|MODEL|FILE.py:NAME")] = "golden"
     """Who writes the tests: "golden" (the problem's own), "boundary" (moves arguments to the boundaries of
-    their types), or a class of yours."""
+    their types), a language model, or a class of yours."""
     rounds: int = 1
     """Rounds of the episode. From the second on the coder sees which tests broke its program."""
     render: Literal["human", "ansi", "html"] = "human"

@@ -1,4 +1,4 @@
-"""Players by name, or from a file of one's own."""
+"""Players by name, language models, or players from a file of one's own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.agents import Agent, BoundaryTester, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.agents.llm.player import is_model, load_player
+from codea1_env.agents.models import DEFAULT_MODEL, ModelError
 from codea1_env.cli.errors import InputError, unknown_name
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
@@ -22,7 +24,8 @@ def make_player(
     """The player of this name.
 
     Args:
-        name: One of `known`, or FILE.py:NAME, where NAME is a class that needs no arguments, or an agent.
+        name: One of `known`, a language model (see `load_player`), or FILE.py:NAME, where NAME is a class that
+            needs no arguments, or an agent.
         known: `CODERS` or `TESTERS`.
         problems: The problems of the game.
         sandbox: Where scripted players run what they must.
@@ -33,8 +36,16 @@ def make_player(
     """
     if ".py" in name:
         return _from_file(name)
+    if name not in known and is_model(name):
+        try:
+            return load_player(name, seed)
+        except (ModelError, ImportError) as error:
+            raise InputError(str(error)) from error
     if name not in known:
-        raise InputError(f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own)")
+        raise InputError(
+            f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
+            "a folder takes a language model)"
+        )
     if name == "mutant":
         return MutantCoder(problems, sandbox, seed=seed)
     if name == "reference":

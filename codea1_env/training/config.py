@@ -157,6 +157,11 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if isinstance(self.output_dir, str):  # what most callers write
             object.__setattr__(self, "output_dir", Path(self.output_dir))
+        for name in ("coder_sampling", "tester_sampling"):
+            table = getattr(self, name)
+            if isinstance(table, dict):  # as TOML has it
+                stop = tuple(table.get("stop", ()))
+                object.__setattr__(self, name, SamplingConfig(**(table | {"stop": stop})))
         for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not value > 0:

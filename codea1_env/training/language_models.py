@@ -181,13 +181,26 @@ class LanguageModels:
 
     def _start_engine(self, folder: Path) -> Backend:
         config = self._config
+        both = (config.coder_sampling, config.tester_sampling)
+        length = max(each.max_prompt_length + each.max_completion_length for each in both)
         if config.backend == "server":
             from codea1_env.agents.llm.openai_backend import OpenAIBackend
 
-            return OpenAIBackend(config.server_url, model=str(folder))
+            return OpenAIBackend(
+                config.server_url,
+                tokenizer=load_tokenizer(folder),
+                context_length=length,
+                vllm=True,
+            )
         from codea1_env.agents.llm.vllm_backend import VLLMBackend
 
-        return VLLMBackend(folder, lora_rank=config.lora_rank)
+        # A graph is not worth its compilation where there is no GPU.
+        return VLLMBackend(
+            folder,
+            context_length=length,
+            max_lora_rank=config.lora_rank,
+            enforce_eager=_device() == "cpu",
+        )
 
 
 def find_trainer(name: str) -> tuple[Any, Any]:

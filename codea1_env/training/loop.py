@@ -35,6 +35,7 @@ from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.lessons import demonstrations, lessons
 from codea1_env.training.measuring import measure, new_past, remember
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
+from codea1_env.training.phases import phases_table
 from codea1_env.training.players import make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import (
@@ -250,6 +251,8 @@ def _result(path: Path, step: int, config: TrainConfig, console: Console) -> Tra
     start, end = start_and_end(rows)
     result = TrainResult(path, step, step >= config.max_steps, start, end)
     console.print(summary_table(result))
+    if config.coder == "llm" or config.tester == "llm":
+        console.print(phases_table(read_rows(path / TIMINGS), rows))
     if not result.finished:
         console.print(
             f"Stopped after step {step}. To go on: codea1 train --resume --output-dir {path}",

@@ -20,9 +20,9 @@ from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, read_rows
 
 pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
-from tiny import tiny_model, tiny_tokenizer  # noqa: E402
+from tiny import save_tiny
 
-SHORT = SamplingConfig(max_prompt_length=2000, max_completion_length=8)
+SHORT = SamplingConfig(max_prompt_length=1000, max_completion_length=8)
 SMALL = TrainConfig(
     max_problems=3,
     problems_per_step=2,
@@ -46,10 +46,7 @@ SMALL = TrainConfig(
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("model")
-    tiny_model().save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return save_tiny(tmp_path_factory.mktemp("model"))
 
 
 def run(folder: Path, sandbox: Sandbox, model: str, *, resume: bool = False, **changes: Any) -> str:
@@ -74,7 +71,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, model: str) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "run"
-    run(folder, sandbox, model)
+    output = run(folder, sandbox, model)
+    assert "where the time went" in output
+    assert "learn_tester" in output
     return folder
 
 
@@ -182,7 +181,7 @@ def test_bad_settings(
 
 
 def test_a_learning_rate_for_tables_is_refused() -> None:
-    with pytest.raises(ValueError, match="tester_learning_rate to be far below 0.1 .* 16.0"):
+    with pytest.raises(ValueError, match=r"tester_learning_rate to be far below 0.1 .* 16.0"):
         TrainConfig(tester="llm")
 
 

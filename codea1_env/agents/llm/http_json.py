@@ -51,24 +51,33 @@ class JSONClient:
 
     def get(self, path: str) -> Any:
         """Ask for a document. See `post`."""
-        return self._send(path, None, threading.Event())
+        return self._send(path, None, threading.Event(), decode=True)
 
     def post(
-        self, path: str, body: Mapping[str, Any], cancelled: threading.Event | None = None
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        cancelled: threading.Event | None = None,
+        *,
+        decode: bool = True,
     ) -> Any:
-        """Send a document and return the answer, decoded if it is JSON and as text if not.
+        """Send a document and return the answer.
 
         Args:
             path: Below `base_url`.
             body: The document.
             cancelled: Once it is set, there are no further attempts.
+            decode: The answer is JSON; False for any text.
 
         Raises:
             BackendError: The server cannot be reached, or answers with an error, also after all attempts.
         """
-        return self._send(path, json.dumps(body).encode(), cancelled or threading.Event())
+        data = json.dumps(body).encode()
+        return self._send(path, data, cancelled or threading.Event(), decode=decode)
 
-    def _send(self, path: str, data: bytes | None, cancelled: threading.Event) -> Any:
+    def _send(
+        self, path: str, data: bytes | None, cancelled: threading.Event, *, decode: bool
+    ) -> Any:
         url = f"{self.base_url}/{path.lstrip('/')}"
         delay, reason = self.first_delay, ""
         for attempt in range(self.attempts):
@@ -76,7 +85,8 @@ class JSONClient:
                 break
             delay *= 2
             try:
-                return self._once(url, data)
+                text = self._once(url, data)
+                return json.loads(text) if decode else text
             except urllib.error.HTTPError as error:
                 reason = f"{error.code} {_message(error)}"
                 if error.code not in _AGAIN:
@@ -90,15 +100,14 @@ class JSONClient:
             "or check base_url, and go on with --resume"
         )
 
-    def _once(self, url: str, data: bytes | None) -> Any:
+    def _once(self, url: str, data: bytes | None) -> str:
         headers = {"Content-Type": "application/json"}
         if self._api_key is not None:
             headers["Authorization"] = f"Bearer {self._api_key}"
         request = urllib.request.Request(url, data, headers)
         with urllib.request.urlopen(request, timeout=self.timeout) as response:
-            text = response.read().decode()
-            plain = "json" not in response.headers.get("Content-Type", "json")
-        return text if plain else json.loads(text)
+            text: str = response.read().decode()
+        return text
 
 
 def _message(error: urllib.error.HTTPError) -> str:

@@ -113,7 +113,8 @@ class OpenAIBackend:
             )
         body = {"lora_name": adapter, "lora_path": str(folder.resolve()), "load_inplace": True}
         try:
-            self._client.post("load_lora_adapter", body)
+            # vLLM answers with a sentence.
+            self._client.post("load_lora_adapter", body, decode=False)
         except BackendError as error:
             raise BackendError(
                 f"{error}. The server must run on this machine, with --enable-lora and the environment variable "

@@ -161,8 +161,10 @@ class TransformersBackend:
             else:
                 active = model.active_adapter
                 model.set_adapter(adapter)
-                yield
-                model.set_adapter(active)
+                try:
+                    yield
+                finally:
+                    model.set_adapter(active)
         finally:
             for parameter, requires_grad in trained:
                 parameter.requires_grad_(requires_grad)

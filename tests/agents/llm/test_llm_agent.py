@@ -10,12 +10,13 @@ from tiny import tiny_model, tiny_tokenizer
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
+from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.code_a1_v0 import parallel_env
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import load_problems
 from codea1_env.referee import Referee
 from codea1_env.rollout import RolloutConfig, rollout
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Job, Sandbox
 from codea1_env.spaces import CODER, observe
 
 SAMPLING = SamplingConfig(max_completion_length=8, max_prompt_length=2000)
@@ -93,6 +94,27 @@ def test_state_of_another_kind_is_refused(backend: TransformersBackend, tmp_path
 def test_answers_must_leave_room_for_prompts(backend: TransformersBackend) -> None:
     with pytest.raises(ValueError, match="Expect max_completion_length to leave room"):
         LLMAgent(backend, SamplingConfig(max_completion_length=4096))
+
+
+@pytest.mark.slow
+def test_default_model_solves_easy_problems_and_writes_valid_tests(sandbox: Sandbox) -> None:
+    folder = resolve("smollm2-135m")
+    backend = TransformersBackend(load_model(folder), load_tokenizer(folder))
+    sampling = SamplingConfig(temperature=0.7, max_completion_length=96, stop=("\n```\n",))
+    coder, tester = LLMAgent(backend, sampling, 0), LLMAgent(backend, sampling, 1)
+    problems = [p for p in load_problems("starter") if p.entry_point in ("is_even", "double_items")]
+    played = rollout(problems, coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(8, 1))
+    for problem in problems:
+        jobs = [
+            Job(episode.program.code, problem.tests, entry_point=problem.entry_point)
+            for episode in played.episodes
+            if episode.problem is problem
+        ]
+        passed = [all(r.passed for r in results) for results in sandbox.run_many(jobs)]
+        assert any(passed), problem.entry_point
+    valid = [suite.rewards.validity for e in played.episodes for suite in e.verdict.suites]
+    assert sum(valid) / len(valid) > 0.05
+    assert coder.usage.truncated < coder.usage.answers / 2
 
 
 def test_no_observations_no_answers(backend: TransformersBackend) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import tiny_model, tiny_tokenizer
+from tiny import save_tiny
 
 from codea1_env.training.run_folder import METRICS, read_rows
 
@@ -49,9 +49,7 @@ def test_two_processes_learn_what_one_learns(loss_type: str) -> None:
 
 
 def test_a_run_of_two_processes(tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    tiny_model().save_pretrained(model)
-    tiny_tokenizer().save_pretrained(model)
+    model = save_tiny(tmp_path / "model")
     (tmp_path / "run.toml").write_text(
         f"""
         coder = "llm"
@@ -69,10 +67,10 @@ def test_a_run_of_two_processes(tmp_path: Path) -> None:
         eval_samples = 1
         save_steps = 1
         [coder_sampling]
-        max_prompt_length = 2000
+        max_prompt_length = 1000
         max_completion_length = 8
         [tester_sampling]
-        max_prompt_length = 2000
+        max_prompt_length = 1000
         max_completion_length = 8
         """
     )

@@ -115,6 +115,23 @@ def test_model_is_left_as_it_was() -> None:
     assert model.training
 
 
+def test_model_is_left_as_it_was_also_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = peft_model()
+    model.train()
+    model.set_adapter("tester")
+    backend = TransformersBackend(model, tiny_tokenizer())
+
+    def interrupt(*arguments: Any, **more: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model.base_model.model.model.layers[1].mlp, "forward", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        texts(backend, "coder")
+    assert model.training
+    assert model.active_adapter == "tester"
+    assert model.config._attn_implementation == "sdpa"
+
+
 def test_weights_of_an_adapter_are_taken_from_a_folder(tmp_path: Path) -> None:
     trained = peft_model()
     trained.save_pretrained(tmp_path)

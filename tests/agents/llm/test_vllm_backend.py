@@ -43,6 +43,14 @@ def test_without_vllm_the_message_says_what_to_install(tmp_path: Path) -> None:
 
 
 @needs_vllm
+@pytest.mark.parametrize("version", ["0.21.9", "0.32.0", "1.0", "unknown"])
+def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr("vllm.__version__", version)
+    with pytest.raises(BackendError, match=rf"Expect vLLM of at least .* actually: {version}"):
+        VLLMBackend(Path("/nowhere"))
+
+
+@needs_vllm
 @pytest.mark.slow
 def test_same_seed_same_answers(engine: VLLMBackend) -> None:
     assert engine.context_length == 512

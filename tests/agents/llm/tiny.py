@@ -10,8 +10,9 @@ CHAT_TEMPLATE = (
 )
 
 
-def tiny_tokenizer() -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+def tiny_tokenizer(*, words: bool = False) -> Any:
+    """Bytes as tokens, or as few tokens for prompts of the game as may be: then the model needs 700."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     special = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
@@ -19,12 +20,43 @@ def tiny_tokenizer() -> Any:
     tokenizer = Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
+    if words:
+        tokenizer.train_from_iterator(
+            _texts(),
+            trainers.BpeTrainer(
+                vocab_size=700,
+                special_tokens=special,
+                initial_alphabet=letters[len(special) :],
+                show_progress=False,
+            ),
+        )
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<|pad|>", eos_token="<|end|>"
     )
     fast.add_special_tokens({"additional_special_tokens": special[2:]})
     fast.chat_template = CHAT_TEMPLATE
     return fast
+
+
+def _texts() -> list[str]:
+    """Prompts of both players, as many times as make them the most frequent words."""
+    from codea1_env.agents.llm.prompts import DEFAULT
+    from codea1_env.problems import load_problems
+    from codea1_env.spaces import observe
+
+    shown = [
+        observe(problem, code=problem.reference * turn, turn=turn)
+        for problem in load_problems("starter", "train")[:3]
+        for turn in (0, 1)
+    ]
+    return [message["content"] for seen in shown for message in DEFAULT(seen)] * 3
+
+
+def save_tiny(folder: Any) -> str:
+    """Write a model for whole runs, whose prompts are short in tokens; returns the folder's name."""
+    tiny_model(vocab_size=700).save_pretrained(folder)
+    tiny_tokenizer(words=True).save_pretrained(folder)
+    return str(folder)
 
 
 def tiny_model(seed: int = 0, **changes: Any) -> Any:
