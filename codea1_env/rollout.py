@@ -181,7 +181,7 @@ def rollout(
     started = time.perf_counter()
     asked = [problem for problem in problems for _ in range(config.num_generations)]
     coder_observations = [observe(problem) for problem in asked]
-    answers = _act(coder, "coder", coder_observations)
+    answers = ask(coder, "coder", coder_observations)
     programs = [
         parse_program(answer, problem.entry_point)
         for problem, answer in zip(asked, answers, strict=True)
@@ -203,7 +203,7 @@ def rollout(
     with ThreadPoolExecutor(1, "judge") as thread:
         for part in _parts(len(asked), config.num_generations, config.overlap):
             observed = [o for o in tester_observations[part] for _ in range(config.num_suites)]
-            attacks = _act(tester, "tester", observed)
+            attacks = ask(tester, "tester", observed)
             suite_answers += attacks
             judge = partial(_judge, referee, judged_by[part], programs[part], attacks, history)
             # The last part is not left to the thread: there is nothing to wait for but itself.
@@ -304,16 +304,28 @@ def update_book(book: MistakeBook, episodes: Sequence[RolloutEpisode]) -> BookCh
     )
 
 
-def _act(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
+def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:
+    """Let a player answer, and check that it gave one text for each observation.
+
+    Args:
+        agent: The player.
+        role: What it plays, for messages.
+        observations: What it is shown.
+
+    Raises:
+        ValueError: It returned the wrong number of answers, or something else than text.
+    """
     answers = list(agent.act(observations))
     if len(answers) != len(observations):
         raise ValueError(
-            f"Expect the {role} to return one answer per observation ({len(observations)}), "
-            f"actually: {len(answers)}"
+            f"Expect the {role} ({type(agent).__name__}) to return one answer per observation "
+            f"({len(observations)}), actually: {len(answers)}"
         )
     wrong = next((answer for answer in answers if not isinstance(answer, str)), None)
     if wrong is not None:
-        raise ValueError(f"Expect the {role} to answer with strings, actually: {type(wrong)}")
+        raise ValueError(
+            f"Expect the {role} ({type(agent).__name__}) to answer with strings, actually: {type(wrong)}"
+        )
     return answers
 
 

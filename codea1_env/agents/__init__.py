@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from codea1_env.agents.custom import Setting, find_class
 from codea1_env.agents.grpo import GRPO
 from codea1_env.agents.one_model import TabularSelfPlayer
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
@@ -39,9 +40,11 @@ __all__ = [
     "ReferenceCoder",
     "Sample",
     "ScriptedAgent",
+    "Setting",
     "SoftmaxPolicy",
     "TabularAgent",
     "TabularSelfPlayer",
+    "find_class",
     "make_algorithm",
     "pool_of_programs",
     "pool_of_tests",
@@ -52,7 +55,11 @@ ALGORITHMS: dict[str, Callable[..., Algorithm]] = {"grpo": GRPO, "rloo": RLOO}
 
 
 def make_algorithm(name: str, settings: Mapping[str, Any]) -> Algorithm:
-    """Make an algorithm from those settings that it has a field for.
+    """Make an algorithm from those settings that it has a parameter for.
+
+    Args:
+        name: One of `ALGORITHMS`, or `module:Class` or `FILE.py:Class` for one of your own.
+        settings: Name -> value.
 
     Raises:
         ValueError: There is no algorithm of this name.
@@ -61,11 +68,19 @@ def make_algorithm(name: str, settings: Mapping[str, Any]) -> Algorithm:
         >>> make_algorithm("rloo", {"learning_rate": 0.5, "epsilon": 0.2})
         RLOO(learning_rate=0.5)
     """
-    if name not in ALGORITHMS:
+    kind: Callable[..., Algorithm]
+    if name in ALGORITHMS:
+        kind = ALGORITHMS[name]
+    elif ":" in name:
+        kind = find_class(name)
+        if not callable(getattr(kind, "update", None)):
+            raise ValueError(
+                f"Expect {name} to be an algorithm, with a method update(policy, samples), actually: it has "
+                "none. A player of your own, with act and learn, is not an algorithm."
+            )
+    else:
         raise ValueError(
-            f"Expect the algorithm to be one of {', '.join(ALGORITHMS)}, actually: {name!r}"
+            f"Expect the algorithm to be one of {', '.join(ALGORITHMS)}, or module:Class, actually: {name!r}"
         )
-    kind: Any = ALGORITHMS[name]
-    known = {field.name for field in dataclasses.fields(kind)}
-    algorithm: Algorithm = kind(**{key: settings[key] for key in settings if key in known})
-    return algorithm
+    known = inspect.signature(kind).parameters
+    return kind(**{key: settings[key] for key in settings if key in known})

@@ -1,4 +1,4 @@
-"""`codea1 bench sandbox`: how fast the sandbox is here, in one table."""
+"""`codea1 bench`: finds the benchmark. `codea1 bench sandbox`: how fast the sandbox is here, in one table."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from codea1_env.problems import load_problems
 
 USAGE = """\
 usage: codea1 bench sandbox [OPTIONS]
+       codea1 bench algorithms [OPTIONS]
 
-Measure the sandbox on this machine. `codea1 bench sandbox --help` explains its options.
+sandbox: measure the sandbox on this machine. algorithms: compare algorithms and baselines over seeds.
+`codea1 bench sandbox --help` and `codea1 bench algorithms --help` explain their options.
 """
 
 
@@ -46,8 +48,14 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
+    if arguments[0] == "algorithms":
+        from codea1_env.cli import bench_algorithms
+
+        return bench_algorithms.run(arguments[1:])
     if arguments[0] != "sandbox":
-        raise unknown_name("command", f"bench {arguments[0]}", ["bench sandbox"])
+        raise unknown_name(
+            "command", f"bench {arguments[0]}", ["bench sandbox", "bench algorithms"]
+        )
     command = parse(SandboxCommand, arguments[1:], name="bench sandbox")
     with user_input():
         load_problems(command.settings.problems)  # a wrong name should not cost minutes

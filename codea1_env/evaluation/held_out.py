@@ -18,7 +18,7 @@ from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, Round, TestVerdict
 from codea1_env.responses import parse_program, parse_suites
-from codea1_env.rollout import Agent
+from codea1_env.rollout import Agent, ask
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.spaces import observe
 
@@ -89,7 +89,7 @@ def pass_rates(
         Name of the problem -> shares, from 0 to 1.
     """
     asked = [item for item in held_out for _ in range(samples)]
-    answers = coder.act([observe(item.problem) for item in asked])
+    answers = ask(coder, "coder", [observe(item.problem) for item in asked])
     more = also or {}
     jobs = [
         Job(
@@ -145,7 +145,8 @@ def kills(
         Name of the problem -> one flag for each mutant.
     """
     shown = [(item.problem, mutant) for item in held_out for mutant in item.mutants[:samples]]
-    answers = tester.act([observe(problem, code=mutant, turn=1) for problem, mutant in shown])
+    seen = [observe(problem, code=mutant, turn=1) for problem, mutant in shown]
+    answers = ask(tester, "tester", seen)
     texts = [(text, problem.entry_point) for text, (problem, _) in zip(answers, shown, strict=True)]
     suites = parse_suites(texts, referee.sandbox)
     rounds = [

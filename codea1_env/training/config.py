@@ -117,7 +117,7 @@ class TrainConfig:
     """Trainer of language models, as module:class: TRL's, or a subclass of it."""
 
     algorithm: str = "grpo"
-    """How tabular players learn: a name in `codea1_env.agents.ALGORITHMS`."""
+    """How tabular players learn: a name in `codea1_env.agents.ALGORITHMS`, or module:Class or FILE.py:Class."""
     learning_rate: float = 1.0
     """Step size of the coder. A table of logits wants one near 1, a language model one near 1e-6."""
     tester_learning_rate: float = 16.0
@@ -181,9 +181,10 @@ class TrainConfig:
             raise ValueError(f"Expect alpha to be between 0 and 1, actually: {self.alpha!r}")
         self._check_language_models()
         self._check_self_play()
-        if self.algorithm not in ALGORITHMS:
+        if self.algorithm not in ALGORITHMS and ":" not in self.algorithm:
             raise ValueError(
-                f"Expect algorithm to be one of {', '.join(ALGORITHMS)}, actually: {self.algorithm!r}"
+                f"Expect algorithm to be one of {', '.join(ALGORITHMS)}, or module:Class, actually: "
+                f"{self.algorithm!r}"
             )
         hints = typing.get_type_hints(TrainConfig)
         for name in (each.name for each in dataclasses.fields(self)):

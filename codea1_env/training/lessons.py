@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from codea1_env.agents.scripted import TEST_SEPARATOR, draw
 from codea1_env.evaluation import HeldOut
 from codea1_env.rollout import Rollouts
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import PlayerError
 from codea1_env.training.players import Players
 
 Lesson = Callable[[], Mapping[str, float]]
@@ -37,15 +40,42 @@ def lessons(
         demonstrations: What a tester imitates that does not learn from rewards.
     """
     if config.self_play:
-        return {"model": partial(players.coder.learn, [*coder, *tester])}
+        return {"model": partial(_checked, players.coder.learn, [*coder, *tester])}
     found: dict[str, Lesson] = {}
     if players.coder_learns:
-        found["coder"] = partial(players.coder.learn, coder)
+        found["coder"] = partial(_checked, players.coder.learn, coder)
     if players.tester_learns and config.tester_objective == "rewards":
-        found["tester"] = partial(players.tester.learn, tester)
+        found["tester"] = partial(_checked, players.tester.learn, tester)
     elif players.tester_learns and isinstance(players.tester, Imitator):
-        found["tester"] = partial(players.tester.imitate, demonstrations)
+        found["tester"] = partial(_checked, players.tester.imitate, demonstrations)
     return found
+
+
+def _checked(
+    learn: Callable[[Sequence[Experience]], Any], experience: Sequence[Experience]
+) -> Mapping[str, float]:
+    """What a player reports of its lesson, if it is numbers that a log can hold.
+
+    Raises:
+        PlayerError: It is something else: then the player itself is likely to be broken, too.
+    """
+    metrics = learn(experience)
+    name = type(getattr(learn, "__self__", learn)).__name__
+    if not isinstance(metrics, Mapping):
+        raise PlayerError(
+            f"Expect {name}.{learn.__name__} to return metrics, a mapping of str to float, actually: "
+            f"{type(metrics)}. Return {{}} if there are none."
+        )
+    for key, value in metrics.items():
+        number = isinstance(value, (int, float, np.number))
+        if not (isinstance(key, str) and number and math.isfinite(value)):
+            raise PlayerError(
+                f"Expect {name}.{learn.__name__} to return finite numbers by name, actually: "
+                f"{key!r}: {value!r}"
+            )
+    return {
+        key: value if isinstance(value, int) else float(value) for key, value in metrics.items()
+    }
 
 
 def demonstrations(

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.trainer_drive import UpdateError
@@ -36,7 +35,7 @@ from codea1_env.training.lessons import demonstrations, lessons
 from codea1_env.training.measuring import measure, new_past, remember
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
 from codea1_env.training.phases import phases_table
-from codea1_env.training.players import make_language_model, make_players
+from codea1_env.training.players import OwnPlayer, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import (
     EPISODES,
@@ -54,8 +53,8 @@ def train(
     *,
     resume: bool = False,
     sandbox: Sandbox | None = None,
-    coder: Learner | None = None,
-    tester: Learner | None = None,
+    coder: OwnPlayer | None = None,
+    tester: OwnPlayer | None = None,
     console: Console | None = None,
 ) -> TrainResult:
     """Train a coder and a tester against each other.
@@ -65,7 +64,8 @@ def train(
         resume: Go on with the run in `config.output_dir`, from its last checkpoint to the same bytes as if it
             had never stopped.
         sandbox: Where programs and tests run; None for one of its own with `config.workers` workers.
-        coder: A player of your own, instead of the one that `config.coder` names.
+        coder: A player of your own, or a class that makes it from a `Setting`, instead of the one that
+            `config.coder` names.
         tester: A player of your own, instead of the one that `config.tester` names.
         console: Where progress and summary are shown; None for standard output.
 

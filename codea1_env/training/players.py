@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from codea1_env.agents import (
     MutantCoder,
     Pool,
     ReferenceCoder,
+    Setting,
     TabularAgent,
     TabularSelfPlayer,
     make_algorithm,
@@ -35,6 +36,10 @@ from codea1_env.training.language_models import LanguageModels, Role
 
 _CODER, _TESTER = 0, 1
 """Streams of random numbers: the seed of a player is (seed of the run, stream)."""
+
+
+OwnPlayer = Learner | Callable[[Setting], Learner]
+"""A player of your own, or what makes it."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,8 @@ def make_players(
     held_out: Sequence[HeldOut],
     sandbox: Sandbox,
     *,
-    coder: Learner | None = None,
-    tester: Learner | None = None,
+    coder: OwnPlayer | None = None,
+    tester: OwnPlayer | None = None,
     models: LanguageModels,
 ) -> Players:
     """Make the players of a run; a given one takes the place of the one that the configuration names."""
@@ -72,10 +77,16 @@ def make_players(
             raise RunError("Expect no player of your own with self_play, which has one model.")
         one = _make_one_model(config, held_out, sandbox)
         return Players(one, one, coder_learns=True, tester_learns=True)
-    coder = coder or make_language_model(config, "coder", models)
-    tester = tester or make_language_model(config, "tester", models)
-    coder = coder or _make_coder(config, problems, held_out, sandbox)
-    tester = tester or _make_tester(config, problems, held_out, sandbox)
+    coder = (
+        _own(coder, "coder", config, held_out, sandbox)
+        or make_language_model(config, "coder", models)
+        or _make_coder(config, problems, held_out, sandbox)
+    )
+    tester = (
+        _own(tester, "tester", config, held_out, sandbox)
+        or make_language_model(config, "tester", models)
+        or _make_tester(config, problems, held_out, sandbox)
+    )
     if config.tester_objective == "golden-tests" and not isinstance(tester, Imitator):
         raise RunError(
             f"Expect a tester with a method imitate for tester_objective='golden-tests', actually: "
@@ -94,6 +105,25 @@ def make_language_model(config: TrainConfig, role: Role, models: LanguageModels)
     if getattr(config, role) != "llm":
         return None
     return models.player(role, _seed(config, _CODER if role == "coder" else _TESTER))
+
+
+def _own(
+    player: OwnPlayer | None,
+    role: Role,
+    config: TrainConfig,
+    held_out: Sequence[HeldOut],
+    sandbox: Sandbox,
+) -> Learner | None:
+    """A player of your own; made here, if a class or a function was given."""
+    if player is None or not (isinstance(player, type) or not hasattr(player, "act")):
+        return player  # type: ignore[return-value]  # told apart just now
+    if role == "coder":
+        pools = [pool_of_programs(split, config.pool_size) for split in held_out]
+    else:
+        pools = _pools_of_tests(config, held_out, sandbox)
+    rate = config.learning_rate if role == "coder" else config.tester_learning_rate
+    seed = _seed(config, _CODER if role == "coder" else _TESTER)
+    return player(Setting(role, tuple(pools), config.num_tests, rate, seed, sandbox))
 
 
 def _make_coder(
@@ -156,7 +186,10 @@ def _algorithm(config: TrainConfig, role: int) -> Algorithm:
     settings = dataclasses.asdict(config)
     if role == _TESTER:
         settings["learning_rate"] = config.tester_learning_rate
-    return make_algorithm(config.algorithm, settings)
+    try:
+        return make_algorithm(config.algorithm, settings)
+    except ValueError as error:
+        raise RunError(str(error)) from error
 
 
 def _seed(config: TrainConfig, stream: int) -> int:

@@ -1,0 +1,20 @@
+"""The benchmark of algorithms: many short training runs side by side, and what they say together."""
+
+from codea1_env.baselines.bench.entries import DEFAULT_ENTRIES, Entry, EntryError, find_entry
+from codea1_env.baselines.bench.leaderboard import leaderboard
+from codea1_env.baselines.bench.results import FolderError, Result, collect
+from codea1_env.baselines.bench.schedule import run_all
+from codea1_env.baselines.bench.suite import BenchConfig
+
+__all__ = [
+    "DEFAULT_ENTRIES",
+    "BenchConfig",
+    "Entry",
+    "EntryError",
+    "FolderError",
+    "Result",
+    "collect",
+    "find_entry",
+    "leaderboard",
+    "run_all",
+]

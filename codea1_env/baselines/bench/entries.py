@@ -1,0 +1,94 @@
+"""What can be benchmarked: baselines, algorithms of tabular players, and classes of your own."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from codea1_env.agents import ALGORITHMS, find_class
+from codea1_env.baselines.registry import BASELINES
+from codea1_env.training import TrainConfig
+
+DEFAULT_ENTRIES = (
+    "code-a1", "golden-tests", "self-play", "self-play-white-box", "self-collusion", "code-a1-no-reference",
+    "sft", "frozen-tester", "frozen-coder", "no-book", "drop-wrong-oracle", "all-suites",
+    "alpha=0", "alpha=0.25", "alpha=0.75", "alpha=1", "rloo",
+)  # fmt: skip
+"""All that differ with tabular players: "alpha=0.5" and "grpo" are code-a1, and so is "black-box", because tabular
+testers choose by problem and never look at the program."""
+
+QUICK_ENTRIES = ("code-a1", "golden-tests", "self-play")
+
+
+class EntryError(ValueError):
+    """There is no such baseline, algorithm or class."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the table."""
+
+    name: str
+    kind: Literal["baseline", "algorithm", "player"]
+    """What `name` names. A player is a class that implements `Learner`; it plays both roles."""
+
+    @property
+    def folder(self) -> str:
+        """The name as a folder."""
+        return "".join(c if c.isalnum() or c in "-=." else "_" for c in self.name)
+
+    def apply(self, config: TrainConfig) -> TrainConfig:
+        """The settings of its runs."""
+        if self.kind == "baseline":
+            return BASELINES[self.name].apply(config)
+        if self.kind == "algorithm":
+            return dataclasses.replace(config, algorithm=self.name)
+        return config
+
+
+def find_entry(name: str) -> Entry:
+    """Find what a name means.
+
+    Args:
+        name: A baseline, an algorithm, or `module:Class` or `FILE.py:Class` of your own. A class with
+            `update(policy, samples)` is an algorithm; one with `act` and `learn` is a player.
+
+    Raises:
+        EntryError: There is no such thing; the nearest names are offered.
+
+    Example:
+        >>> find_entry("no-book").kind, find_entry("rloo").kind
+        ('baseline', 'algorithm')
+        >>> find_entry("golden-test")
+        Traceback (most recent call last):
+            ...
+        codea1_env.baselines.bench.entries.EntryError: There is no baseline or algorithm 'golden-test'. Did you mean 'golden-tests'?
+    """
+    if name in BASELINES:
+        return Entry(name, "baseline")
+    if name in ALGORITHMS:
+        return Entry(name, "algorithm")
+    if ":" in name:
+        file, _, attribute = name.rpartition(":")
+        if file.endswith(".py"):  # runs may have another working directory when they are resumed
+            name = f"{Path(file).resolve()}:{attribute}"
+        try:
+            found = find_class(name)
+        except ValueError as error:
+            raise EntryError(str(error)) from error
+        if callable(getattr(found, "update", None)) and not hasattr(found, "act"):
+            return Entry(name, "algorithm")
+        missing = [each for each in ("act", "learn", "save", "load") if not hasattr(found, each)]
+        if missing:
+            raise EntryError(
+                f"Expect {name} to be a Learner (act, learn, save, load) or an algorithm (update), actually: "
+                f"{found.__name__} has no {', '.join(missing)}"
+            )
+        return Entry(name, "player")
+    known = [*BASELINES, *ALGORITHMS]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(known)}"
+    raise EntryError(f"There is no baseline or algorithm {name!r}. {hint}")

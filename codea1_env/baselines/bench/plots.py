@@ -1,0 +1,107 @@
+"""Plots of a benchmark. They need matplotlib, which comes with the extra `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codea1_env.baselines.bench.leaderboard import Table
+from codea1_env.baselines.bench.results import Result
+
+_COLLUSION = ("self-collusion", "code-a1-no-reference", "self-play", "code-a1")
+_FORGETTING = ("code-a1", "no-book")
+
+
+def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
+    """Draw what the results allow; returns the names of the files.
+
+    Raises:
+        ImportError: There is no matplotlib; the message names the extra.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'codea1-env[report]'") from error
+    made: list[str] = []
+
+    def save(name: str, figure: Any) -> None:
+        figure.savefig(folder / name, dpi=120, bbox_inches="tight")
+        made.append(name)
+
+    done = [result for result in results if result.status == "ok"]
+    names = list(dict.fromkeys(result.entry for result in done))
+    if not names:
+        return []
+    figure = Figure(figsize=(10, 0.35 * len(names) + 1.5))
+    _draw_ranking(figure, Table(results), names)
+    save("scores.png", figure)
+
+    figure = Figure(figsize=(10, 4))
+    _draw_curves(figure, done, names, {"held_out/pass_rate": "held-back golden tests passed", "held_out/kill_rate": "held-back mutants killed"})  # fmt: skip
+    save("curves.png", figure)
+
+    collusion = [name for name in _COLLUSION if name in names]
+    if {"self-collusion", "code-a1"} <= set(collusion):
+        figure = Figure(figsize=(14, 4))
+        _draw_curves(figure, done, collusion, {"reward/coder/mean": "reward of the coder", "tester/validity": "validity, as it is judged", "held_out/pass_rate": "held-back golden tests passed"})  # fmt: skip
+        save("collusion.png", figure)
+    if set(_FORGETTING) <= set(names):
+        figure = Figure(figsize=(6, 4))
+        _draw_curves(figure, done, _FORGETTING, {"past/pass_rate": "tests passed that once broke a program"})  # fmt: skip
+        save("forgetting.png", figure)
+    return made
+
+
+def _draw_ranking(figure: Any, table: Table, names: Sequence[str]) -> None:
+    panels = figure.subplots(1, 2, sharey=True)
+    labels = [name.rpartition("/")[2] for name in names]
+    for panel, measure in zip(panels, ("pass_rate", "kill_rate"), strict=True):
+        for place, name in enumerate(names):
+            estimate = table.iqm(name, measure)
+            if estimate is not None:
+                panel.plot([estimate.low, estimate.high], [place, place], color="tab:blue", lw=5, alpha=0.4)  # fmt: skip
+                panel.plot(estimate.value, place, "o", color="tab:blue")
+        panel.set_yticks(range(len(labels)), labels)
+        panel.set_xlabel(f"{measure.replace('_', ' ')} (interquartile mean, 95%)")
+        panel.grid(axis="x", alpha=0.3)
+    panels[0].invert_yaxis()
+
+
+def _draw_curves(
+    figure: Any, results: Sequence[Result], names: Sequence[str], metrics: dict[str, str]
+) -> None:
+    """Means over seeds, with the range of the seeds."""
+    panels = np.atleast_1d(figure.subplots(1, len(metrics)))
+    for panel, (metric, label) in zip(panels, metrics.items(), strict=True):
+        for number, name in enumerate(names):
+            steps, low, middle, high = _band([r for r in results if r.entry == name], metric)
+            color = f"C{number % 10}"
+            style = "-" if number < 10 else "--"
+            panel.plot(steps, middle, style, color=color, label=name.rpartition("/")[2])
+            if len(names) <= 4:
+                panel.fill_between(steps, low, high, color=color, alpha=0.15)
+        panel.set_xlabel("step")
+        panel.set_ylabel(label)
+        panel.grid(alpha=0.3)
+    panels[-1].legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _band(
+    results: Sequence[Result], metric: str
+) -> tuple[list[int], list[float], list[float], list[float]]:
+    by_step: dict[int, list[float]] = {}
+    for result in results:
+        for row in result.curves:
+            if row.get(metric) is not None:
+                by_step.setdefault(row["step"], []).append(row[metric])
+    steps = sorted(by_step)
+    values = [by_step[step] for step in steps]
+    return (
+        steps,
+        [min(each) for each in values],
+        [float(np.mean(each)) for each in values],
+        [max(each) for each in values],
+    )

@@ -1,0 +1,134 @@
+"""Runs the jobs of a benchmark, a few at a time, each in a process of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.baselines.bench.entries import Entry
+from codea1_env.baselines.bench.suite import BenchConfig
+
+_ATTEMPTS = 2
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run."""
+
+    entry: Entry
+    seed: int
+    folder: Path
+
+    @property
+    def done(self) -> bool:
+        """Whether it has a result, good or bad."""
+        return (self.folder / "result.json").exists()
+
+    @property
+    def steps(self) -> int:
+        """Steps done so far."""
+        path = self.folder / "run" / "timings.jsonl"
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a benchmark is."""
+
+    done: int
+    """Runs that have a result."""
+    steps: int
+    """Steps of all runs together; those of failed runs count as done."""
+    running: tuple[str, ...]
+
+
+def jobs_of(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> list[Job]:
+    """All runs: all entries with the first seed, then with the next. So an early end leaves whole rounds."""
+    return [
+        Job(entry, seed, folder / "runs" / entry.folder / f"seed_{seed}")
+        for seed in range(config.seeds)
+        for entry in entries
+    ]
+
+
+def run_all(
+    config: BenchConfig,
+    jobs: Sequence[Job],
+    report: Callable[[Progress], None] = lambda progress: None,
+    python: Sequence[str] = (sys.executable,),
+) -> None:
+    """Run all jobs that have no result yet.
+
+    A process that dies is started again once, from its last checkpoint; then its run is marked as failed.
+
+    Args:
+        config: The benchmark.
+        jobs: What to run.
+        report: Called now and then.
+        python: How to start Python.
+    """
+    waiting = deque((job, 1) for job in jobs if not job.done)
+    running: list[tuple[Job, int, subprocess.Popen[bytes]]] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < config.processes:
+                job, attempt = waiting.popleft()
+                running.append((job, attempt, _start(config, job, python)))
+            time.sleep(_POLL_SECONDS)
+            for item in [item for item in running if item[2].poll() is not None]:
+                running.remove(item)
+                job, attempt, process = item
+                if job.done:
+                    continue
+                if attempt < _ATTEMPTS:
+                    waiting.appendleft((job, attempt + 1))
+                else:
+                    _mark_failed(job, process.returncode)
+            report(_progress(config, jobs, [item[0] for item in running]))
+    finally:
+        # After Ctrl-C: runs end after their step, with a checkpoint.
+        for _, _, process in running:
+            process.terminate()
+        for _, _, process in running:
+            process.wait()
+
+
+def _start(config: BenchConfig, job: Job, python: Sequence[str]) -> subprocess.Popen[bytes]:
+    job.folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "entry": dataclasses.asdict(job.entry),
+        "seed": job.seed,
+        "bench": dataclasses.asdict(config),
+    }
+    (job.folder / "job.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
+    with (job.folder / "log.txt").open("ab") as log:
+        return subprocess.Popen(
+            [*python, "-m", "codea1_env.baselines.bench.worker", str(job.folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+
+
+def _mark_failed(job: Job, code: int) -> None:
+    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    error = f"its process died {how}, twice; see {job.folder.name}/log.txt"
+    result = {"status": "failed", "error": error, "seconds": 0.0}
+    (job.folder / "result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
+
+
+def _progress(config: BenchConfig, jobs: Sequence[Job], running: Sequence[Job]) -> Progress:
+    done = [job for job in jobs if job.done]
+    return Progress(
+        len(done),
+        len(done) * config.max_steps + sum(min(job.steps, config.max_steps) for job in running),
+        tuple(f"{job.entry.name.rpartition('/')[2]} #{job.seed}" for job in running),
+    )

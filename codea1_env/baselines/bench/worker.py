@@ -1,0 +1,65 @@
+"""One run of a benchmark, in a process of its own: `python -m codea1_env.baselines.bench.worker FOLDER`.
+
+FOLDER/job.json says what to do. FOLDER/result.json is written last: a process that dies leaves none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from codea1_env.agents import find_class
+from codea1_env.baselines.bench.entries import Entry
+from codea1_env.baselines.bench.suite import BenchConfig
+from codea1_env.training import PlayerError, RunError, TrainConfig, train
+from codea1_env.training.checkpoints import checkpoints
+
+INTERRUPTED = 130
+
+
+def main(folder: Path) -> int:
+    """Train; returns the exit code."""
+    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    entry = Entry(**job["entry"])
+    started = time.perf_counter()
+    result: dict[str, Any] = {"status": "ok", "error": ""}
+    try:
+        settings = BenchConfig(**job["bench"]).base(job["seed"])
+        if not _train(entry, entry.apply(settings), folder / "run"):
+            return INTERRUPTED
+    except (ValueError, TypeError, PlayerError) as error:
+        # A mistake of the algorithm: it would fail again in the same way.
+        result = {"status": "failed", "error": f"{entry.name}: {error}"}
+    result["seconds"] = time.perf_counter() - started
+    part = folder / ".result.json.part"
+    part.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    part.replace(folder / "result.json")
+    return 0
+
+
+def _train(entry: Entry, config: TrainConfig, run: Path) -> bool:
+    """Train, from the last checkpoint if there is one; returns whether the run is finished."""
+    config = dataclasses.replace(config, output_dir=run)
+    resume = bool(checkpoints(run)) if run.exists() else False
+    if run.exists() and not resume:
+        shutil.rmtree(run)
+    own = find_class(entry.name) if entry.kind == "player" else None
+    console = Console(file=io.StringIO())
+    try:
+        return train(config, resume=resume, coder=own, tester=own, console=console).finished
+    except RunError as error:
+        if "has done" in str(error):  # it died between its last step and its result
+            return True
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

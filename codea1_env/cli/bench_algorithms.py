@@ -1,0 +1,142 @@
+"""`codea1 bench algorithms`: which algorithm and which baseline trains the better players."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from codea1_env.baselines.bench import (
+    BenchConfig,
+    EntryError,
+    FolderError,
+    collect,
+    find_entry,
+    leaderboard,
+    run_all,
+)
+from codea1_env.baselines.bench import schedule as scheduling
+from codea1_env.baselines.bench.results import Result, open_folder, write_results
+from codea1_env.baselines.bench.suite import QUICK
+from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors
+from codea1_env.cli.parsing import parse, parse_some
+from codea1_env.evaluation.sandbox_speed.machine import this_machine
+
+
+@dataclass(frozen=True)
+class Quick:
+    """What decides the defaults of the other options."""
+
+    quick: bool = False
+    """A benchmark of under two minutes, which only shows that everything works."""
+
+
+@dataclass(frozen=True)
+class AlgorithmsCommand(Quick):
+    """Train with each algorithm over several seeds, and compare them.
+
+    Writes LEADERBOARD.md, results.jsonl and plots to the results folder. Exit code 1 if a run failed.
+    """
+
+    settings: Annotated[BenchConfig, tyro.conf.arg(name="")] = field(default_factory=BenchConfig)
+    output_dir: Path | None = None
+    """Results folder; None for a new one in runs/, named after the time."""
+    resume: bool = False
+    """Go on with the benchmark in --output-dir; more algorithms and seeds may be given."""
+    json: bool = False
+    """Print the results to stdout as one JSON object; the progress display goes to stderr."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 bench algorithms`; returns the exit code."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # module:Class of the user, as `python -m` would find it
+    quick = parse_some(Quick, arguments, name="bench algorithms").quick
+    default = AlgorithmsCommand(settings=QUICK if quick else BenchConfig())
+    command = parse(AlgorithmsCommand, arguments, name="bench algorithms", default=default)
+    try:
+        entries = [find_entry(name) for name in command.settings.algorithms]
+    except EntryError as error:
+        raise InputError(str(error)) from error
+    # Files are kept by their full names, so that a benchmark can be resumed from anywhere.
+    config = dataclasses.replace(command.settings, algorithms=tuple(each.name for each in entries))
+    if command.resume and command.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
+    folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")
+    try:
+        open_folder(folder, config, resume=command.resume)
+    except FolderError as error:
+        raise InputError(str(error)) from error
+    jobs = scheduling.jobs_of(config, entries, folder)
+    console, machine = Console(stderr=command.json), this_machine()
+    interrupted = False
+    with library_errors():
+        try:
+            _run_with_progress(config, jobs, console)
+        except KeyboardInterrupt:
+            interrupted = True
+    results = collect(jobs)
+    write_results(folder, results)
+    plots = _plots(folder, results, console)
+    text = leaderboard(config, results, len(jobs), str(machine), plots)
+    (folder / "LEADERBOARD.md").write_text(text, encoding="utf-8")
+    failed = sum(result.status == "failed" for result in results)
+    if command.json:
+        about = {"output_dir": str(folder), "runs": len(jobs), "done": len(results)}
+        print(json.dumps(about | {"failed": failed, "leaderboard": text}))
+    else:
+        shown = "\n".join(line for line in text.splitlines() if not line.startswith("!["))
+        console.print(Markdown(shown), width=max(150, console.width))
+    console.print(f"Results folder: {folder}", highlight=False, soft_wrap=True)
+    if interrupted:
+        console.print(f"To go on, add: --resume --output-dir {folder}", highlight=False)
+        return INTERRUPTED
+    return 1 if failed else 0
+
+
+def _run_with_progress(
+    config: BenchConfig, jobs: Sequence[scheduling.Job], console: Console
+) -> None:
+    bar = Progress(
+        TextColumn("runs {task.fields[done]}/{task.fields[runs]}"),
+        BarColumn(bar_width=30),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[running]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    total = len(jobs) * config.max_steps
+    shown = -1
+    with bar:
+        task = bar.add_task("", total=total, done=0, runs=len(jobs), running="")
+
+        def report(progress: scheduling.Progress) -> None:
+            nonlocal shown
+            bar.update(task, completed=progress.steps, done=progress.done, running=", ".join(progress.running))  # fmt: skip
+            if not console.is_terminal and progress.done > shown:
+                shown = progress.done
+                console.print(f"{progress.done} of {len(jobs)} runs done", highlight=False)
+
+        run_all(config, jobs, report)
+
+
+def _plots(folder: Path, results: Sequence[Result], console: Console) -> list[str]:
+    from codea1_env.baselines.bench.plots import plot_all
+
+    try:
+        return plot_all(folder, results)
+    except ImportError as error:
+        console.print(f"No plots: {error}", highlight=False, markup=False)
+        return []

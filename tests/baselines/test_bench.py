@@ -1,0 +1,224 @@
+"""The benchmark of algorithms: names, folders, dying workers, broken learners, the table."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from codea1_env.baselines import BASELINES
+from codea1_env.baselines.bench import (
+    DEFAULT_ENTRIES,
+    BenchConfig,
+    EntryError,
+    FolderError,
+    Result,
+    collect,
+    find_entry,
+    leaderboard,
+    run_all,
+)
+from codea1_env.baselines.bench.results import VERSION, open_folder, write_results
+from codea1_env.baselines.bench.schedule import jobs_of
+
+SMALL = BenchConfig(("code-a1",), seeds=1, max_problems=4, max_steps=2, processes=2)
+
+LEARNERS = """
+from codea1_env.agents import GRPO, FixedAgent, TabularAgent
+
+class Good(TabularAgent):
+    def __init__(self, setting):
+        super().__init__(setting.pools, GRPO(setting.learning_rate), setting.rng, setting.draws)
+
+class TooFew(Good):
+    def act(self, observations):
+        return super().act(observations)[1:]
+
+class NotANumber(Good):
+    def learn(self, experience):
+        return {"loss": float("nan")}
+
+class Dies(Good):
+    def act(self, observations):
+        import os
+        os._exit(3)
+
+class Mean:
+    def __init__(self, learning_rate):
+        self.learning_rate = learning_rate
+    def update(self, policy, samples):
+        return {}
+
+class Neither:
+    pass
+"""
+
+
+@pytest.fixture
+def learners(tmp_path: Path) -> Path:
+    path = tmp_path / "learners.py"
+    path.write_text(LEARNERS)
+    return path
+
+
+def test_default_entries_exist_and_differ():
+    config = BenchConfig().base(0)
+    settings = [find_entry(name).apply(config) for name in DEFAULT_ENTRIES]
+    assert all(a != b for i, a in enumerate(settings) for b in settings[:i])
+    assert set(BASELINES) - set(DEFAULT_ENTRIES) == {"black-box", "alpha=0.5"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("golden-test", "no baseline or algorithm 'golden-test'. Did you mean 'golden-tests'"),
+        ("rlo", "Did you mean 'rloo'"),
+        ("zzzz", "Known: code-a1, "),
+        ("nowhere.at_all:Thing", "can be imported, actually: No module named 'nowhere'"),
+        ("nothere.py:Thing", "nothere.py to be a Python file, actually: there is no such file"),
+        ("codea1_env.agents:TabularAgnt", "Did you mean TabularAgent"),
+        ("{file}:Neither", "actually: Neither has no act, learn, save, load"),
+        ("{file}:God", "Did you mean Good"),
+    ],
+)
+def test_unknown_names(name: str, message: str, learners: Path):
+    with pytest.raises(EntryError) as caught:
+        find_entry(name.format(file=learners))
+    assert message in str(caught.value)
+
+
+def test_classes_of_ones_own(learners: Path):
+    assert find_entry(f"{learners}:Good").kind == "player"
+    assert find_entry(f"{learners}:Mean").kind == "algorithm"
+    assert find_entry("codea1_env.agents:RLOO").kind == "algorithm"
+
+
+def run(folder: Path, *names: str, **changes) -> list[Result]:
+    config = dataclasses.replace(SMALL, algorithms=names, **changes)
+    open_folder(folder, config, resume=(folder / "bench.json").exists())
+    jobs = jobs_of(config, [find_entry(name) for name in names], folder)
+    run_all(config, jobs)
+    return collect(jobs)
+
+
+def test_a_broken_learner_is_named_and_the_others_complete(tmp_path: Path, learners: Path):
+    folder = tmp_path / "results"
+    names = [f"{learners}:{name}" for name in ("TooFew", "NotANumber", "Dies", "Mean")]
+    results = {r.entry.rpartition(":")[2]: r for r in run(folder, "rloo", *names)}
+    assert {name: r.status for name, r in results.items()} == {
+        "rloo": "ok", "TooFew": "failed", "NotANumber": "failed", "Dies": "failed", "Mean": "ok",
+    }  # fmt: skip
+    assert "(TooFew) to return one answer per observation" in results["TooFew"].error
+    assert "NotANumber.learn to return finite numbers" in results["NotANumber"].error
+    assert "'loss': nan" in results["NotANumber"].error
+    assert "died with exit code 3, twice" in results["Dies"].error
+
+    text = leaderboard(SMALL, list(results.values()), 5, "a machine", [])
+    assert "3 failed" in text
+    assert "Dies, seed 0: its process died with exit code 3" in text
+    assert "| Mean" not in text.split("## Failed")[1]
+
+    write_results(folder, list(results.values()))
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    assert len(rows) == 5
+    assert len(rows[0]["end"]) == 4
+    assert all(0 <= each["pass_rate"] <= 1 for each in rows[0]["end"].values())
+
+
+def test_a_worker_that_dies_once_goes_on_and_nothing_is_lost(tmp_path: Path):
+    # A Python that dies at its first start, as a killed process would.
+    flag = tmp_path / "died"
+    python = (
+        "import os, runpy, sys\n"
+        f"flag = {str(flag)!r}\n"
+        "if not os.path.exists(flag):\n"
+        "    open(flag, 'w').close()\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "sys.argv = ['worker', sys.argv[-1]]\n"
+        "runpy.run_module('codea1_env.baselines.bench.worker', run_name='__main__')\n"
+    )
+    config = dataclasses.replace(SMALL, processes=1)
+    jobs = jobs_of(config, [find_entry("golden-tests")], tmp_path / "a")
+    run_all(config, jobs, python=(sys.executable, "-c", python))
+    (result,) = collect(jobs)
+    assert flag.exists()
+    (whole,) = run(tmp_path / "b", "golden-tests")
+    assert (result.status, result.end) == ("ok", whole.end)
+
+
+def test_finished_runs_are_not_run_again_and_more_may_be_added(tmp_path: Path):
+    folder = tmp_path / "results"
+    (first,) = run(folder, "golden-tests")
+    again = run(folder, "golden-tests", "code-a1")
+    assert again[0] == first
+    assert [each.entry for each in again] == ["golden-tests", "code-a1"]
+
+
+def test_folders_of_others_are_refused(tmp_path: Path):
+    folder = tmp_path / "results"
+    with pytest.raises(FolderError, match="to hold a benchmark to resume"):
+        open_folder(folder, SMALL, resume=True)
+    open_folder(folder, SMALL, resume=False)
+    open_folder(folder, dataclasses.replace(SMALL, processes=7, seeds=9), resume=True)
+    with pytest.raises(FolderError, match="Add --resume to go on"):
+        open_folder(folder, SMALL, resume=False)
+    with pytest.raises(FolderError, match="max_steps was 2, now 3"):
+        open_folder(folder, dataclasses.replace(SMALL, max_steps=3), resume=True)
+    content = json.loads((folder / "bench.json").read_text()) | {"version": VERSION + 1}
+    (folder / "bench.json").write_text(json.dumps(content))
+    with pytest.raises(FolderError, match=f"of version {VERSION}, actually"):
+        open_folder(folder, SMALL, resume=True)
+    (folder / "bench.json").write_text("{")
+    with pytest.raises(FolderError, match="to be JSON"):
+        open_folder(folder, SMALL, resume=True)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.txt").write_text("")
+    with pytest.raises(FolderError, match="actually it holds other files"):
+        open_folder(other, SMALL, resume=False)
+
+
+def made_up(entry: str, seed: int, level: float) -> Result:
+    scores = {
+        f"p{i}": {"pass_rate": level + 0.01 * i, "kill_rate": 0.5, "only_book": None, "past_pass_rate": level}
+        for i in range(4)
+    }  # fmt: skip
+    start = {task: dict.fromkeys(row, 0.0) for task, row in scores.items()}
+    curves = [{"step": s, "held_out/pass_rate": level * s, "held_out/kill_rate": 0.5, "reward/coder/mean": level, "tester/validity": 1.0, "past/pass_rate": level} for s in (0, 1)]  # fmt: skip
+    return Result(entry, seed, "ok", "", 1.0, start, scores, curves)
+
+
+def test_the_table_says_what_holds():
+    levels = {"golden-tests": 0.8, "code-a1": 0.6, "self-play": 0.6, "no-book": 0.6}
+    results = [made_up(name, seed, level) for name, level in levels.items() for seed in range(3)]
+    text = leaderboard(BenchConfig(tuple(levels)), results, 12, "a machine", ["curves.png"])
+    lines = {line.split("|")[1].strip(): line for line in text.splitlines() if line[:2] == "| "}
+    assert list(lines)[1:] == [*levels, "start"], "the best coder first"
+    assert "0.815 [0.815, 0.815]" in lines["golden-tests"]
+    assert "0.000 [0.000, 0.000]" in lines["start"]
+    assert "(code-a1 over golden-tests, pass_rate): **does not hold**" in text
+    assert "(golden-tests over self-play, pass_rate): **holds**" in text
+    assert "(code-a1 over self-play, pass_rate): **cannot be told**" in text
+    assert "(code-a1 over no-book, past_pass_rate): **cannot be told**" in text
+    assert "alpha" not in text.split("## What")[1], "nothing was said of what was not run"
+    assert "![curves](curves.png)" in text
+
+
+def test_plots(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    from codea1_env.baselines.bench.plots import plot_all
+
+    names = ("code-a1", "self-collusion", "no-book")
+    results = [made_up(name, seed, 0.5) for name in names for seed in (0, 1)]
+    made = plot_all(tmp_path, results)
+    assert made == ["scores.png", "curves.png", "collusion.png", "forgetting.png"]
+    assert all((tmp_path / name).read_bytes()[:4] == b"\x89PNG" for name in made)
+
+
+@pytest.mark.parametrize("change", [{"seeds": 0}, {"algorithms": ()}, {"processes": 0}])
+def test_bad_settings(change):
+    with pytest.raises(ValueError, match=f"Expect {next(iter(change))} to"):
+        dataclasses.replace(SMALL, **change)
