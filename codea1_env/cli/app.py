@@ -20,7 +20,7 @@ COMMANDS = {
     "export": "Copy a trained language model out of a run.",
     "problems": "List, show or check problems.",
     "sandbox": "Find out what the sandbox can do on this machine (`codea1 sandbox doctor`).",
-    "bench": "Compare algorithms (`codea1 bench algorithms`), or measure the sandbox (`codea1 bench sandbox`).",
+    "bench": "Compare algorithms, let players meet, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
 

@@ -22,9 +22,13 @@ from codea1_env.problems import load_problems
 USAGE = """\
 usage: codea1 bench sandbox [OPTIONS]
        codea1 bench algorithms [OPTIONS]
+       codea1 bench cross-play [OPTIONS]
 
-sandbox: measure the sandbox on this machine. algorithms: compare algorithms and baselines over seeds.
-`codea1 bench sandbox --help` and `codea1 bench algorithms --help` explain their options.
+sandbox      measure the sandbox on this machine
+algorithms   compare algorithms and baselines over seeds
+cross-play   let every coder play against every tester
+
+`codea1 bench NAME --help` explains the options of each.
 """
 
 
@@ -52,10 +56,13 @@ def run(arguments: Sequence[str]) -> int:
         from codea1_env.cli import bench_algorithms
 
         return bench_algorithms.run(arguments[1:])
+    if arguments[0] == "cross-play":
+        from codea1_env.cli import bench_cross_play
+
+        return bench_cross_play.run(arguments[1:])
     if arguments[0] != "sandbox":
-        raise unknown_name(
-            "command", f"bench {arguments[0]}", ["bench sandbox", "bench algorithms"]
-        )
+        known = ["bench sandbox", "bench algorithms", "bench cross-play"]
+        raise unknown_name("command", f"bench {arguments[0]}", known)
     command = parse(SandboxCommand, arguments[1:], name="bench sandbox")
     with user_input():
         load_problems(command.settings.problems)  # a wrong name should not cost minutes

@@ -153,7 +153,9 @@ def leaderboard(
     failures = [result for result in results if result.status == "failed"]
     if failures:
         lines += ["", "## Failed runs", ""]
-        lines += [f"- {each.entry}, seed {each.seed}: {each.error}" for each in failures]
+        lines += [
+            f"- {short_name(each.entry)}, seed {each.seed}: {each.error}" for each in failures
+        ]
     found = [line for claim in CLAIMS if (line := _verdict(table, claim))]
     if found:
         lines += ["", "## What the paper claims, at this scale", "", *found]
@@ -176,8 +178,18 @@ def command(config: BenchConfig) -> str:
     return shlex.join([*words, "--max-steps", str(config.max_steps)])
 
 
+def short_name(entry: str) -> str:
+    """The name of an entry without the folders of a file.
+
+    Example:
+        >>> short_name("/home/me/mine.py:Mine"), short_name("no-book")
+        ('mine.py:Mine', 'no-book')
+    """
+    return entry.rpartition("/")[2]
+
+
 def _row(table: Table, name: str, first: str) -> str:
-    cells = [name.rpartition("/")[2]]
+    cells = [short_name(name)]
     for measure in _MEASURES:
         cells += [_text(table.iqm(name, measure)), _text(table.mean(name, measure))]
         improvement = table.improvement(name, first, measure) if name != first else None

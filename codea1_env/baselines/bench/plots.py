@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.baselines.bench.leaderboard import Table
+from codea1_env.baselines.bench.leaderboard import Table, short_name
 from codea1_env.baselines.bench.results import Result
 
 _COLLUSION = ("self-collusion", "code-a1-no-reference", "self-play", "code-a1")
@@ -57,7 +57,7 @@ def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
 
 def _draw_ranking(figure: Any, table: Table, names: Sequence[str]) -> None:
     panels = figure.subplots(1, 2, sharey=True)
-    labels = [name.rpartition("/")[2] for name in names]
+    labels = [short_name(name) for name in names]
     for panel, measure in zip(panels, ("pass_rate", "kill_rate"), strict=True):
         for place, name in enumerate(names):
             estimate = table.iqm(name, measure)
@@ -80,7 +80,7 @@ def _draw_curves(
             steps, low, middle, high = _band([r for r in results if r.entry == name], metric)
             color = f"C{number % 10}"
             style = "-" if number < 10 else "--"
-            panel.plot(steps, middle, style, color=color, label=name.rpartition("/")[2])
+            panel.plot(steps, middle, style, color=color, label=short_name(name))
             if len(names) <= 4:
                 panel.fill_between(steps, low, high, color=color, alpha=0.15)
         panel.set_xlabel("step")

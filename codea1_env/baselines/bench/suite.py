@@ -28,7 +28,7 @@ class BenchConfig:
     Three golden tests tell nearly all programs of the easy tier apart; those of the middle tier they do not."""
     max_problems: int = 24
     """Train on the first so many."""
-    max_steps: int = 48
+    max_steps: int = 32
     """Steps of a run; each visits a quarter of the problems."""
     processes: int = len(os.sched_getaffinity(0))
     """Runs at the same time. Has no influence on the results."""
@@ -49,9 +49,9 @@ class BenchConfig:
             problems_per_step=max(1, self.max_problems // 4),
             num_suites=4,
             max_steps=self.max_steps,
-            eval_steps=max(1, self.max_steps // 6),
-            eval_samples=4,
-            save_steps=max(1, self.max_steps // 6),
+            learning_rate=2.0,
+            eval_steps=max(1, self.max_steps // 4),
+            save_steps=max(1, self.max_steps // 4),
             save_total_limit=1,
             seed=seed,
             workers=1,

@@ -11,6 +11,7 @@ import json
 import shutil
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from rich.console import Console
 from codea1_env.agents import find_class
 from codea1_env.baselines.bench.entries import Entry
 from codea1_env.baselines.bench.suite import BenchConfig
-from codea1_env.training import PlayerError, RunError, TrainConfig, train
+from codea1_env.sandbox import SandboxError
+from codea1_env.training import RunError, TrainConfig, train
 from codea1_env.training.checkpoints import checkpoints
 
 INTERRUPTED = 130
@@ -35,9 +37,12 @@ def main(folder: Path) -> int:
         settings = BenchConfig(**job["bench"]).base(job["seed"])
         if not _train(entry, entry.apply(settings), folder / "run"):
             return INTERRUPTED
-    except (ValueError, TypeError, PlayerError) as error:
-        # A mistake of the algorithm: it would fail again in the same way.
-        result = {"status": "failed", "error": f"{entry.name}: {error}"}
+    except (OSError, MemoryError, SandboxError):
+        raise  # the machine's fault: the run is tried again
+    except Exception as error:
+        # The algorithm's fault, whatever it raises: it would fail again in the same way.
+        traceback.print_exc()
+        result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
     result["seconds"] = time.perf_counter() - started
     part = folder / ".result.json.part"
     part.write_text(json.dumps(result) + "\n", encoding="utf-8")

@@ -1,0 +1,197 @@
+"""Every coder against every tester: who beats whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_env.evaluation.ratings import rating_intervals
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.problems import Problem
+from codea1_env.referee import Referee, Round, Verdict
+from codea1_env.responses import parse_program, parse_suites
+from codea1_env.rollout import Agent, ask
+from codea1_env.spaces import observe
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CrossPlay:
+    """What came of all pairs. Arrays have the shape (problems, coders, testers)."""
+
+    coders: tuple[str, ...]
+    testers: tuple[str, ...]
+    problems: tuple[str, ...]
+    passed: Floats
+    """Tests that programs passed, of those that are right as written."""
+    tests: Floats
+    """Tests that are right as written."""
+    wins: Floats
+    """Programs that run and that no test of the suite broke."""
+    games: Floats
+    """Programs that were attacked."""
+
+    @property
+    def pass_rates(self) -> Floats:
+        """Share of right tests that each coder's programs pass, by tester; NaN where there are none."""
+        tests = self.tests.sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            rates: Floats = self.passed.sum(axis=0) / np.where(tests > 0, tests, np.nan)
+        return rates
+
+    @property
+    def win_rates(self) -> Floats:
+        """Share of its programs that each coder gets past a suite of each tester."""
+        rates: Floats = self.wins.sum(axis=0) / self.games.sum(axis=0)
+        return rates
+
+    def ratings(self, rng: np.random.Generator) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
+        """Ratings of coders and of testers, on the scale of Elo."""
+        coders, testers = rating_intervals(self.wins, self.games, rng)
+        return (
+            dict(zip(self.coders, coders, strict=True)),
+            dict(zip(self.testers, testers, strict=True)),
+        )
+
+
+def cross_play(
+    coders: Mapping[str, Agent],
+    testers: Mapping[str, Agent],
+    problems: Sequence[Problem],
+    referee: Referee,
+    samples: int = 4,
+) -> CrossPlay:
+    """Let every coder's programs be attacked by every tester.
+
+    A coder writes its programs once; each tester writes one suite against each of them. The tester wins if
+    the program does not run, or if a test that is right as written breaks it; otherwise the coder wins.
+
+    Args:
+        coders: Name -> coder.
+        testers: Name -> tester.
+        problems: What they play.
+        referee: Judges.
+        samples: Programs per problem and coder.
+
+    Raises:
+        ValueError: There is nobody, or nothing to play.
+    """
+    for name, given in (("coder", coders), ("tester", testers), ("problem", problems)):
+        if not given:
+            raise ValueError(f"Expect at least one {name} for cross-play, actually: none")
+    shape = (len(problems), len(coders), len(testers))
+    passed, tests, wins = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    asked = [problem for problem in problems for _ in range(samples)]
+    for row, coder in enumerate(coders.values()):
+        answers = ask(coder, "coder", [observe(problem) for problem in asked])
+        programs = [parse_program(a, p.entry_point) for a, p in zip(answers, asked, strict=True)]
+        seen = [
+            observe(problem, code=program.code, turn=1)
+            for problem, program in zip(asked, programs, strict=True)
+        ]
+        for column, tester in enumerate(testers.values()):
+            attacks = ask(tester, "tester", seen)
+            pairs = [(text, p.entry_point) for text, p in zip(attacks, asked, strict=True)]
+            suites = parse_suites(pairs, referee.sandbox)
+            rounds = [
+                Round(problem, program, [suite])
+                for problem, program, suite in zip(asked, programs, suites, strict=True)
+            ]
+            for number, verdict in enumerate(referee.judge(rounds)):
+                right, broken = _right_tests(verdict)
+                place = (number // samples, row, column)
+                tests[place] += right
+                passed[place] += right - broken
+                wins[place] += verdict.code_executes and not broken
+    names = tuple(problem.task_id for problem in problems)
+    games = np.full(shape, float(samples))
+    return CrossPlay(tuple(coders), tuple(testers), names, passed, tests, wins, games)
+
+
+def _right_tests(verdict: Verdict) -> tuple[int, int]:
+    """Tests that are right as written, and how many of them broke the program."""
+    kept = [test for suite in verdict.suites for test in suite.tests if test.status == "kept"]
+    return len(kept), sum(test.broke for test in kept)
+
+
+def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
+    """Write CROSSPLAY.md and crossplay.json, and crossplay.png where there is matplotlib."""
+    coders, testers = result.ratings(np.random.default_rng(0))
+    content = {
+        "coders": result.coders,
+        "testers": result.testers,
+        "problems": result.problems,
+        "passed": result.passed.tolist(),
+        "tests": result.tests.tolist(),
+        "wins": result.wins.tolist(),
+        "games": result.games.tolist(),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / "CROSSPLAY.md", folder / "crossplay.json"]
+    lines = [
+        "# Cross-play",
+        "",
+        "Share of the testers' right tests that the coders' programs pass.",
+        "",
+    ]
+    lines += _table(result, result.pass_rates)
+    lines += ["", "Share of programs that run and that no right test of a suite breaks.", ""]
+    lines += _table(result, result.win_rates)
+    lines += [
+        "",
+        "Ratings (Bradley-Terry, on the scale of Elo) with 95% intervals over problems.",
+        "",
+    ]
+    lines += ["| player | role | rating |", "|---|---|---|"]
+    for role, ratings in (("coder", coders), ("tester", testers)):
+        for name, each in sorted(ratings.items(), key=lambda item: -item[1].value):
+            lines.append(
+                f"| {name} | {role} | {each.value:.0f} [{each.low:.0f}, {each.high:.0f}] |"
+            )
+    if _draw(folder / "crossplay.png", result):
+        written.append(folder / "crossplay.png")
+        lines += ["", "![pass rates](crossplay.png)"]
+    written[0].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    written[1].write_text(json.dumps(content) + "\n", encoding="utf-8")
+    return written
+
+
+def _table(result: CrossPlay, rates: Floats) -> list[str]:
+    lines = [
+        f"| coder \\ tester | {' | '.join(result.testers)} |",
+        "|---" * (len(result.testers) + 1) + "|",
+    ]
+    for name, row in zip(result.coders, rates, strict=True):
+        cells = ["-" if np.isnan(rate) else f"{rate:.3f}" for rate in row]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def _draw(path: Path, result: CrossPlay) -> bool:
+    """Draw the matrix as a heat map; False if there is no matplotlib (the extra `report`)."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    rates = result.pass_rates
+    figure: Any = Figure(figsize=(2 + 0.9 * len(result.testers), 1.5 + 0.5 * len(result.coders)))
+    panel = figure.subplots()
+    image = panel.imshow(rates, vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    panel.set_xticks(range(len(result.testers)), result.testers, rotation=30, ha="right")
+    panel.set_yticks(range(len(result.coders)), result.coders)
+    panel.set_xlabel("tester")
+    panel.set_ylabel("coder")
+    for (row, column), rate in np.ndenumerate(rates):
+        text = "-" if np.isnan(rate) else f"{rate:.2f}"
+        color = "black" if rate > 0.6 else "white"
+        panel.text(column, row, text, ha="center", va="center", color=color)
+    figure.colorbar(image, label="share of right tests passed")
+    figure.savefig(path, dpi=120, bbox_inches="tight")
+    return True

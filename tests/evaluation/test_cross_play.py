@@ -1,0 +1,98 @@
+"""Cross-play and ratings: who is better is known beforehand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from codea1_env.agents import BoundaryTester, FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.evaluation.cross_play import cross_play, write_cross_play
+from codea1_env.evaluation.ratings import bradley_terry, rating_intervals
+from codea1_env.problems import load_problems
+from codea1_env.referee import Referee
+
+PROBLEMS = load_problems("starter", "train")[20:24]
+
+
+class Says(FixedAgent):
+    def __init__(self, text):
+        self.text = text
+
+    def act(self, observations):
+        return [self.text] * len(observations)
+
+
+@pytest.fixture(scope="module")
+def played(sandbox):
+    coders = {
+        "reference": ReferenceCoder(PROBLEMS),
+        "mutant": MutantCoder(PROBLEMS, sandbox),
+        "broken": Says("def ("),
+    }
+    testers = {
+        "golden": GoldenTester(PROBLEMS, None),
+        "boundary": BoundaryTester(PROBLEMS, sandbox),
+        "silent": Says(""),
+    }
+    return cross_play(coders, testers, PROBLEMS, Referee(sandbox), samples=3)
+
+
+def test_matrix(played):
+    rates = played.pass_rates
+    assert rates[0, :2].tolist() == [1.0, 1.0]
+    assert rates[1, 0] < 0.9
+    assert rates[2, 0] == 0.0
+    assert np.isnan(rates[:, 2]).all(), "who writes no test has no pass rate"
+    assert played.games.sum() == 3 * 3 * 4 * 3
+    assert played.win_rates[0].tolist() == [1.0, 1.0, 1.0]
+    assert played.win_rates[1, 2] == 1.0, "nobody is broken by silence"
+    assert played.win_rates[2].tolist() == [0.0, 0.0, 0.0], "a program that does not run loses"
+
+
+def test_ratings_order_the_players(played):
+    coders, testers = played.ratings(np.random.default_rng(0))
+    assert coders["reference"].low > coders["mutant"].high > coders["broken"].high
+    assert testers["golden"].value > testers["silent"].value
+
+
+def test_files(played, tmp_path):
+    pytest.importorskip("matplotlib")
+    written = write_cross_play(tmp_path / "new", played)
+    assert [path.name for path in written] == ["CROSSPLAY.md", "crossplay.json", "crossplay.png"]
+    text = written[0].read_text()
+    assert "| reference | 1.000 | 1.000 | - |" in text
+    assert json.loads(written[1].read_text())["coders"] == ["reference", "mutant", "broken"]
+    assert written[2].read_bytes()[:4] == b"\x89PNG"
+
+
+def test_nobody_to_play(sandbox):
+    with pytest.raises(ValueError, match="at least one tester for cross-play"):
+        cross_play({"a": Says("")}, {}, PROBLEMS, Referee(sandbox))
+
+
+def test_ratings_find_the_strengths_that_made_the_games():
+    rng = np.random.default_rng(1)
+    coders, testers = np.array([300.0, 0.0, -200.0]), np.array([100.0, -200.0])
+    coders, testers = (each - np.mean([*coders, *testers]) for each in (coders, testers))
+    chances = 1 / (1 + 10 ** ((testers[None] - coders[:, None]) / 400))
+    games = np.full((3, 2), 20_000.0)
+    found = bradley_terry(rng.binomial(20_000, chances), games)
+    assert np.abs(found[0] - coders).max() < 10
+    assert np.abs(found[1] - testers).max() < 10
+
+
+def test_who_never_lost_has_a_finite_rating():
+    coders, testers = bradley_terry([[10.0]], [[10.0]])
+    assert 0 < coders[0] < 1000
+    assert coders[0] == pytest.approx(-testers[0])
+
+
+def test_intervals_of_ratings_come_from_the_problems():
+    same = np.full((6, 1, 1), 2.0)
+    (coder,), _ = rating_intervals(same, same * 2, np.random.default_rng(0))
+    assert coder.low == coder.value == coder.high
+    mixed = same * np.array([0, 2, 0, 2, 0, 2])[:, None, None]
+    (coder,), _ = rating_intervals(mixed, same * 2, np.random.default_rng(0))
+    assert coder.low < coder.value < coder.high

@@ -1,0 +1,81 @@
+"""`codea1 bench algorithms` and `codea1 bench cross-play` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codea1_env.cli.app import run
+
+SMALL = ["--seeds", "1", "--max-problems", "4", "--max-steps", "2"]
+NAMES = ["--algorithms", "code-a1", "golden-tests"]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bench") / "results"
+    assert run(["bench", "algorithms", *NAMES, *SMALL, "--output-dir", str(folder)]) == 0
+    return folder
+
+
+def test_results_folder(bench: Path):
+    names = {path.name for path in bench.iterdir()}
+    assert {"bench.json", "results.jsonl", "LEADERBOARD.md", "runs"} <= names
+    text = (bench / "LEADERBOARD.md").read_text()
+    assert "2 of 2 runs done, 0 failed" in text
+    assert (
+        "codea1 bench algorithms --algorithms code-a1 golden-tests --problems starter-medium"
+        in text
+    )
+
+
+def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
+    broken = tmp_path / "broken.py"
+    broken.write_text(
+        "class Broken:\n    def update(self, policy, samples):\n        return 1 / 0\n"
+    )
+    names = [*NAMES, f"{broken}:Broken"]
+    arguments = ["bench", "algorithms", *names, *SMALL, "--output-dir", str(bench)]
+    assert run(arguments) == 2
+    assert "Add --resume" in capsys.readouterr().err
+    assert run([*arguments, "--resume", "--json"]) == 1
+    about = json.loads(capsys.readouterr().out)
+    assert (about["runs"], about["done"], about["failed"]) == (3, 3, 1)
+    assert "Broken, seed 0: ZeroDivisionError: division by zero" in about["leaderboard"]
+    assert any("in update" in path.read_text() for path in bench.rglob("log.txt"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
+        (["algorithms", "--seeds", "0"], "Expect seeds to be at least 1"),
+        (["algorithms", "--resume"], "expect --output-dir DIR with --resume"),
+        (["algorithm"], "Did you mean 'bench algorithms'"),
+        (["cross-play", "--coders", "refrence"], "Did you mean 'reference'"),
+        (["cross-play", "--coders", "."], "to be the folder of a run"),
+        (["cross-play", "--num-samples", "0"], "to be at least 1"),
+    ],
+)
+def test_bad_input(arguments: list[str], message: str, tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = run(["bench", *arguments])
+    except SystemExit as exit_:
+        code = exit_.code
+    shown = capsys.readouterr()
+    assert code == 2
+    assert message in " ".join((shown.err + shown.out).replace("│", " ").split())
+
+
+def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
+    trained = str(bench / "runs" / "code-a1" / "seed_0" / "run")
+    arguments = ["--coders", "reference", trained, "--testers", "golden", trained]
+    out = ["--output-dir", str(tmp_path / "out"), "--num-samples", "2", "--json"]
+    assert run(["bench", "cross-play", *arguments, *out]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["coders"], result["testers"]) == (["reference", "run"], ["golden", "run"])
+    assert len(result["problems"]) == 4, "those that the run was trained on"
+    assert "| reference | 1.000 | 1.000 |" in (tmp_path / "out" / "CROSSPLAY.md").read_text()
