@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.evaluation import hold_out
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
@@ -62,10 +61,6 @@ def _config(path: Path) -> TrainConfig:
         table: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunError(f"Expect {path} to be the folder of a run, actually: {error}") from error
-    for name in ("coder_sampling", "tester_sampling"):
-        if name in table:
-            sampling = table[name] | {"stop": tuple(table[name].get("stop", ()))}
-            table[name] = SamplingConfig(**sampling)
     # A run's config.toml leaves out what is None.
     nothing = TrainConfig(split=None, max_problems=None)
     try:
