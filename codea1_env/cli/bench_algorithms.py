@@ -53,7 +53,8 @@ class AlgorithmsCommand(Quick):
     output_dir: Path | None = None
     """Results folder; None for a new one in runs/, named after the time."""
     resume: bool = False
-    """Go on with the benchmark in --output-dir; more algorithms and seeds may be given."""
+    """Go on with the benchmark in --output-dir, and run again what failed; more algorithms and seeds may be
+    given."""
     json: bool = False
     """Print the results to stdout as one JSON object; the progress display goes to stderr."""
 
@@ -79,6 +80,7 @@ def run(arguments: Sequence[str]) -> int:
     except FolderError as error:
         raise InputError(str(error)) from error
     jobs = scheduling.jobs_of(config, entries, folder)
+    scheduling.forget_failures(jobs)
     console, machine = Console(stderr=command.json), this_machine()
     interrupted = False
     with library_errors():

@@ -22,7 +22,7 @@ from codea1_env.baselines.bench import (
     run_all,
 )
 from codea1_env.baselines.bench.results import VERSION, open_folder, write_results
-from codea1_env.baselines.bench.schedule import jobs_of
+from codea1_env.baselines.bench.schedule import forget_failures, jobs_of
 
 SMALL = BenchConfig(("code-a1",), seeds=1, max_problems=4, max_steps=2, processes=2)
 
@@ -114,7 +114,7 @@ def test_a_broken_learner_is_named_and_the_others_complete(tmp_path: Path, learn
     assert "(TooFew) to return one answer per observation" in results["TooFew"].error
     assert "NotANumber.learn to return finite numbers" in results["NotANumber"].error
     assert "'loss': nan" in results["NotANumber"].error
-    assert "died with exit code 3, twice" in results["Dies"].error
+    assert "died with exit code 3, twice; see runs/" in results["Dies"].error
 
     text = leaderboard(SMALL, list(results.values()), 5, "a machine", [])
     assert "3 failed" in text
@@ -155,6 +155,16 @@ def test_finished_runs_are_not_run_again_and_more_may_be_added(tmp_path: Path):
     again = run(folder, "golden-tests", "code-a1")
     assert again[0] == first
     assert [each.entry for each in again] == ["golden-tests", "code-a1"]
+
+
+def test_a_failed_run_is_run_again_when_its_cause_is_removed(tmp_path: Path, learners: Path):
+    name = f"{learners}:TooFew"
+    (failed,) = run(tmp_path / "results", name)
+    assert failed.status == "failed"
+    learners.write_text(LEARNERS.replace("[1:]", ""))
+    assert run(tmp_path / "results", name) == [failed], "it has a result"
+    forget_failures(jobs_of(SMALL, [find_entry(name)], tmp_path / "results"))
+    assert run(tmp_path / "results", name)[0].status == "ok"
 
 
 def test_folders_of_others_are_refused(tmp_path: Path):

@@ -59,6 +59,14 @@ def jobs_of(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> list
     ]
 
 
+def forget_failures(jobs: Sequence[Job]) -> None:
+    """Let runs that failed be run again: their cause may have been removed."""
+    for job in jobs:
+        path = job.folder / "result.json"
+        if job.done and json.loads(path.read_text(encoding="utf-8"))["status"] == "failed":
+            path.unlink()
+
+
 def run_all(
     config: BenchConfig,
     jobs: Sequence[Job],
@@ -120,7 +128,8 @@ def _start(config: BenchConfig, job: Job, python: Sequence[str]) -> subprocess.P
 
 def _mark_failed(job: Job, code: int) -> None:
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-    error = f"its process died {how}, twice; see {job.folder.name}/log.txt"
+    place = "/".join(job.folder.parts[-3:])
+    error = f"its process died {how}, twice; see {place}/log.txt"
     result = {"status": "failed", "error": error, "seconds": 0.0}
     (job.folder / "result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
 
