@@ -79,3 +79,12 @@ def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
     assert (result["coders"], result["testers"]) == (["reference", "run"], ["golden", "run"])
     assert len(result["problems"]) == 4, "those that the run was trained on"
     assert "| reference | 1.000 | 1.000 |" in (tmp_path / "out" / "CROSSPLAY.md").read_text()
+
+
+def test_the_example_of_an_algorithm(tmp_path: Path, capsys):
+    example = Path(__file__).resolve().parents[1] / "examples" / "custom_algorithm.py"
+    assert len(example.read_text().splitlines()) < 40
+    arguments = ["--algorithms", f"{example}:RankGradient", *SMALL, "--json"]
+    assert run(["bench", "algorithms", *arguments, "--output-dir", str(tmp_path / "out")]) == 0
+    text = json.loads(capsys.readouterr().out)["leaderboard"]
+    assert "| custom_algorithm.py:RankGradient | - | 0." in text

@@ -1,0 +1,181 @@
+"""Who learns from what, and what a player may report."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from codea1_env.agents import GRPO, FixedAgent, MutantCoder, TabularAgent
+from codea1_env.evaluation import hold_out
+from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import Problem, load_problems
+from codea1_env.referee import Referee
+from codea1_env.rollout import RolloutConfig, rollout
+from codea1_env.spaces import observe
+from codea1_env.training import PlayerError, RunError, TrainConfig, train
+from codea1_env.training.language_models import LanguageModels
+from codea1_env.training.lessons import demonstrations
+from codea1_env.training.players import make_players
+from codea1_env.training.saved_run import load_run
+
+SMALL = TrainConfig(
+    max_problems=2,
+    problems_per_step=2,
+    num_generations=2,
+    num_suites=2,
+    max_steps=1,
+    eval_samples=1,
+)
+
+
+def run(sandbox, folder, coder=None, tester=None, **changes):
+    config = dataclasses.replace(SMALL, output_dir=folder, **changes)
+    console = Console(file=io.StringIO())
+    return train(config, sandbox=sandbox, coder=coder, tester=tester, console=console)
+
+
+class Reports(TabularAgent):
+    metrics: object = None
+
+    def __init__(self, setting):
+        super().__init__(setting.pools, GRPO(), setting.rng, setting.draws)
+
+    def learn(self, experience):
+        return self.metrics
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ({"loss": float("nan")}, r"Reports.learn to return finite numbers .* 'loss': nan"),
+        ({"loss": float("inf")}, "'loss': inf"),
+        ({"loss": "low"}, "'loss': 'low'"),
+        ({3: 0.5}, "3: 0.5"),
+        (None, "Reports.learn to return metrics, a mapping .*NoneType"),
+    ],
+)
+def test_metrics_that_no_log_can_hold(metrics, message, sandbox, tmp_path, monkeypatch):
+    monkeypatch.setattr(Reports, "metrics", metrics)
+    with pytest.raises(PlayerError, match=message):
+        run(sandbox, tmp_path / "run", coder=Reports)
+
+
+def test_numbers_of_numpy_are_numbers(sandbox, tmp_path, monkeypatch):
+    monkeypatch.setattr(Reports, "metrics", {"loss": np.float32(0.5), "count": 3})
+    assert run(sandbox, tmp_path / "run", tester=Reports).finished
+
+
+def test_what_cannot_be_combined(sandbox, tmp_path):
+    with pytest.raises(ValueError, match="Expect self_play with the same kind"):
+        dataclasses.replace(SMALL, self_play=True, freeze_coder=True)
+    with pytest.raises(RunError, match="no player of your own with self_play"):
+        run(sandbox, tmp_path / "a", coder=Reports, self_play=True)
+    with pytest.raises(RunError, match=r"with a method imitate .* Silent"):
+        run(sandbox, tmp_path / "b", tester=Silent(), tester_objective="golden-tests")
+
+
+def test_a_language_model_in_both_roles_is_refused_with_a_reason(sandbox, tmp_path):
+    model = {"learning_rate": 1e-4, "tester_learning_rate": 1e-4, "self_play": True}
+    config = dataclasses.replace(
+        SMALL, coder="llm", tester="llm", output_dir=tmp_path / "run", **model
+    )
+    with pytest.raises(RunError, match=r"tabular players for self_play so far, actually: 'llm'"):
+        train(config, sandbox=sandbox, console=Console(file=io.StringIO()))
+
+
+class Silent(FixedAgent):
+    def act(self, observations):
+        return [""] * len(observations)
+
+
+def test_demonstrations_are_golden_tests_that_training_may_know(sandbox):
+    config = dataclasses.replace(SMALL, tester_objective="golden-tests", num_tests=2)
+    problems = load_problems("starter", "train")[:2]
+    held_out = hold_out(problems, sandbox)
+    played = rollout(
+        problems, MutantCoder(problems, sandbox), Silent(), Referee(sandbox), MistakeBook(),
+        RolloutConfig(2, 1),
+    )  # fmt: skip
+    shown = demonstrations(config, played, held_out, step=3)
+    assert len(shown) == 2 * config.num_suites
+    known = {test for split in held_out for test in split.train_tests}
+    for each in shown:
+        assert each.observation["turn"] == 1
+        assert set(each.action.split("\n\n")) <= known
+        assert len(each.action.split("\n\n")) == 2
+    assert shown == demonstrations(config, played, held_out, step=3)
+    assert shown != demonstrations(config, played, held_out, step=4)
+    assert demonstrations(SMALL, played, held_out, step=3) == []
+
+
+def test_imitation_makes_golden_tests_likelier(sandbox, tmp_path):
+    run(sandbox, tmp_path / "run", tester_objective="golden-tests", max_steps=12, num_suites=4)
+    with ExitStack() as stack:
+        saved = load_run(tmp_path / "run", sandbox, stack)
+    tester = saved.players.tester
+    assert isinstance(tester, TabularAgent)
+    for split in hold_out(saved.problems, sandbox, 0):
+        chances = tester.policy.probabilities(split.problem.task_id)
+        items = tester._pools[split.problem.task_id].items
+        golden = sum(c for c, i in zip(chances, items, strict=True) if i in split.train_tests)
+        assert golden > 0.8
+
+
+def test_no_tester_knows_what_is_held_back(sandbox, tmp_path):
+    problems = load_problems("starter", "train")[20:23]
+    held_out = hold_out(problems, sandbox, 0)
+    for number in (None, 3):
+        config = dataclasses.replace(SMALL, tester="golden", golden_tests=number, num_tests=64)
+        models = LanguageModels(config, 3)
+        tester = make_players(config, problems, held_out, sandbox, models=models).tester
+        for split in held_out:
+            (suite,) = tester.act([observe(split.problem)])
+            known = split.train_tests[:number]
+            assert sorted(suite.split("\n\n")) == sorted(known)
+
+
+WRONG = "def double(n):\n    return n + 2"
+DOUBLE = Problem("double", "def double(n):", "double", "def double(n):\n    return 2 * n")
+
+
+class Programs(FixedAgent):
+    def __init__(self, *programs):
+        self.programs = programs
+
+    def act(self, observations):
+        return list(self.programs)
+
+
+class Suite(FixedAgent):
+    def act(self, observations):
+        return ["assert double(3) == 5"] * len(observations)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "programs", "rewards"),
+    [
+        ("reference", [WRONG, DOUBLE.reference], [0.0, 1.0]),
+        ("coder", [WRONG, DOUBLE.reference], [1.0, 0.0]),
+        ("coder", ["def double(", WRONG], [0.0, 1.0]),
+        ("coder", ["", "def triple(n): pass"], [None, None]),
+    ],
+)
+def test_the_coders_own_program_as_oracle(oracle, programs, rewards, sandbox):
+    config = RolloutConfig(2, 1, oracle=oracle)
+    referee = Referee(sandbox)
+    played = rollout([DOUBLE], Programs(*programs), Suite(), referee, MistakeBook(), config)
+    assert [episode.verdict.code_reward for episode in played.episodes] == rewards
+    assert {episode.problem for episode in played.episodes} == {DOUBLE}
+
+
+@pytest.mark.parametrize("content", [None, "[", "unknown = 3\n"])
+def test_what_is_not_a_run_is_not_loaded(content, sandbox, tmp_path):
+    if content is not None:
+        (tmp_path / "config.toml").write_text(content)
+    with ExitStack() as stack, pytest.raises(RunError, match=r"Expect .*, actually: "):
+        load_run(tmp_path, sandbox, stack)
