@@ -35,6 +35,7 @@ def measure(
         # One of its own, so that neither profits from what the other has compiled.
         Sandbox(workers, level=level) as second,
         ThreadPoolExecutor(workers) as threads,
+        ThreadPoolExecutor(1) as thread,
     ):
         progress("questions: making programs and tests")
         rng = np.random.default_rng(config.seed)
@@ -50,6 +51,7 @@ def measure(
             "referee, new tests": partial(referee, "1"),
             "referee, known tests": partial(referee, "2"),
             "python -I -S": partial(fresh, fresh_python.SLIM_PYTHON),
+            "python, one at a time": partial(_fresh, thread, fresh_python.PYTHON),
             "sandbox alone, new tests": partial(alone.judge, "1"),
             "sandbox alone, known tests": partial(alone.judge, "2"),
         }
@@ -119,6 +121,15 @@ def _figures(
             at_least=TIMES if "known" in name else None,
             note=same,
         )
+        if "known" in name:
+            yield Figure(
+                "questions",
+                f"{name} / python, one at a time",
+                median(values),
+                "verdicts/s",
+                median(rates["python, one at a time"]),
+                at_least=TIMES,
+            )
     yield Figure(
         "questions",
         "referee, known tests / python -I -S",
