@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import tyro
@@ -84,10 +86,13 @@ def run(arguments: Sequence[str]) -> int:
     console, machine = Console(stderr=command.json), this_machine()
     interrupted = False
     with library_errors():
+        before = signal.signal(signal.SIGTERM, _interrupt)
         try:
             _run_with_progress(config, jobs, console)
         except KeyboardInterrupt:
             interrupted = True
+        finally:
+            signal.signal(signal.SIGTERM, before)
     results = collect(jobs)
     write_results(folder, results)
     plots = _plots(folder, results, console)
@@ -105,6 +110,10 @@ def run(arguments: Sequence[str]) -> int:
         console.print(f"To go on, add: --resume --output-dir {folder}", highlight=False)
         return INTERRUPTED
     return 1 if failed else 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _run_with_progress(

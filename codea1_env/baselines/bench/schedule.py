@@ -123,6 +123,7 @@ def _start(config: BenchConfig, job: Job, python: Sequence[str]) -> subprocess.P
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
+            start_new_session=True,  # Ctrl-C is for us: we let the runs end after their step
         )
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import os
 import shutil
+import signal
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -29,6 +32,7 @@ INTERRUPTED = 130
 
 def main(folder: Path) -> int:
     """Train; returns the exit code."""
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     entry = Entry(**job["entry"])
     started = time.perf_counter()
@@ -48,6 +52,13 @@ def main(folder: Path) -> int:
     part.write_text(json.dumps(result) + "\n", encoding="utf-8")
     part.replace(folder / "result.json")
     return 0
+
+
+def _end_with_parent(parent: int) -> None:
+    """Stop after the step when the benchmark is gone: nobody would wait for the run."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _train(entry: Entry, config: TrainConfig, run: Path) -> bool:
