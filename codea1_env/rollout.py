@@ -20,6 +20,7 @@ from functools import partial
 from typing import Literal, Protocol
 
 from codea1_env.mistake_book import BookChange, MistakeBook
+from codea1_env.own_oracle import by_own_program
 from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Round, Verdict
 from codea1_env.responses import Program, Suite, parse_program, parse_suites
@@ -192,7 +193,7 @@ def rollout(
         observe(problem, code="" if config.black_box else program.code, turn=1)
         for problem, program in zip(asked, programs, strict=True)
     ]
-    judged_by = asked if config.oracle == "reference" else _by_own_program(asked, programs, referee)
+    judged_by = asked if config.oracle == "reference" else by_own_program(asked, programs, referee)
     limit = referee.config.rewards.num_tests
     history = {
         p.task_id: tuple(book.tests(p.task_id, limit)) if config.use_book else () for p in problems
@@ -231,31 +232,6 @@ def rollout(
     change = update_book(book, episodes) if config.use_book else BookChange(0, 0, 0)
     seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
     return Rollouts(episodes, change, _since(before, referee.counters), seconds)
-
-
-_NOTHING_RUNS = "def {}(*args, **kwargs):\n    raise NotImplementedError\n"
-
-
-def _by_own_program(
-    problems: Sequence[Problem], programs: Sequence[Program], referee: Referee
-) -> list[Problem]:
-    """The problems with the coder's first program that runs as their reference.
-
-    Where none runs, the reference raises at every call, so that no test is valid.
-    """
-    swapped = [
-        dataclasses.replace(problem, reference=program.code)
-        for problem, program in zip(problems, programs, strict=True)
-        if program.problem is None and program.code.strip()
-    ]
-    chosen: dict[str, Problem] = {}
-    for problem, runs in zip(swapped, referee.references_run(swapped), strict=True):
-        if runs:
-            chosen.setdefault(problem.task_id, problem)
-    for problem in problems:
-        nothing = _NOTHING_RUNS.format(problem.entry_point)
-        chosen.setdefault(problem.task_id, dataclasses.replace(problem, reference=nothing))
-    return [chosen[problem.task_id] for problem in problems]
 
 
 def _parts(programs: int, group: int, number: int) -> list[slice]:
