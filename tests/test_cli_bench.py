@@ -56,6 +56,7 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
     [
         (["algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
         (["algorithms", "--seeds", "0"], "Expect seeds to be at least 1"),
+        (["algorithms", "--problems", "starer"], "starer"),
         (["algorithms", "--resume"], "expect --output-dir DIR with --resume"),
         (["algorithm"], "Did you mean 'bench algorithms'"),
         (["cross-play", "--coders", "refrence"], "Did you mean 'reference'"),

@@ -31,9 +31,10 @@ from codea1_env.baselines.bench import (
 from codea1_env.baselines.bench import schedule as scheduling
 from codea1_env.baselines.bench.results import Result, open_folder, write_results
 from codea1_env.baselines.bench.suite import QUICK
-from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors
+from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.evaluation.sandbox_speed.machine import this_machine
+from codea1_env.problems import load_problems
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,13 @@ def run(arguments: Sequence[str]) -> int:
     default = AlgorithmsCommand(settings=QUICK if quick else BenchConfig())
     command = parse(AlgorithmsCommand, arguments, name="bench algorithms", default=default)
     try:
-        entries = [find_entry(name) for name in command.settings.algorithms]
+        entries = list(dict.fromkeys(map(find_entry, command.settings.algorithms)))
     except EntryError as error:
         raise InputError(str(error)) from error
     # Files are kept by their full names, so that a benchmark can be resumed from anywhere.
     config = dataclasses.replace(command.settings, algorithms=tuple(each.name for each in entries))
+    with user_input():  # a wrong name should not cost a run
+        load_problems(config.base(0).problems, config.base(0).split)
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
     folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")

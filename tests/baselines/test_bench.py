@@ -13,6 +13,7 @@ from codea1_env.baselines import BASELINES
 from codea1_env.baselines.bench import (
     DEFAULT_ENTRIES,
     BenchConfig,
+    Entry,
     EntryError,
     FolderError,
     Result,
@@ -94,6 +95,14 @@ def test_classes_of_ones_own(learners: Path):
     assert find_entry(f"{learners}:Good").kind == "player"
     assert find_entry(f"{learners}:Mean").kind == "algorithm"
     assert find_entry("codea1_env.agents:RLOO").kind == "algorithm"
+
+
+def test_entries_have_folders_of_their_own():
+    names = ["a/b.py:Mine", "a_b.py:Mine", "c/b.py:Mine", "b.py:Mine", "code-a1", "alpha=0.5"]
+    folders = {Entry(name, "algorithm").folder for name in names}
+    assert len(folders) == len(names)
+    assert {"code-a1", "alpha=0.5"} <= folders
+    assert not any(set(folder) & set("/: ") for folder in folders)
 
 
 def run(folder: Path, *names: str, **changes) -> list[Result]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,8 +38,10 @@ class Entry:
 
     @property
     def folder(self) -> str:
-        """The name as a folder."""
-        return "".join(c if c.isalnum() or c in "-=." else "_" for c in self.name)
+        """The name as a folder; those of files are told apart by a checksum of the whole path."""
+        short = self.name.rpartition("/")[2]
+        safe = "".join(c if c.isalnum() or c in "-=." else "_" for c in short)
+        return f"{safe}-{zlib.crc32(self.name.encode()):08x}" if ":" in self.name else safe
 
     def apply(self, config: TrainConfig) -> TrainConfig:
         """The settings of its runs."""
