@@ -158,6 +158,14 @@ def test_a_worker_that_dies_once_goes_on_and_nothing_is_lost(tmp_path: Path):
     assert (result.status, result.end) == ("ok", whole.end)
 
 
+def test_a_run_that_lacks_only_its_result_gets_it(tmp_path: Path):
+    (first,) = run(tmp_path, "golden-tests")
+    (path,) = tmp_path.rglob("result.json")
+    path.unlink()
+    (again,) = run(tmp_path, "golden-tests")
+    assert (again.status, again.end) == ("ok", first.end)
+
+
 def test_finished_runs_are_not_run_again_and_more_may_be_added(tmp_path: Path):
     folder = tmp_path / "results"
     (first,) = run(folder, "golden-tests")

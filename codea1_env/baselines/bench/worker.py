@@ -24,8 +24,8 @@ from codea1_env.agents import find_class
 from codea1_env.baselines.bench.entries import Entry
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.sandbox import SandboxError
-from codea1_env.training import RunError, TrainConfig, train
-from codea1_env.training.checkpoints import checkpoints
+from codea1_env.training import TrainConfig, train
+from codea1_env.training.checkpoints import checkpoints, step_of
 
 INTERRUPTED = 130
 
@@ -64,17 +64,14 @@ def _end_with_parent(parent: int) -> None:
 def _train(entry: Entry, config: TrainConfig, run: Path) -> bool:
     """Train, from the last checkpoint if there is one; returns whether the run is finished."""
     config = dataclasses.replace(config, output_dir=run)
-    resume = bool(checkpoints(run)) if run.exists() else False
-    if run.exists() and not resume:
+    saved = checkpoints(run)
+    if saved and step_of(saved[-1]) >= config.max_steps:
+        return True  # it died between its last step and its result
+    if run.exists() and not saved:
         shutil.rmtree(run)
     own = find_class(entry.name) if entry.kind == "player" else None
     console = Console(file=io.StringIO())
-    try:
-        return train(config, resume=resume, coder=own, tester=own, console=console).finished
-    except RunError as error:
-        if "has done" in str(error):  # it died between its last step and its result
-            return True
-        raise
+    return train(config, resume=bool(saved), coder=own, tester=own, console=console).finished
 
 
 if __name__ == "__main__":
