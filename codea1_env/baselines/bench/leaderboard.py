@@ -1,4 +1,4 @@
-"""The table of a benchmark, and what it says of the paper's claims."""
+"""The table of a benchmark, and which orderings hold in it: those of the paper, and those its argument needs."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def leaderboard(
         ]
     found = [line for claim in CLAIMS if (line := _verdict(table, claim))]
     if found:
-        lines += ["", "## What the paper claims, at this scale", "", *found]
+        lines += ["", "## What holds at this scale", "", *found]
     for plot in plots:
         lines += ["", f"![{plot.removesuffix('.png')}]({plot})"]
     return "\n".join(lines) + "\n"
