@@ -202,7 +202,9 @@ def test_wrong_use_raises_at_once(referee):
         ValueError, match=r"coder \(.*\) to return one answer per observation \(4\), actually: 1"
     ):
         play(referee, Short(), Cycle(""))
-    with pytest.raises(ValueError, match=r"tester \(.*\) to answer with strings, actually: <class 'int'>"):
+    with pytest.raises(
+        ValueError, match=r"tester \(.*\) to answer with strings, actually: <class 'int'>"
+    ):
         play(referee, Cycle(""), Numbers())
     with pytest.raises(ValueError, match="actually twice: 'starter/is_even'"):
         play(referee, Cycle(""), Cycle(""), problems=[TWO[0], TWO[0]])

@@ -20,7 +20,10 @@ from codea1_env.training.run_folder import to_toml
         ({"alpha": 1.5}, "alpha to be between 0 and 1"),
         ({"decay": "never"}, "decay to be one of 'per-program', 'per-step', actually: 'never'"),
         ({"coder": "human"}, "coder to be one of"),
-        ({"algorithm": "ppo"}, "algorithm to be one of grpo, rloo, or module:Class, actually: 'ppo'"),
+        (
+            {"algorithm": "ppo"},
+            "algorithm to be one of grpo, rloo, or module:Class, actually: 'ppo'",
+        ),
     ],
 )
 def test_wrong_values_say_what_was_expected(change, message):
