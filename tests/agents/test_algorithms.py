@@ -161,5 +161,5 @@ def test_learns_the_best_items(name):
 
 
 def test_unknown_algorithm():
-    with pytest.raises(ValueError, match="one of grpo, rloo, actually: 'ppo'"):
+    with pytest.raises(ValueError, match="one of grpo, rloo, or module:Class, actually: 'ppo'"):
         make_algorithm("ppo", {})

@@ -68,7 +68,7 @@ def find_entry(name: str) -> Entry:
         >>> find_entry("golden-test")
         Traceback (most recent call last):
             ...
-        codea1_env.baselines.bench.entries.EntryError: There is no baseline or algorithm 'golden-test'. Did you mean 'golden-tests'?
+        codea1_env.baselines.bench.entries.EntryError: There is no baseline or algorithm 'golden-test'. Did you mean 'golden-tests' or 'frozen-tester'?
     """
     if name in BASELINES:
         return Entry(name, "baseline")
