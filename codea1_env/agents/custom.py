@@ -43,6 +43,10 @@ class Setting:
         return np.random.default_rng(self.seed)
 
 
+class FileError(ValueError):
+    """A file cannot be run at all; what it raises when it runs is its own error."""
+
+
 def find_class(name: str) -> type[Any]:
     """Find a class.
 
@@ -59,7 +63,7 @@ def find_class(name: str) -> type[Any]:
     home, colon, attribute = name.rpartition(":")
     if not colon or not home or not attribute:
         raise ValueError(f"Expect module:Class or FILE.py:Class, actually: {name!r}")
-    module = _from_file(Path(home)) if home.endswith(".py") else _from_path(home, name)
+    module = load_file(Path(home)) if home.endswith(".py") else _from_path(home, name)
     found = getattr(module, attribute, None)
     if not isinstance(found, type):
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
@@ -79,12 +83,17 @@ def _from_path(module: str, name: str) -> Any:
         ) from error
 
 
-def _from_file(path: Path) -> Any:
+def load_file(path: Path) -> Any:
+    """Run a Python file of the user's, in this process, and return it as a module.
+
+    Raises:
+        FileError: There is no such file, or its name does not end with .py.
+    """
     if not path.is_file():
-        raise ValueError(f"Expect {path} to be a Python file, actually: there is no such file")
+        raise FileError(f"Expect {path} to be a Python file, actually: there is no such file")
     spec = importlib.util.spec_from_file_location(f"codea1_custom_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"Expect {path} to be a Python file, actually it cannot be imported")
+        raise FileError(f"Expect the name of {path} to end with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickle look there
     spec.loader.exec_module(module)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.agents import Agent, BoundaryTester, GoldenTester, MutantCoder, ReferenceCoder
+from codea1_env.agents.custom import FileError, load_file
 from codea1_env.agents.llm.player import is_model, load_player
 from codea1_env.agents.models import DEFAULT_MODEL, ModelError
 from codea1_env.cli.errors import InputError, unknown_name
@@ -62,15 +61,10 @@ def _from_file(name: str) -> Agent:
         raise InputError(
             f"expect FILE.py:NAME, actually: {name!r}. Add a colon and the agent's name"
         )
-    path = Path(file)
-    if not path.is_file():
-        raise InputError(f"expect {file} to be a Python file, actually: there is no such file")
-    spec = importlib.util.spec_from_file_location(f"codea1_player_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"expect the name of {file} to end with .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickle look there
-    spec.loader.exec_module(module)
+    try:
+        module = load_file(Path(file))
+    except FileError as error:
+        raise InputError(f"e{str(error)[1:]}") from error
     made = getattr(module, attribute, None)
     if made is None:
         raise InputError(f"expect {file} to define {attribute!r}, actually: it does not")

@@ -67,10 +67,13 @@ def interval_of_iqm(
         >>> print(interval_of_iqm([[0.2, 0.5], [0.2, 0.5]], np.random.default_rng(0)))
         0.350 [0.350, 0.350]
     """
-    table = _checked("scores", scores)
-    value = float(_trimmed_means(table.reshape(1, -1))[0])
-    samples = _trimmed_means(_resampled(table, rng, repetitions).reshape(repetitions, -1))
-    return _estimate(value, samples, confidence)
+    return bootstrap(
+        scores,
+        lambda tables: _trimmed_means(tables.reshape(len(tables), -1)),
+        rng,
+        confidence=confidence,
+        repetitions=repetitions,
+    )
 
 
 def probability_of_improvement(
