@@ -42,7 +42,8 @@ class TrainConfig:
     freeze_tester: bool = False
     """The tester plays but does not learn."""
     self_play: bool = False
-    """One model in both roles: what it learns as one player changes the other. `coder` names the model."""
+    """One model in both roles: what it learns as one player changes the other. Of a language model `coder`,
+    `learning_rate` and `coder_trainer` count."""
     golden_tests: int | None = None
     """Golden tests of each problem that the tester "golden" knows; None for all that are not held back."""
     tester_objective: Literal["rewards", "golden-tests"] = "rewards"
@@ -204,6 +205,14 @@ class TrainConfig:
                 f"Expect self_play with the same kind of learning player in both roles, actually: coder="
                 f"{self.coder!r}, tester={self.tester!r}, freeze_coder={self.freeze_coder}, "
                 f"freeze_tester={self.freeze_tester}. Change these, or leave self_play out."
+            )
+        # A trainer has one size of groups for all that it learns from.
+        one_size = self.num_generations == self.num_suites
+        if self.self_play and self.coder == "llm" and not (one_size and self.tester_model is None):
+            raise ValueError(
+                f"Expect one model and groups of one size for self_play of a language model, actually: "
+                f"num_generations={self.num_generations}, num_suites={self.num_suites}, tester_model="
+                f"{self.tester_model!r}. Set num_suites to num_generations, and no tester_model."
             )
 
     def _check_language_models(self) -> None:

@@ -23,7 +23,8 @@ from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 
-Role = Literal["coder", "tester"]
+Role = Literal["coder", "tester", "model"]
+"""Who answers; "model" is one that plays both roles."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class LanguageModels:
         """
         config = self._config
         name = (config.tester_model if role == "tester" else None) or config.model
-        frozen = config.freeze_coder if role == "coder" else config.freeze_tester
+        frozen = {"coder": config.freeze_coder, "tester": config.freeze_tester}.get(role, False)
         try:
             plan = _Plan(role, resolve(name), not frozen, seed)
             player = self._learner(plan) if plan.learns else self._frozen(plan)
@@ -102,6 +103,7 @@ class LanguageModels:
             seed=plan.seed,
             write=self._wording(),
             batch_size=config.generation_batch,
+            tester_sampling=config.tester_sampling if plan.role == "model" else None,
         )
 
     def _frozen(self, plan: _Plan) -> Learner:
@@ -143,14 +145,16 @@ class LanguageModels:
 
     def _shape(self, role: Role, make: Callable[..., Any]) -> Any:
         config = self._config
-        if role == "coder":
-            return make(self._groups, config.num_generations, config.max_steps)
         programs = config.num_generations if config.suite_selection == "all" else 1
-        return make(self._groups * programs, config.num_suites, config.max_steps)
+        coder, tester = self._groups, self._groups * programs
+        if role == "tester":
+            return make(tester, config.num_suites, config.max_steps)
+        groups = coder if role == "coder" else coder + tester
+        return make(groups, config.num_generations, config.max_steps)
 
     def _sampling(self, role: Role) -> Any:
         config = self._config
-        return config.coder_sampling if role == "coder" else config.tester_sampling
+        return config.tester_sampling if role == "tester" else config.coder_sampling
 
     def _wording(self) -> Any:
         from codea1_env.agents.llm.prompts import WORDINGS
@@ -160,7 +164,7 @@ class LanguageModels:
     def _fields(self, role: Role) -> dict[str, Any]:
         """Fields of the trainer's configuration: the run's settings, then the role's own."""
         config = self._config
-        rate = config.learning_rate if role == "coder" else config.tester_learning_rate
+        rate = config.tester_learning_rate if role == "tester" else config.learning_rate
         return {
             "learning_rate": rate,
             "epsilon": config.epsilon,
@@ -168,7 +172,7 @@ class LanguageModels:
             "beta": config.beta,
             "loss_type": config.loss_type,
             "num_iterations": config.num_iterations,
-            **(config.coder_trainer if role == "coder" else config.tester_trainer),
+            **(config.tester_trainer if role == "tester" else config.coder_trainer),
         }
 
     def _external_engine(self, folder: Path) -> Backend | None:

@@ -30,7 +30,7 @@ from codea1_env.training.checkpoints import (
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import PlayerError, RunError
 from codea1_env.training.interrupt import stop_request
-from codea1_env.training.language_models import LanguageModels
+from codea1_env.training.language_models import LanguageModels, Role
 from codea1_env.training.lessons import demonstrations, lessons
 from codea1_env.training.measuring import measure, new_past, remember
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
@@ -181,7 +181,7 @@ def train(
                 row |= measured()
                 seconds["evaluate"] = time.perf_counter() - started
             folder.append(METRICS, row)
-            for episode in episode_rows(played, step):
+            for episode in episode_rows(played, step, players.chats):
                 folder.append(EPISODES, episode)
             if step % config.save_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
@@ -198,8 +198,9 @@ def train(
 def _follow(config: TrainConfig, problems: int) -> TrainResult:
     """Be one of the other processes of a run: make the same players, and do what the first does with them."""
     models = LanguageModels(config, problems)
-    make_language_model(config, "coder", models)
-    make_language_model(config, "tester", models)
+    roles: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
+    for role in roles:
+        make_language_model(config, role, models)
     models.follow()
     models.close()
     return TrainResult(config.output_dir or Path("runs"), config.max_steps, True, {}, {})

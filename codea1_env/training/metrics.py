@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.referee import TestVerdict
@@ -92,10 +92,19 @@ def frac_reward_zero_std(experience: Sequence[Experience]) -> float | None:
     return mean(len(rewards) < 2 for rewards in groups.values())
 
 
-def episode_rows(rollouts: Rollouts, step: int) -> Iterable[Row]:
+def episode_rows(
+    rollouts: Rollouts,
+    step: int,
+    chats: Callable[[RolloutEpisode], Mapping[str, Any]] = lambda _: {},
+) -> Iterable[Row]:
     """What episodes.jsonl says of a step: of each problem the program whose suites differed most.
 
-    `prompt` and `answer` are what a player was shown and wrote; `code` and `tests` are what was read from it.
+    `answer` is what a player wrote; `code` and `tests` are what was read from it.
+
+    Args:
+        rollouts: What was played.
+        step: Number of the step.
+        chats: What language models were shown in an episode, by name.
     """
     for episode in rollouts.most_telling():
         verdict = episode.verdict
@@ -103,7 +112,8 @@ def episode_rows(rollouts: Rollouts, step: int) -> Iterable[Row]:
             "step": step,
             "task_id": verdict.task_id,
             "program": episode.index,
-            "prompt": episode.problem.prompt,
+            "problem": episode.problem.prompt,
+            **chats(episode),
             "answer": episode.answer,
             "code": episode.program.code,
             "executes": verdict.code_executes,

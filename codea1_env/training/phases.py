@@ -26,7 +26,7 @@ def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
                 seconds[name.removeprefix("seconds/")] += value
     tokens: Counter[str] = Counter()
     for row in metrics:
-        for role in ("coder", "tester"):
+        for role in ("coder", "tester", "model"):
             tokens[role] += row.get(f"{role}/tokens/completion", 0)
             # Of all updates so far.
             tokens[f"learn_{role}"] = int(row.get(f"{role}/num_tokens", tokens[f"learn_{role}"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -26,9 +27,11 @@ from codea1_env.agents import (
     pool_of_tests,
 )
 from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.evaluation import HeldOut
 from codea1_env.problems import Problem
+from codea1_env.rollout import RolloutEpisode
 from codea1_env.sandbox import Sandbox
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
@@ -53,10 +56,25 @@ class Players:
 
     def take_usage(self) -> dict[str, Usage]:
         """Role -> what the answers of a language model took since the last call."""
-        roles = {"coder": self.coder, "tester": self.tester}
+        if self.coder is self.tester:
+            roles = {"model": self.coder}
+        else:
+            roles = {"coder": self.coder, "tester": self.tester}
         return {
             role: player.take_usage()
             for role, player in roles.items()
+            if isinstance(player, LanguagePlayer)
+        }
+
+    def chats(self, episode: RolloutEpisode) -> dict[str, list[Message]]:
+        """What language models were shown: `prompt` the coder, `test_prompt` the tester."""
+        shown = {
+            "prompt": (self.coder, episode.coder_observation),
+            "test_prompt": (self.tester, episode.tester_observation),
+        }
+        return {
+            name: player.agent.chat(observation)
+            for name, (player, observation) in shown.items()
             if isinstance(player, LanguagePlayer)
         }
 
@@ -75,7 +93,9 @@ def make_players(
     if config.self_play:
         if coder or tester:
             raise RunError("Expect no player of your own with self_play, which has one model.")
-        one = _make_one_model(config, held_out, sandbox)
+        one = make_language_model(config, "model", models) or _make_one_model(
+            config, held_out, sandbox
+        )
         return Players(one, one, coder_learns=True, tester_learns=True)
     coder = (
         _own(coder, "coder", config, held_out, sandbox)
@@ -102,14 +122,14 @@ def make_players(
 
 def make_language_model(config: TrainConfig, role: Role, models: LanguageModels) -> Learner | None:
     """Make the player of a role, if the configuration says that it is a language model."""
-    if getattr(config, role) != "llm":
+    if (config.tester if role == "tester" else config.coder) != "llm":
         return None
-    return models.player(role, _seed(config, _CODER if role == "coder" else _TESTER))
+    return models.player(role, _seed(config, _TESTER if role == "tester" else _CODER))
 
 
 def _own(
     player: OwnPlayer | None,
-    role: Role,
+    role: Literal["coder", "tester"],
     config: TrainConfig,
     held_out: Sequence[HeldOut],
     sandbox: Sandbox,
@@ -159,11 +179,6 @@ def _make_tester(
 def _make_one_model(
     config: TrainConfig, held_out: Sequence[HeldOut], sandbox: Sandbox
 ) -> TabularSelfPlayer:
-    if config.coder != "tabular":
-        raise RunError(
-            f"Expect tabular players for self_play so far, actually: {config.coder!r}. Leave self_play out, "
-            "or train with coder='tabular' and tester='tabular'."
-        )
     return TabularSelfPlayer(
         [pool_of_programs(split, config.pool_size) for split in held_out],
         _pools_of_tests(config, held_out, sandbox),

@@ -89,7 +89,10 @@ def test_metrics_timings_and_samples(finished: Path) -> None:
         phases = ("coder", "tester", "judge", "learn_coder", "learn_tester")
         assert all(row[f"seconds/{phase}"] > 0 for phase in phases)
     episode = next(iter(read_rows(finished / EPISODES)))
-    assert episode["prompt"].startswith("def ")
+    assert episode["problem"].startswith("def ")
+    name = episode["problem"].removeprefix("def ").partition("(")[0]
+    assert name in episode["prompt"][-1]["content"]
+    assert episode["code"] in episode["test_prompt"][-1]["content"]
     assert isinstance(episode["answer"], str)
     assert isinstance(episode["suites"][0]["answer"], str)
 
@@ -99,10 +102,10 @@ def test_a_resumed_run_has_the_same_bytes(
 ) -> None:
     logged = loop.episode_rows
 
-    def killed_in_step_3(played: Any, step: int) -> Any:
+    def killed_in_step_3(played: Any, step: int, *more: Any) -> Any:
         if step == 3:
             raise SystemError("killed")
-        return logged(played, step)
+        return logged(played, step, *more)
 
     folder = tmp_path / "run"
     monkeypatch.setattr(loop, "episode_rows", killed_in_step_3)
@@ -205,3 +208,47 @@ def test_an_engine_that_fails_leaves_a_checkpoint(
     monkeypatch.undo()
     output = run(tmp_path / "run", sandbox, model, resume=True)
     assert "after step 1" in output
+
+
+LONGER = SamplingConfig(max_prompt_length=1000, max_completion_length=12)
+SELF_PLAY = {"self_play": True, "oracle": "coder", "tester_sampling": LONGER}
+
+
+def test_self_play_of_one_model(
+    tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    assert "learn_model" in run(whole, sandbox, model, **SELF_PLAY)
+    rows = list(read_rows(whole / METRICS))
+    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
+    # 2 problems with 2 programs each, and 2 suites for each program: all are answers of the one model.
+    assert all(8 < row["model/tokens/completion"] <= 4 * 8 + 8 * 12 for row in rows[1:])
+    assert all("model/grad_norm" in row and "tester/loss" not in row for row in rows[1:])
+    for step in (2, 4):
+        saved = whole / "checkpoints" / f"step_{step}"
+        weights = "adapter/adapter_model.safetensors"
+        both = [(saved / role / weights).read_bytes() for role in ("coder", "tester")]
+        assert both[0] == both[1]
+
+    logged = loop.episode_rows
+    monkeypatch.setattr(
+        loop,
+        "episode_rows",
+        lambda played, step, *more: logged(played, step, *more) if step != 3 else 1 / 0,
+    )
+    with pytest.raises(ZeroDivisionError):
+        run(folder, sandbox, model, **SELF_PLAY)
+    monkeypatch.undo()
+    assert "after step 2" in run(folder, sandbox, model, resume=True, **SELF_PLAY)
+    assert contents(folder) == contents(whole)
+
+
+def test_one_model_has_one_temperature(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
+    with pytest.raises(RunError, match=r"one temperature for both roles .* 1.0 and 0.5"):
+        run(
+            tmp_path / "run",
+            sandbox,
+            model,
+            self_play=True,
+            tester_sampling=SamplingConfig(temperature=0.5),
+        )

@@ -79,13 +79,11 @@ def test_what_cannot_be_combined(sandbox, tmp_path):
         run(sandbox, tmp_path / "b", tester=Silent(), tester_objective="golden-tests")
 
 
-def test_a_language_model_in_both_roles_is_refused_with_a_reason(sandbox, tmp_path):
+@pytest.mark.parametrize("changes", [{"num_suites": 3}, {"tester_model": "other/model"}])
+def test_a_language_model_in_both_roles_has_one_size_of_groups_and_one_model(changes):
     model = {"learning_rate": 1e-4, "tester_learning_rate": 1e-4, "self_play": True}
-    config = dataclasses.replace(
-        SMALL, coder="llm", tester="llm", output_dir=tmp_path / "run", **model
-    )
-    with pytest.raises(RunError, match=r"tabular players for self_play so far, actually: 'llm'"):
-        train(config, sandbox=sandbox, console=Console(file=io.StringIO()))
+    with pytest.raises(ValueError, match=r"Expect one model and groups of one size for self_play"):
+        dataclasses.replace(SMALL, coder="llm", tester="llm", num_generations=2, **model, **changes)
 
 
 class Silent(FixedAgent):

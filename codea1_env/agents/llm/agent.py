@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from codea1_env.agents.llm import prompts
-from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig
+from codea1_env.agents.llm.completions import Backend, Completion, Message, SamplingConfig
 from codea1_env.agents.llm.fitting import Fitted, fit
 from codea1_env.agents.scripted import FixedAgent
 from codea1_env.agents.state import read_json, write_json
@@ -108,6 +108,10 @@ class LLMAgent(FixedAgent):
             seconds=time.perf_counter() - started,
         )
         return [answer.text for answer in self.completions]
+
+    def chat(self, observation: Observation) -> list[Message]:
+        """Return the chat that the model is shown for an observation, shortened if it had to be."""
+        return self._fitted([observation])[0].messages
 
     def save(self, path: Path) -> None:
         """Write how many batches were drawn: together with the seed all that the next draws depend on."""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.both_roles import BothRoles
 from codea1_env.agents.llm.completions import Backend, Message, SamplingConfig
 from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
 from codea1_env.agents.llm.language_player import LanguagePlayer
@@ -38,7 +39,7 @@ class GRPOLearner(LanguagePlayer):
     otherwise (`bf16 = false`).
 
     Args:
-        role: Which player it is.
+        role: Which player it is; "model" for one that plays both.
         model: A causal language model. With an adapter its own weights stay as they are, and may be shared
             with another player (`share_weights`); without, they are trained and must be float32.
         tokenizer: The model's, with a chat template.
@@ -53,11 +54,13 @@ class GRPOLearner(LanguagePlayer):
         seed: Decides what is drawn, by the player and by the trainer.
         write: The wording of prompts; None for the default.
         batch_size: Answers that the trained model generates at the same time.
+        tester_sampling: How suites are drawn by a model that plays both roles, which then draws its programs
+            as `sampling` says. None for a player of one role.
     """
 
     def __init__(
         self,
-        role: Literal["coder", "tester"],
+        role: Literal["coder", "tester", "model"],
         model: Any,
         tokenizer: Any,
         *,
@@ -71,6 +74,7 @@ class GRPOLearner(LanguagePlayer):
         seed: int = 0,
         write: Callable[[Observation], list[Message]] | None = None,
         batch_size: int = 64,
+        tester_sampling: SamplingConfig | None = None,
     ) -> None:
         import torch
         from trl import GRPOConfig, GRPOTrainer
@@ -81,6 +85,12 @@ class GRPOLearner(LanguagePlayer):
             raise ValueError(
                 "Expect a temperature above 0: a player that always gives the same answer has nothing to "
                 f"learn from, actually: {sampling.temperature!r}"
+            )
+        samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
+        if len({each.temperature for each in samplings}) > 1:
+            raise ValueError(
+                "Expect one temperature for both roles of a model (its trainer has one), actually: "
+                f"{sampling.temperature!r} and {samplings[1].temperature!r}"
             )
         if peft_config is None and any(p.dtype != torch.float32 for p in model.parameters()):
             raise ValueError(
@@ -98,7 +108,7 @@ class GRPOLearner(LanguagePlayer):
             shape,
             config_cls=config_cls or GRPOConfig,
             temperature=sampling.temperature,
-            max_completion_length=sampling.max_completion_length,
+            max_completion_length=max(each.max_completion_length for each in samplings),
             seed=seed,
             folder=self._folder.name,
         )
@@ -119,9 +129,11 @@ class GRPOLearner(LanguagePlayer):
         own_adapter = None if peft_config is None else ADAPTER
         adapter = own_adapter if engine is None else role
         # Processes must not draw the same random numbers for their shares.
-        agent = LLMAgent(
-            backend, sampling, seed + rank(), adapter=adapter, write=write or prompts.DEFAULT
-        )
+        agents = [
+            LLMAgent(backend, each, seed + rank(), adapter=adapter, write=write or prompts.DEFAULT)
+            for each in samplings
+        ]
+        agent = agents[0] if tester_sampling is None else BothRoles(*agents)
         super().__init__(agent if world_size() == 1 else SharedAgent(agent))
         self._update_engine()
 

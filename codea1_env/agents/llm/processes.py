@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.agent import LLMAgent, Usage
-from codea1_env.agents.llm.completions import Completion
+from codea1_env.agents.llm.completions import Completion, Message
 from codea1_env.agents.llm.language_player import LanguagePlayer, total
 from codea1_env.agents.protocols import Experience
 from codea1_env.spaces import Observation
@@ -70,6 +70,10 @@ class SharedAgent(LLMAgent):
         self.completions = [answer for answers, _ in gathered for answer in answers]
         self.usage = total([usage for _, usage in gathered])
         return [answer.text for answer in self.completions]
+
+    def chat(self, observation: Observation) -> list[Message]:
+        """Return the chat that the model is shown for an observation."""
+        return self._own.chat(observation)
 
     def save(self, path: Path) -> None:
         """Write how far the random numbers are used up: in all processes equally."""
