@@ -37,7 +37,7 @@ class SpeedConfig:
     """questions: how many, each of 8 programs x 8 suites x 8 asserts."""
     batch: int = 4
     """questions: how many are judged together."""
-    block: int = 400
+    block: int = 800
     """scaling: jobs in a block."""
     verdict_runs: int = 1
     """verdicts: runs that are compared; from 2 on also one with four workers per core."""
