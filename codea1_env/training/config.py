@@ -113,7 +113,8 @@ class TrainConfig:
     coder_trainer: dict[str, Any] = field(default_factory=dict)
     """More fields of TRL's GRPOConfig for the coder. They win over the settings below."""
     tester_trainer: dict[str, Any] = field(default_factory=dict)
-    """More fields of TRL's GRPOConfig for the tester. They win over the settings below."""
+    """More fields of TRL's GRPOConfig for the tester, or of SFTConfig if it imitates. They win over the settings
+    below."""
     trainer_cls: str = "trl:GRPOTrainer"
     """Trainer of language models, as module:class: TRL's, or a subclass of it."""
 

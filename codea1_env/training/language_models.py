@@ -63,7 +63,9 @@ class LanguageModels:
         frozen = {"coder": config.freeze_coder, "tester": config.freeze_tester}.get(role, False)
         try:
             plan = _Plan(role, resolve(name), not frozen, seed)
-            player = self._learner(plan) if plan.learns else self._frozen(plan)
+            imitates = role == "tester" and config.tester_objective == "golden-tests"
+            learner = self._imitator if imitates else self._learner
+            player = learner(plan) if plan.learns else self._frozen(plan)
             self._players[role] = player
             return player if world_size() == 1 else LeadingPlayer(role, player)
         except ValueError as error:
@@ -94,17 +96,37 @@ class LanguageModels:
             self._model(plan.folder, trained=config.lora_rank == 0),
             load_tokenizer(plan.folder),
             shape=self._shape(plan.role, UpdateShape),
-            sampling=self._sampling(plan.role),
             fields=self._fields(plan.role),
-            peft_config=self._adapter(),
-            engine=self._external_engine(plan.folder),
             trainer_cls=trainer_cls,
             config_cls=config_cls,
-            seed=plan.seed,
-            write=self._wording(),
-            batch_size=config.generation_batch,
             tester_sampling=config.tester_sampling if plan.role == "model" else None,
+            **self._common(plan),
         )
+
+    def _imitator(self, plan: _Plan) -> Learner:
+        from codea1_env.agents.llm.grpo_settings import UpdateShape
+        from codea1_env.agents.llm.sft_learner import SFTLearner
+
+        config = self._config
+        return SFTLearner(
+            self._model(plan.folder, trained=config.lora_rank == 0),
+            load_tokenizer(plan.folder),
+            # As many as `demonstrations` shows.
+            shape=UpdateShape(self._groups, config.num_suites, config.max_steps),
+            fields={"learning_rate": config.tester_learning_rate, **config.tester_trainer},
+            **self._common(plan),
+        )
+
+    def _common(self, plan: _Plan) -> dict[str, Any]:
+        """What all players that learn are made with."""
+        return {
+            "sampling": self._sampling(plan.role),
+            "peft_config": self._adapter(),
+            "engine": self._external_engine(plan.folder),
+            "seed": plan.seed,
+            "write": self._wording(),
+            "batch_size": self._config.generation_batch,
+        }
 
     def _frozen(self, plan: _Plan) -> Learner:
         from codea1_env.agents.llm.agent import LLMAgent

@@ -88,7 +88,12 @@ def demonstrations(
     if config.tester_objective != "golden-tests":
         return []
     rng = np.random.default_rng([config.seed, step, _DEMONSTRATIONS])
-    tests = {split.problem.task_id: split.train_tests[: config.golden_tests] for split in held_out}
+    tests = {
+        split.problem.task_id: [
+            test for test in split.train_tests[: config.golden_tests] if TEST_SEPARATOR not in test
+        ]
+        for split in held_out
+    }
     return [
         Experience(
             episode.tester_observation,

@@ -110,7 +110,8 @@ def make_players(
     if config.tester_objective == "golden-tests" and not isinstance(tester, Imitator):
         raise RunError(
             f"Expect a tester with a method imitate for tester_objective='golden-tests', actually: "
-            f"{type(tester).__name__}. Use a tabular tester, or tester_objective='rewards'."
+            f"{type(tester).__name__}. Use a tester that learns, of tables or a language model, or "
+            "tester_objective='rewards'."
         )
     return Players(
         coder,

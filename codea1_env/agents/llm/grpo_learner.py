@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import copy
 import itertools
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
-from codea1_env.agents.llm import prompts
-from codea1_env.agents.llm.agent import LLMAgent
-from codea1_env.agents.llm.both_roles import BothRoles
 from codea1_env.agents.llm.completions import Backend, Message, SamplingConfig
 from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
-from codea1_env.agents.llm.language_player import LanguagePlayer
-from codea1_env.agents.llm.processes import SharedAgent, rank, world_size
 from codea1_env.agents.llm.rows import Memory
+from codea1_env.agents.llm.trained_player import TrainedPlayer
 from codea1_env.agents.llm.trainer_drive import TrainerDrive
-from codea1_env.agents.llm.training_state import (
-    fingerprint,
-    load_trainer,
-    load_weights,
-    save_trainer,
-    save_weights,
-)
 from codea1_env.agents.protocols import Experience
 from codea1_env.spaces import Observation
 
-ADAPTER = "default"
-"""What TRL calls the adapter that it makes and trains."""
 
-
-class GRPOLearner(LanguagePlayer):
+class GRPOLearner(TrainedPlayer):
     """A player whose model is trained by TRL's GRPOTrainer, one update per step of the game.
 
     Trained parameters and the optimizer's state are float32; computing is in bfloat16 unless `fields` say
@@ -76,10 +60,7 @@ class GRPOLearner(LanguagePlayer):
         batch_size: int = 64,
         tester_sampling: SamplingConfig | None = None,
     ) -> None:
-        import torch
         from trl import GRPOConfig, GRPOTrainer
-
-        from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
         if sampling.temperature <= 0:
             raise ValueError(
@@ -92,50 +73,42 @@ class GRPOLearner(LanguagePlayer):
                 "Expect one temperature for both roles of a model (its trainer has one), actually: "
                 f"{sampling.temperature!r} and {samplings[1].temperature!r}"
             )
-        if peft_config is None and any(p.dtype != torch.float32 for p in model.parameters()):
-            raise ValueError(
-                "Expect a model in float32 if all its weights are trained (bfloat16 would round small "
-                f"updates away), actually: {model.dtype}. Load it so, or train an adapter."
-            )
-        self.role = role
         self.shape = shape
-        self.tokenizer = tokenizer
-        self._base = fingerprint(model)
         self._memory = Memory()
-        self._folder = tempfile.TemporaryDirectory(prefix="codea1-trainer-")
-        args = trainer_config(
-            fields or {},
-            shape,
-            config_cls=config_cls or GRPOConfig,
-            temperature=sampling.temperature,
-            max_completion_length=max(each.max_completion_length for each in samplings),
-            seed=seed,
-            folder=self._folder.name,
-        )
-        self.drive = TrainerDrive(
-            trainer_cls or GRPOTrainer,
+
+        def make_drive(folder: str) -> TrainerDrive:
+            args = trainer_config(
+                fields or {},
+                shape,
+                config_cls=config_cls or GRPOConfig,
+                temperature=sampling.temperature,
+                max_completion_length=max(each.max_completion_length for each in samplings),
+                seed=seed,
+                folder=folder,
+            )
+            return TrainerDrive(
+                trainer_cls or GRPOTrainer,
+                model,
+                args,
+                tokenizer,
+                peft_config=peft_config,
+                engine_samples=engine is not None,
+                name=role,
+                seed=seed,
+            )
+
+        super().__init__(
+            role,
             model,
-            args,
             tokenizer,
+            make_drive,
+            samplings=samplings,
             peft_config=peft_config,
-            engine_samples=engine is not None,
-            name=role,
+            engine=engine,
             seed=seed,
+            write=write,
+            batch_size=batch_size,
         )
-        self._engine = engine
-        backend = engine or TransformersBackend(
-            self.drive.model, tokenizer, batch_size, compute_dtype=_compute_dtype(args)
-        )
-        own_adapter = None if peft_config is None else ADAPTER
-        adapter = own_adapter if engine is None else role
-        # Processes must not draw the same random numbers for their shares.
-        agents = [
-            LLMAgent(backend, each, seed + rank(), adapter=adapter, write=write or prompts.DEFAULT)
-            for each in samplings
-        ]
-        agent = agents[0] if tester_sampling is None else BothRoles(*agents)
-        super().__init__(agent if world_size() == 1 else SharedAgent(agent))
-        self._update_engine()
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Answer each observation, and remember the tokens to learn from."""
@@ -153,36 +126,8 @@ class GRPOLearner(LanguagePlayer):
         rows = self._memory.rows(experience, self.shape.group_size)
         metrics = self.drive.update(rows)
         self._memory.clear()
-        self._update_engine()
+        self.update_engine()
         return metrics
-
-    def save(self, path: Path) -> None:
-        """Write weights, optimizer and counters."""
-        save_weights(self.drive.model, self.tokenizer, path)
-        save_trainer(self.drive, self._base, path)
-        self.agent.save(path)
-
-    def load(self, path: Path) -> None:
-        """Restore what `save` wrote.
-
-        Raises:
-            ValueError: It is of another model, version or adapter, or incomplete.
-        """
-        load_trainer(self.drive, self._base, path)
-        load_weights(self.drive.model, path)
-        self.agent.load(path)
-        self._update_engine()
-
-    def _update_engine(self) -> None:
-        if self._engine is not None:
-            with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
-                saved = save_weights(self.drive.model, self.tokenizer, Path(folder))
-                self._engine.update(saved, self.role)
-
-
-def _compute_dtype(args: Any) -> str | None:
-    """The type that the trainer computes in: answers are drawn from the model as it is trained."""
-    return "bfloat16" if args.bf16 else "float16" if args.fp16 else None
 
 
 def share_weights(model: Any) -> Any:

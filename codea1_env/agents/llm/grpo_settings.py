@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_DECIDED = {
+DECIDED: Mapping[str, str] = {
     "generation_batch_size": "problems_per_step and num_generations or num_suites",
     "steps_per_generation": "per_device_train_batch_size",
     "num_generations": "num_generations and num_suites of the run",
@@ -59,24 +59,30 @@ class UpdateShape:
         return self.groups * self.group_size
 
 
-def check_fields(fields: Mapping[str, Any], config_cls: Any) -> None:
+def check_fields(
+    fields: Mapping[str, Any], *config_cls: Any, decided: Mapping[str, str] = DECIDED
+) -> None:
     """Check the names of fields.
+
+    Args:
+        fields: Field -> value.
+        config_cls: Configurations, of which at least one must know a field.
+        decided: Fields that must not be set -> what decides them.
 
     Raises:
         ValueError: TRL does not know a field, or the run decides it.
     """
-    known = {field.name for field in dataclasses.fields(config_cls)}
+    known = {field.name for each in config_cls for field in dataclasses.fields(each)}
     for name in fields:
-        if name in _DECIDED:
+        if name in decided:
             raise ValueError(
-                f"Expect {name} not to be set for a trainer: it is decided by {_DECIDED[name]}."
+                f"Expect {name} not to be set for a trainer: it is decided by {decided[name]}."
             )
         if name not in known:
             near = difflib.get_close_matches(name, known, n=3)
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise ValueError(
-                f"Expect the fields of {config_cls.__name__}, actually: {name!r}.{hint}"
-            )
+            names = " or ".join(each.__name__ for each in config_cls)
+            raise ValueError(f"Expect the fields of {names}, actually: {name!r}.{hint}")
 
 
 def trainer_config(
@@ -103,10 +109,34 @@ def trainer_config(
     Raises:
         ValueError: A field is unknown or decided by the run, or the batch cannot be divided as asked.
     """
+    check_fields(fields, config_cls)
+    return config_cls(
+        **common_fields(fields, shape, fields.get("num_iterations", 1), seed=seed, folder=folder),
+        generation_batch_size=shape.rows,
+        num_generations=shape.group_size,
+        temperature=temperature,
+        max_completion_length=max_completion_length,
+    )
+
+
+def common_fields(
+    fields: Mapping[str, Any], shape: UpdateShape, passes: int, *, seed: int, folder: str
+) -> dict[str, Any]:
+    """The fields that the configurations of all trainers have in common, and those that the user set.
+
+    Args:
+        fields: Field -> value, as the user set them.
+        shape: What one update learns from.
+        passes: How often an update goes through its answers.
+        seed: Seed of the trainer.
+        folder: Where the trainer may write; nothing of it is kept.
+
+    Raises:
+        ValueError: The batch cannot be divided as asked.
+    """
     import torch
     from accelerate import PartialState
 
-    check_fields(fields, config_cls)
     processes = PartialState(cpu=not torch.cuda.is_available()).num_processes
     share, rest = divmod(shape.rows, processes)
     if rest:
@@ -123,32 +153,25 @@ def trainer_config(
             f"actually: {size}. {_largest_divisor(share, size)} would."
         )
     accumulation = values.setdefault("gradient_accumulation_steps", steps)
-    if steps * values.get("num_iterations", 1) % accumulation:
+    if steps * passes % accumulation:
         raise ValueError(
             f"Expect gradient_accumulation_steps to divide the {steps} mini-batches of a step, "
             f"actually: {accumulation}"
         )
-    optimizer_steps = steps * values.get("num_iterations", 1) // accumulation
-    return config_cls(
-        **{
-            # Not the library's defaults: progress and logs are the run's.
-            "report_to": "none",
-            "disable_tqdm": True,
-            "use_cpu": not torch.cuda.is_available(),
-            "dataloader_pin_memory": torch.cuda.is_available(),
-            "ddp_find_unused_parameters": False,
-            **values,
-            "output_dir": folder,
-            "generation_batch_size": shape.rows,
-            "num_generations": shape.group_size,
-            "max_steps": shape.updates * optimizer_steps,
-            "temperature": temperature,
-            "max_completion_length": max_completion_length,
-            "seed": seed % 2**31,
-            "save_strategy": "no",
-            "logging_steps": 1,
-        }
-    )
+    return {
+        # Not the library's defaults: progress and logs are the run's.
+        "report_to": "none",
+        "disable_tqdm": True,
+        "use_cpu": not torch.cuda.is_available(),
+        "dataloader_pin_memory": torch.cuda.is_available(),
+        "ddp_find_unused_parameters": False,
+        **values,
+        "output_dir": folder,
+        "max_steps": shape.updates * (steps * passes // accumulation),
+        "seed": seed % 2**31,
+        "save_strategy": "no",
+        "logging_steps": 1,
+    }
 
 
 def _largest_divisor(number: int, limit: int) -> int:

@@ -3,8 +3,9 @@
     accelerate launch --num_processes 2 -m codea1_env.cli train --preset smollm2-gpu
 
 The first process runs the loop, with sandbox, book, logs and checkpoints. What it asks of a player (`act`,
-`learn`, `load`) it tells the others, which do the same with their own copy of that player: each answers its
-share of the observations, and the trainer takes each process's share of the rows and averages gradients.
+`learn`, `imitate`, `load`) it tells the others, which do the same with their own copy of that player: each
+answers its share of the observations, and the trainer takes each process's share of the rows and averages
+gradients.
 """
 
 from __future__ import annotations
@@ -104,6 +105,10 @@ class LeadingPlayer(LanguagePlayer):
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
         """Learn, together with the others."""
         return self._all("learn", experience)  # type: ignore[no-any-return]
+
+    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
+        """Imitate, together with the others."""
+        return self._all("imitate", demonstrations)  # type: ignore[no-any-return]
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, in all processes."""

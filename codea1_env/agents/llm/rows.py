@@ -20,7 +20,7 @@ class Row:
     logprobs: tuple[float, ...] | None
     """Of the engine that sampled the answer; None if it does not tell them."""
     reward: float | None
-    """None: it could not be scored, and must not count in its group."""
+    """None: it could not be scored, and must not count in its group; or it is to be imitated."""
 
 
 class Memory:

@@ -1,10 +1,11 @@
 """Drives a stock TRL trainer one update at a time.
 
-A trainer has one long `train()`, which asks its `rollout_func` for answers when it wants them. Here `train()`
-runs in a greenlet, a function that can be left in the middle and entered again: `rollout_func` leaves it,
-and `update` enters it with the answers of the next step. So the trainer keeps its optimizer, schedule,
-callbacks and wrapped model between updates, as it does when it plays alone, and there is no thread: nothing
-to lock, an exception in the trainer is an exception of `update`, and Ctrl-C reaches whatever is running.
+A trainer has one long `train()`, which asks for answers when it wants them: a GRPOTrainer its `rollout_func`,
+others their data. Here `train()` runs in a greenlet, a function that can be left in the middle and entered
+again: where it asks, it is left, and `update` enters it with the answers of the next step. So the trainer keeps
+its optimizer, schedule, callbacks and wrapped model between updates, as it does when it works alone, and there
+is no thread: nothing to lock, an exception in the trainer is an exception of `update`, and Ctrl-C reaches
+whatever is running.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,58 +29,28 @@ class UpdateError(RuntimeError):
     """An update of a language model failed. Its cause is the trainer's own error."""
 
 
-class TrainerDrive:
+class Drive:
     """A trainer that waits between updates.
 
     Args:
-        trainer_cls: `trl.GRPOTrainer`, or a class that is made and behaves like it.
-        model: What is trained, or the base of the adapter that is.
-        args: The trainer's configuration.
-        tokenizer: Of the model. Has a padding token.
-        peft_config: Makes the trainer train an adapter; None to train the model itself.
-        engine_samples: Answers come from another engine than the trained model, whose probabilities differ a
-            little: correct for it by importance sampling.
+        make: Makes the trainer, whose `train()` must call `_wait` for the answers of each update.
+        size: Answers of an update, of all processes together.
         name: For messages.
         seed: Decides what the trainer draws.
     """
 
-    def __init__(
-        self,
-        trainer_cls: Any,
-        model: Any,
-        args: Any,
-        tokenizer: Any,
-        *,
-        peft_config: Any = None,
-        engine_samples: bool = False,
-        name: str = "model",
-        seed: int = 0,
-    ) -> None:
-        from datasets import Dataset
+    def __init__(self, make: Callable[[], Any], size: int, *, name: str, seed: int) -> None:
         from greenlet import greenlet
         from transformers import PrinterCallback
 
         self._rows: list[Row] = []
+        self._size = size
         self._name = name
         self._seed = seed
         self._updates = 0
-        # Its prompts are never read: the answers that `rollout_func` returns bring their own.
-        prompts = Dataset.from_dict(
-            {"prompt": [""] * (args.generation_batch_size // args.num_generations)}
-        )
         with _quiet(), own_randomness(seed):
-            self.trainer = trainer_cls(
-                model=model,
-                reward_funcs=_rewards,
-                args=args,
-                train_dataset=prompts,
-                processing_class=tokenizer,
-                peft_config=peft_config,
-                rollout_func=self._wait_for_rows,
-            )
+            self.trainer = make()
             self.trainer.remove_callback(PrinterCallback)
-            if engine_samples:
-                _correct_for_engine(self.trainer)
             self._training = greenlet(lambda: self.trainer.train())
             self._enter()
 
@@ -107,10 +78,9 @@ class TrainerDrive:
             ValueError: Not the number of answers that the trainer was made for.
             UpdateError: The trainer failed, or has done all its updates.
         """
-        wanted = self.trainer.args.generation_batch_size
-        if len(rows) != wanted:
+        if len(rows) != self._size:
             raise ValueError(
-                f"Expect {wanted} answers in an update, the same number every time, actually: {len(rows)}"
+                f"Expect {self._size} answers in an update, the same number every time, actually: {len(rows)}"
             )
         if self._training.dead:
             raise UpdateError(
@@ -140,11 +110,64 @@ class TrainerDrive:
                 f"The update of the {self._name} failed: {type(error).__name__}: {error}"
             ) from error
 
+    def _wait(self) -> list[Row]:
+        """Leave the trainer until the next update; returns this process's share of its answers."""
+        self._training.parent.switch()
+        rows, self._rows = self._rows, []
+        return rows
+
+
+class TrainerDrive(Drive):
+    """A GRPOTrainer that waits between updates.
+
+    Args:
+        trainer_cls: `trl.GRPOTrainer`, or a class that is made and behaves like it.
+        model: What is trained, or the base of the adapter that is.
+        args: The trainer's configuration.
+        tokenizer: Of the model. Has a padding token.
+        peft_config: Makes the trainer train an adapter; None to train the model itself.
+        engine_samples: Answers come from another engine than the trained model, whose probabilities differ a
+            little: correct for it by importance sampling.
+        name: For messages.
+        seed: Decides what the trainer draws.
+    """
+
+    def __init__(
+        self,
+        trainer_cls: Any,
+        model: Any,
+        args: Any,
+        tokenizer: Any,
+        *,
+        peft_config: Any = None,
+        engine_samples: bool = False,
+        name: str = "model",
+        seed: int = 0,
+    ) -> None:
+        from datasets import Dataset
+
+        def make() -> Any:
+            # Its prompts are never read: the answers that `rollout_func` returns bring their own.
+            prompts = [""] * (args.generation_batch_size // args.num_generations)
+            trainer = trainer_cls(
+                model=model,
+                reward_funcs=_rewards,
+                args=args,
+                train_dataset=Dataset.from_dict({"prompt": prompts}),
+                processing_class=tokenizer,
+                peft_config=peft_config,
+                rollout_func=self._wait_for_rows,
+            )
+            if engine_samples:
+                _correct_for_engine(trainer)
+            return trainer
+
+        super().__init__(make, args.generation_batch_size, name=name, seed=seed)
+
     def _wait_for_rows(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
         """Be the trainer's `rollout_func`."""
-        self._training.parent.switch()
+        rows = self._wait()
         trainer.model.train()  # who sampled answers meanwhile had switched it
-        rows, self._rows = self._rows, []
         known = all(row.logprobs is not None for row in rows)
         return {
             "prompt_ids": [list(row.prompt_ids) for row in rows],

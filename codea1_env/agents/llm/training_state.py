@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.trainer_drive import TrainerDrive
+from codea1_env.agents.llm.trainer_drive import Drive
 from codea1_env.agents.state import read_json, write_json
 
 _VERSION = 1
@@ -89,7 +89,7 @@ def load_weights(model: Any, folder: Path) -> None:
         raise
 
 
-def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
+def save_trainer(drive: Drive, base: str, folder: Path) -> None:
     """Write optimizer, schedule and counters.
 
     Args:
@@ -108,7 +108,7 @@ def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
         "base": base,
         "updates": drive.updates,
         "counters": {name: getattr(trainer.state, name) for name in _COUNTERS},
-        "micro_steps": trainer._step,
+        "micro_steps": getattr(trainer, "_step", 0),  # only a GRPOTrainer counts them
         "entropy": {name: getattr(trainer, name, None) for name in _ENTROPY},
         "schedule": trainer.lr_scheduler.state_dict(),
         "param_groups": optimizer["param_groups"],
@@ -117,7 +117,7 @@ def save_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
     write_json(folder / "trainer.json", state)
 
 
-def load_trainer(drive: TrainerDrive, base: str, folder: Path) -> None:
+def load_trainer(drive: Drive, base: str, folder: Path) -> None:
     """Restore what `save_trainer` wrote.
 
     Raises:
