@@ -14,6 +14,7 @@ from rich.console import Console
 
 from codea1_env import Sandbox
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
+from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run as codea1
 from codea1_env.training import PlayerError, RunError, TrainConfig, loop, train
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, read_rows
@@ -97,9 +98,10 @@ def test_metrics_timings_and_samples(finished: Path) -> None:
     assert isinstance(episode["suites"][0]["answer"], str)
 
 
-def test_a_resumed_run_has_the_same_bytes(
-    finished: Path, tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def killed_and_resumed(
+    folder: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch, **changes: Any
+) -> dict[str, bytes]:
+    """What is in the folder of a run that is killed in its third step, and then resumed."""
     logged = loop.episode_rows
 
     def killed_in_step_3(played: Any, step: int, *more: Any) -> Any:
@@ -107,13 +109,19 @@ def test_a_resumed_run_has_the_same_bytes(
             raise SystemError("killed")
         return logged(played, step, *more)
 
-    folder = tmp_path / "run"
     monkeypatch.setattr(loop, "episode_rows", killed_in_step_3)
     with pytest.raises(SystemError):
-        run(folder, sandbox, model)
+        run(folder, sandbox, model, **changes)
     monkeypatch.undo()
-    assert "after step 2" in run(folder, sandbox, model, resume=True)
-    assert contents(folder) == contents(finished)
+    assert "after step 2" in run(folder, sandbox, model, resume=True, **changes)
+    return contents(folder)
+
+
+def test_a_resumed_run_has_the_same_bytes(
+    finished: Path, tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resumed = killed_and_resumed(tmp_path / "run", sandbox, model, monkeypatch)
+    assert resumed == contents(finished)
 
 
 def test_what_is_exported_loads_elsewhere(finished: Path, tmp_path: Path, model: str) -> None:
@@ -172,6 +180,10 @@ def test_one_frozen_and_all_weights(tmp_path: Path, sandbox: Sandbox, model: str
         ({"model": "no such model"}, "Cannot make the coder: .*no such model"),
         ({"coder_trainer": {"optimm": "sgd"}}, "coder: Expect the fields of GRPOConfig"),
         ({"tester_trainer": {"max_steps": 3}}, "tester: Expect max_steps not to be set"),
+        (
+            {"tester_objective": "golden-tests", "tester_trainer": {"max_length": 3}},
+            "tester: Expect max_length not to be set",
+        ),
         ({"trainer_cls": "trl:NoTrainer"}, "trainer_cls to be module:class"),
         ({"trainer_cls": "trl:SFTTrainer"}, "trl.GRPOTrainer or a subclass"),
     ],
@@ -217,7 +229,7 @@ SELF_PLAY = {"self_play": True, "oracle": "coder", "tester_sampling": LONGER}
 def test_self_play_of_one_model(
     tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, folder = tmp_path / "whole", tmp_path / "run"
+    whole = tmp_path / "whole"
     assert "learn_model" in run(whole, sandbox, model, **SELF_PLAY)
     rows = list(read_rows(whole / METRICS))
     assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
@@ -230,17 +242,8 @@ def test_self_play_of_one_model(
         both = [(saved / role / weights).read_bytes() for role in ("coder", "tester")]
         assert both[0] == both[1]
 
-    logged = loop.episode_rows
-    monkeypatch.setattr(
-        loop,
-        "episode_rows",
-        lambda played, step, *more: logged(played, step, *more) if step != 3 else 1 / 0,
-    )
-    with pytest.raises(ZeroDivisionError):
-        run(folder, sandbox, model, **SELF_PLAY)
-    monkeypatch.undo()
-    assert "after step 2" in run(folder, sandbox, model, resume=True, **SELF_PLAY)
-    assert contents(folder) == contents(whole)
+    resumed = killed_and_resumed(tmp_path / "run", sandbox, model, monkeypatch, **SELF_PLAY)
+    assert resumed == contents(whole)
 
 
 def test_one_model_has_one_temperature(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
@@ -252,3 +255,41 @@ def test_one_model_has_one_temperature(tmp_path: Path, sandbox: Sandbox, model: 
             self_play=True,
             tester_sampling=SamplingConfig(temperature=0.5),
         )
+
+
+ROOM = SamplingConfig(max_prompt_length=1000, max_completion_length=150)
+SFT = BASELINES["sft"].overrides | {"tester_sampling": ROOM}
+
+
+def test_imitation_of_golden_tests(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
+    whole = tmp_path / "whole"
+    # The coder of the baseline does not learn; the tester's settings say `beta`, which imitation does not know.
+    assert "learn_tester" in run(whole, sandbox, model, **SFT, max_steps=8, eval_steps=8)
+    rows = list(read_rows(whole / METRICS))
+    assert rows[8]["tester/loss"] < rows[1]["tester/loss"]
+    assert all(row["tester/tests_left_out"] == 0 for row in rows[1:])
+    assert not any("coder/loss" in row for row in rows)
+    weights = [
+        {p.name: p.read_bytes() for p in (whole / "checkpoints" / step / "tester").rglob("*.s*")}
+        for step in ("step_6", "step_8")
+    ]
+    assert weights[0].keys() == {"adapter_model.safetensors", "optimizer.safetensors"}
+    assert weights[0]["adapter_model.safetensors"] != weights[1]["adapter_model.safetensors"]
+
+
+@pytest.mark.parametrize("coder", ["frozen", "learning"])
+def test_imitation_is_resumed(
+    tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch, coder: str
+) -> None:
+    changes = SFT | {"freeze_coder": coder == "frozen"}
+    run(tmp_path / "whole", sandbox, model, **changes)
+    assert ("coder/loss" in list(read_rows(tmp_path / "whole" / METRICS))[-1]) == (
+        coder != "frozen"
+    )
+    resumed = killed_and_resumed(tmp_path / "run", sandbox, model, monkeypatch, **changes)
+    assert resumed == contents(tmp_path / "whole")
+
+
+def test_a_frozen_tester_imitates_nobody(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
+    with pytest.raises(RunError, match=r"with a method imitate .* Use a tester that learns"):
+        run(tmp_path / "run", sandbox, model, **SFT, freeze_tester=True)

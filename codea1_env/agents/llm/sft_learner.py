@@ -152,8 +152,8 @@ class SFTLearner(TrainedPlayer):
     def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
         """Update the model once, so that it gives these answers more often.
 
-        A demonstration is tests with an empty line between them. Those at its end that would make the answer
-        longer than the sampling settings allow are left out (metric `tests_left_out`: their share).
+        A demonstration is tests with an empty line between them. Those that would make the answer longer than
+        the sampling settings allow are left out (metric `tests_left_out`: their share).
 
         Raises:
             UpdateError: The trainer failed.
@@ -184,10 +184,13 @@ class SFTLearner(TrainedPlayer):
         )
 
     def _answer(self, tests: Sequence[str]) -> tuple[tuple[int, ...], int]:
-        """Tokens of an answer with as many of the tests as it has room for, and their number."""
-        for number in range(len(tests), 0, -1):
-            text = in_block("\n".join(tests[:number]))
+        """Tokens of an answer with the tests that it has room for, and their number."""
+        kept: list[str] = []
+        answer: tuple[int, ...] = ()
+        for test in tests:
+            text = in_block("\n".join([*kept, test]))
             ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
             if len(ids) < self.agent.sampling.max_completion_length:
-                return (*ids, self.tokenizer.eos_token_id), number
-        return (), 0
+                kept.append(test)
+                answer = (*ids, self.tokenizer.eos_token_id)
+        return answer, len(kept)

@@ -8,17 +8,19 @@ import tempfile
 from pathlib import Path
 
 import torch
+from test_sft_learner import make_sft_drive
 from test_trainer_drive import REWARDS, make_drive, make_rows
 
 
 def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        drive = make_drive(
+        loss_type = sys.argv[1]
+        drive = (make_sft_drive if loss_type == "nll" else make_drive)(
             Path(folder),
             optim="adamw_torch",
             learning_rate=1e-2,
-            loss_type=sys.argv[1],
+            loss_type=loss_type,
             per_device_train_batch_size=2,
         )
         metrics = [drive.update(make_rows(REWARDS, seed)) for seed in range(3)]

@@ -81,6 +81,12 @@ def weights(learner: GRPOLearner) -> dict[str, torch.Tensor]:
     return {name: p.detach().clone() for name, p in learner.drive.model.named_parameters()}
 
 
+def saved_bytes(learner: Any, folder: Path) -> dict[Path, bytes]:
+    folder.mkdir()
+    learner.save(folder)
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
 @pytest.mark.parametrize("lora", [True, False])
 def test_the_reward_rises(lora: bool) -> None:
     learner = make_learner(
@@ -112,13 +118,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, lora: bool) -> N
     assert first != rest
     for name, tensor in weights(whole).items():
         assert torch.equal(tensor, weights(resumed)[name]), name
-    ends = []
-    for learner in (whole, resumed):
-        end = tmp_path / f"end{len(ends)}"
-        end.mkdir()
-        learner.save(end)
-        ends.append({p.relative_to(end): p.read_bytes() for p in end.rglob("*") if p.is_file()})
-    assert ends[0] == ends[1]
+    assert saved_bytes(whole, tmp_path / "whole") == saved_bytes(resumed, tmp_path / "resumed")
 
 
 def test_two_players_share_a_base_but_no_adapter() -> None:

@@ -38,7 +38,7 @@ def last_json(output: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("loss_type", ["dapo", "grpo"])
+@pytest.mark.parametrize("loss_type", ["dapo", "grpo", "nll"])
 def test_two_processes_learn_what_one_learns(loss_type: str) -> None:
     script = str(HERE / "one_update.py")
     alone = last_json(python(script, loss_type))
@@ -48,7 +48,8 @@ def test_two_processes_learn_what_one_learns(loss_type: str) -> None:
         assert together[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-4), name
 
 
-def test_a_run_of_two_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("baseline", "learners"), [("code-a1", 2), ("sft", 1)])
+def test_a_run_of_two_processes(tmp_path: Path, baseline: str, learners: int) -> None:
     model = save_tiny(tmp_path / "model")
     (tmp_path / "run.toml").write_text(
         f"""
@@ -76,9 +77,11 @@ def test_a_run_of_two_processes(tmp_path: Path) -> None:
     )
     train = [*TWO, "-m", "codea1_env.cli", "train"]
     folder = tmp_path / "run"
-    python(*train, "--config", str(tmp_path / "run.toml"), "--output-dir", str(folder))
+    settings = ["--baseline", baseline, "--config", str(tmp_path / "run.toml")]
+    python(*train, *settings, "--output-dir", str(folder))
     rows = list(read_rows(folder / METRICS))
     assert [row["step"] for row in rows] == [0, 1, 2]
-    assert all("coder/loss" in row and "tester/loss" in row for row in rows[1:])
+    for row in rows[1:]:
+        assert [name in row for name in ("tester/loss", "coder/loss")] == [True, learners > 1]
     python(*train, "--resume", "--output-dir", str(folder), "--max-steps", "3")
     assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]

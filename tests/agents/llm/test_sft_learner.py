@@ -1,0 +1,273 @@
+"""Imitation: the loss is that of the answer's tokens, only what is trained moves, and demonstrations become likelier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_grpo_learner import Engine, adapter, saved_bytes, weights
+from test_trainer_drive import EXACT, REWARDS, make_drive, make_rows
+from tiny import tiny_model, tiny_tokenizer
+from trl import SFTConfig
+
+from codea1_env.agents import Experience, Imitator
+from codea1_env.agents.llm.chat import encode_chat
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.grpo_settings import UpdateShape
+from codea1_env.agents.llm.prompts import DEFAULT
+from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.sft_learner import SFTDrive, SFTLearner
+from codea1_env.agents.llm.sft_settings import imitation_config
+from codea1_env.cli.train import PRESETS, SourcesAndFolder, base_settings
+from codea1_env.problems import Problem
+from codea1_env.spaces import Observation, observe
+
+PROBLEMS = [Problem(name, f"def {name}(n):", name, f"def {name}(n): return n") for name in "fg"]
+ROOM = SamplingConfig(max_completion_length=90, max_prompt_length=2000)
+RATE = 0.5
+
+
+def make_sft_drive(
+    folder: Path, model: Any = None, peft_config: Any = None, **fields: Any
+) -> SFTDrive:
+    args = imitation_config(
+        {"lr_scheduler_type": "constant", "learning_rate": RATE, **EXACT, **fields},
+        UpdateShape(2, 4, 3),
+        seed=1,
+        folder=str(folder),
+    )
+    return SFTDrive(
+        model or tiny_model(), args, tiny_tokenizer(), 8, peft_config=peft_config, name="tester"
+    )
+
+
+def log_probs(model: Any, prompt: Any, answer: Any) -> torch.Tensor:
+    """Of each token of the answer, alone, without padding."""
+    logits = model(torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1].float()
+    return torch.log_softmax(logits, -1)[range(len(answer)), list(answer)]
+
+
+def step_by_hand(model: Any, rows: list[Row]) -> float:
+    """One step of gradient descent on the mean cross entropy of the answers' tokens; the loss before it."""
+    known = [log_probs(model, row.prompt_ids, row.completion_ids) for row in rows]
+    loss = -torch.cat(known).mean()
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    with torch.no_grad():
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter -= RATE * gradient
+    return float(loss.detach())
+
+
+@pytest.mark.parametrize("batch", [8, 2])
+def test_updates_are_those_calculated_by_hand(tmp_path: Path, batch: int) -> None:
+    trained, by_hand = tiny_model(seed=3), tiny_model(seed=3)
+    drive = make_sft_drive(tmp_path, trained, per_device_train_batch_size=batch)
+    for seed in range(3):
+        rows = make_rows([None] * 8, seed)
+        loss = step_by_hand(by_hand, rows)
+        assert drive.update(rows)["loss"] == pytest.approx(loss, abs=1e-5)
+    for (name, found), wanted in zip(trained.named_parameters(), by_hand.parameters(), strict=True):
+        assert (wanted - tiny_model(seed=3).get_parameter(name)).abs().max() > 1e-5
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-3)
+
+
+def test_several_optimizer_steps_in_an_update(tmp_path: Path) -> None:
+    by_hand = tiny_model()
+    drive = make_sft_drive(tmp_path, per_device_train_batch_size=2, gradient_accumulation_steps=2)
+    rows = make_rows([None] * 8)
+    losses = [step_by_hand(by_hand, rows[:4]), step_by_hand(by_hand, rows[4:])]
+    assert drive.update(rows)["loss"] == pytest.approx(sum(losses) / 2, abs=1e-5)
+    assert drive.trainer.state.global_step == 2
+
+
+def test_a_coder_that_learns_from_rewards_takes_turns_with_it(tmp_path: Path) -> None:
+    alone, alone_too = make_sft_drive(tmp_path), make_drive(tmp_path)
+    expected = [alone.update(make_rows(REWARDS, seed)) for seed in range(3)]
+    expected_too = [alone_too.update(make_rows(REWARDS, seed))["loss"] for seed in range(3)]
+    coder, tester = make_drive(tmp_path), make_sft_drive(tmp_path)
+    for seed in range(3):
+        assert coder.update(make_rows(REWARDS, seed))["loss"] == expected_too[seed]
+        assert tester.update(make_rows(REWARDS, seed)) == expected[seed]
+
+
+# ---- The learner ------------------------------------------------------------------------------------------
+
+
+def make_learner(
+    *, peft_config: Any = None, sampling: SamplingConfig = ROOM, engine: Any = None, **fields: Any
+) -> SFTLearner:
+    defaults = {
+        "learning_rate": 1e-2,
+        "lr_scheduler_type": "constant",
+        "gradient_checkpointing": False,
+        "bf16": False,
+    }
+    return SFTLearner(
+        tiny_model(),
+        tiny_tokenizer(),
+        shape=UpdateShape(2, 2, 4),
+        sampling=sampling,
+        fields=defaults | fields,
+        peft_config=peft_config,
+        engine=engine,
+        seed=5,
+    )
+
+
+def seen(problem: Problem) -> Observation:
+    return observe(problem, code=problem.reference, turn=1)
+
+
+def demonstrations(step: int = 0) -> list[Experience]:
+    return [
+        Experience(
+            seen(problem),
+            f"assert {problem.task_id}({step}) == {step}\n\nassert {problem.task_id}({i}) == {i}",
+            None,
+            problem.task_id,
+        )
+        for problem in PROBLEMS
+        for i in (10, 20)
+    ]
+
+
+def answer_loss(model: Any, texts: list[str]) -> float:
+    """Mean cross entropy of whole answers, to the prompts of `demonstrations`."""
+    tokenizer = tiny_tokenizer()
+    asked = [encode_chat(tokenizer, DEFAULT(seen(problem))) for problem in PROBLEMS for _ in "ab"]
+    with torch.no_grad():
+        known = [
+            log_probs(model, prompt, tokenizer(text)["input_ids"])
+            for prompt, text in zip(asked, texts, strict=True)
+        ]
+    return -float(torch.cat(known).mean())
+
+
+ANSWERS = [
+    f"```python\nassert {name}(0) == 0\nassert {name}({i}) == {i}\n```<|end|>"
+    for name in "fg"
+    for i in (10, 20)
+]
+
+
+def test_what_is_imitated_is_a_whole_answer_to_the_players_own_prompt() -> None:
+    learner = make_learner()
+    loss = answer_loss(learner.drive.model, ANSWERS)
+    learner.act([seen(PROBLEMS[0])])
+    (completion,) = learner.agent.completions
+    assert completion.prompt_ids == encode_chat(tiny_tokenizer(), DEFAULT(seen(PROBLEMS[0])))
+    metrics = learner.imitate(demonstrations())
+    assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
+    assert metrics["tests_left_out"] == 0
+
+
+def test_tests_for_which_an_answer_has_no_room() -> None:
+    short = ["\n".join(answer.split("\n")[:2]) + "\n```<|end|>" for answer in ANSWERS]
+    room = SamplingConfig(max_completion_length=len(short[0]) - len("<|end|>") + 1)
+    learner = make_learner(sampling=room)
+    loss = answer_loss(learner.drive.model, short)
+    metrics = learner.imitate(demonstrations())
+    assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
+    assert metrics["tests_left_out"] == 0.5
+    # One token less, and no test fits.
+    learner = make_learner(sampling=SamplingConfig(room.max_completion_length - 1))
+    before = weights(learner)
+    metrics = learner.imitate(demonstrations())
+    assert (metrics["loss"], metrics["tests_left_out"]) == (0.0, 1.0)
+    assert all(torch.equal(p, before[name]) for name, p in weights(learner).items())
+
+
+@pytest.mark.parametrize("lora", [True, False])
+def test_demonstrations_become_likelier(lora: bool) -> None:
+    learner = make_learner(peft_config=adapter(8) if lora else None)
+    before, moved = weights(learner), []
+    losses = [answer_loss(learner.drive.model, ANSWERS)]
+    for _ in range(4):
+        learner.imitate(demonstrations())
+        losses.append(answer_loss(learner.drive.model, ANSWERS))
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0] - 0.05
+    for name, parameter in weights(learner).items():
+        if not torch.equal(parameter, before[name]):
+            moved.append(name)
+    assert moved == [name for name in before if not lora or "lora" in name]
+    assert isinstance(learner, Imitator)
+
+
+@pytest.mark.parametrize("lora", [True, False])
+def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, lora: bool) -> None:
+    def make() -> SFTLearner:
+        return make_learner(peft_config=adapter() if lora else None, lr_scheduler_type="cosine")
+
+    def train(learner: SFTLearner, steps: range) -> list[Any]:
+        return [
+            (learner.act([seen(PROBLEMS[0])]), learner.imitate(demonstrations(step)))
+            for step in steps
+        ]
+
+    whole, folder = make(), tmp_path / "saved"
+    train(whole, range(2))
+    folder.mkdir()
+    whole.save(folder)
+    rest = train(whole, range(2, 4))
+    resumed = make()
+    resumed.load(folder)
+    assert train(resumed, range(2, 4)) == rest
+    assert saved_bytes(whole, tmp_path / "whole") == saved_bytes(resumed, tmp_path / "resumed")
+
+
+def test_an_engine_gets_the_weights_after_each_update() -> None:
+    engine = Engine()
+    learner = make_learner(engine=engine, peft_config=adapter())
+    learner.imitate(demonstrations())
+    files = ["adapter_config.json", "adapter_model.safetensors"]
+    assert engine.updates == [("tester", files)] * 2
+
+
+def test_what_it_cannot_learn_from() -> None:
+    learner = make_learner()
+    with pytest.raises(ValueError, match=r"Expect 4 answers in an update, .* actually: 3"):
+        learner.imitate(demonstrations()[:3])
+    with pytest.raises(NotImplementedError, match="taught with imitate, not by rewards"):
+        learner.learn(demonstrations())
+
+
+# ---- Settings ---------------------------------------------------------------------------------------------
+
+
+def config(folder: Path, **fields: Any) -> Any:
+    return imitation_config(fields, UpdateShape(2, 4, 3), seed=1, folder=str(folder))
+
+
+def test_settings_of_rewards_are_left_out(tmp_path: Path) -> None:
+    made = config(tmp_path, beta=0.1, loss_type="dapo", optim="sgd", num_iterations=2)
+    assert (made.optim, made.loss_type, made.max_steps) == ("sgd", "nll", 3)
+    assert config(tmp_path, loss_type="dft").loss_type == "dft"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_imitate(tmp_path: Path, name: str) -> None:
+    preset = base_settings(SourcesAndFolder(preset=name))
+    shape = UpdateShape(preset.problems_per_step, preset.num_suites, updates=1)
+    made = imitation_config(preset.tester_trainer, shape, seed=1, folder=str(tmp_path))
+    for field in ("lr_scheduler_type", "warmup_steps", "weight_decay"):
+        wanted = preset.tester_trainer.get(field, getattr(SFTConfig(tmp_path, use_cpu=True), field))
+        assert getattr(made, field) == wanted
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({"betta": 0.1}, r"fields of SFTConfig or GRPOConfig, actually: 'betta'. Did you mean"),
+        ({"max_length": 10}, "max_length not to be set .* decided by the sampling settings"),
+        ({"packing": True}, "packing not to be set .* decided by nothing"),
+        ({"max_steps": 10}, "max_steps not to be set .* decided by max_steps of the run"),
+        ({"per_device_train_batch_size": 3}, "divide the 8 answers .* actually: 3. 2 would"),
+        ({"gradient_accumulation_steps": 3}, "gradient_accumulation_steps to divide the 1"),
+    ],
+)
+def test_bad_settings(tmp_path: Path, field: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        config(tmp_path, **field)
