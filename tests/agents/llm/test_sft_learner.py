@@ -172,7 +172,8 @@ def test_tests_for_which_an_answer_has_no_room() -> None:
     assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
     assert metrics["tests_left_out"] == 0.5
     # One token less, and no test fits.
-    learner = make_learner(sampling=SamplingConfig(room.max_completion_length - 1))
+    none = SamplingConfig(max_completion_length=room.max_completion_length - 1)
+    learner = make_learner(sampling=none)
     before = weights(learner)
     metrics = learner.imitate(demonstrations())
     assert (metrics["loss"], metrics["tests_left_out"]) == (0.0, 1.0)
@@ -181,7 +182,9 @@ def test_tests_for_which_an_answer_has_no_room() -> None:
 
 @pytest.mark.parametrize("lora", [True, False])
 def test_demonstrations_become_likelier(lora: bool) -> None:
-    learner = make_learner(peft_config=adapter(8) if lora else None)
+    learner = make_learner(
+        peft_config=adapter(8) if lora else None, learning_rate=1e-2 if lora else 1e-3
+    )
     before, moved = weights(learner), []
     losses = [answer_loss(learner.drive.model, ANSWERS)]
     for _ in range(4):
