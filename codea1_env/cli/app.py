@@ -16,6 +16,7 @@ from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, unknown
 
 COMMANDS = {
     "play": "Show one round between two scripted players.",
+    "eval": "Measure programs (pass@k), and compare measurements.",
     "train": "Train both players against each other.",
     "export": "Copy a trained language model out of a run.",
     "problems": "List, show or check problems.",

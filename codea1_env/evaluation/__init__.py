@@ -1,4 +1,4 @@
-"""Measuring players: so far on what training holds back."""
+"""Measuring players: on what training holds back, and on problem sets (`codea1 eval`)."""
 
 from codea1_env.evaluation.held_out import (
     HeldOut,

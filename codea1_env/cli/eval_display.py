@@ -1,0 +1,176 @@
+"""What evaluations show: progress with a running estimate, and tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from codea1_env.evaluation.code_judging import CodeVerdict
+from codea1_env.evaluation.code_report import Tally
+from codea1_env.evaluation.comparison import Change, Comparison
+from codea1_env.evaluation.samples import Sample
+from codea1_env.evaluation.statistics import Estimate
+
+_SECONDS = 1.0
+"""Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
+_LINES = 10
+"""Lines that an evaluation prints where there is no terminal."""
+_SHOWN = 20
+"""Changed problems that a comparison shows of each kind."""
+
+
+class EvaluationProgress:
+    """Context manager around an evaluation.
+
+    Args:
+        console: Where to show it.
+        tally: Counts the verdicts, and gives the estimate.
+    """
+
+    def __init__(self, console: Console, tally: Tally) -> None:
+        self._console = console
+        self._tally = tally
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[state]}"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task: TaskID | None = None
+        self._total = 0
+        self._next = 0.0
+
+    def __enter__(self) -> EvaluationProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def begin(self, what: str, total: int) -> None:
+        """Show a new bar."""
+        self._total = total
+        self._task = self._bar.add_task(what, total=total, state="")
+
+    def advance(self) -> None:
+        """Show that one more is done."""
+        if self._task is not None:
+            self._bar.advance(self._task)
+
+    def judged(self, sample: Sample, verdict: CodeVerdict) -> None:
+        """Count a verdict, and show the estimate so far."""
+        self._tally.add(sample, verdict)
+        self.advance()
+        done = self._tally.total
+        if self._console.is_terminal:
+            if self._task is not None and time.monotonic() >= self._next:
+                self._next = time.monotonic() + _SECONDS
+                self._bar.update(self._task, state=f"pass@1 {percent(self._tally.estimate())}")
+        elif done * _LINES // self._total > (done - 1) * _LINES // self._total:
+            estimate = percent(self._tally.estimate())
+            self._console.print(
+                f"{done} of {self._total} programs, pass@1 so far {estimate}", highlight=False
+            )
+
+
+def percent(estimate: Estimate | Mapping[str, float]) -> str:
+    """An estimate in percent.
+
+    Example:
+        >>> percent(Estimate(0.5, 0.25, 0.75))
+        '50.0 [25.0, 75.0]'
+    """
+    if isinstance(estimate, Estimate):
+        value, low, high = estimate.value, estimate.low, estimate.high
+    else:
+        value, low, high = (estimate[name] for name in ("value", "low", "high"))
+    return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def print_report(report: Mapping[str, Any], console: Console) -> None:
+    """Print figures, what was left out and why, and all settings."""
+    figures = report["figures"]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("in percent")
+    titles = {"all": "all tests", "base": "base tests"}
+    for kind in figures:
+        table.add_column(f"{titles[kind]} [95% interval]", justify="right")
+    for name in figures["all"]:
+        table.add_row(name, *(percent(figures[kind][name]) for kind in figures))
+    console.print(table, highlight=False)
+    outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
+    lines = [
+        f"{report['samples']} programs for {report['scored']} of {report['problems']} problems: {outcomes}"
+    ]
+    if report["repeated"]:
+        lines.append(
+            f"{report['repeated']} programs repeat another of their problem word for word; they count, as in "
+            "evalplus"
+        )
+    if report["missing"]:
+        lines.append(
+            f"Left out, no samples ({len(report['missing'])}): {', '.join(report['missing'])}"
+        )
+    if report["unknown"]:
+        names = ", ".join(f"{name} ({number})" for name, number in report["unknown"].items())
+        lines.append(f"Ignored, not in the problem set: {names}")
+    lines += [f"Excluded: {name}: {reason}" for name, reason in report["excluded"].items()]
+    settings = ", ".join(
+        f"{name} {value!r}" for name, value in report["settings"].items() if value is not None
+    )
+    lines.append(f"Settings: {settings}")
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """Print both evaluations side by side, and the problems that changed."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("in percent", "A", "B", "B - A [95% interval, paired]"):
+        table.add_column(heading, justify="left" if heading == "in percent" else "right")
+    for each in comparison.differences:
+        values = (percent(each.a), percent(each.b), percent(each.difference))
+        table.add_row(each.figure, *values)
+    console.print(table, highlight=False)
+    lines = [f"{comparison.problems} problems in both"]
+    if comparison.not_compared:
+        lines.append(
+            f"Not compared, in one of them only or changed ({len(comparison.not_compared)}): "
+            + ", ".join(comparison.not_compared)
+        )
+    lines += _changes("Better in B", comparison.better)
+    lines += _changes("Worse in B", comparison.worse)
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _changes(title: str, changes: Sequence[Change]) -> list[str]:
+    if not changes:
+        return [f"{title}: no problem"]
+    shown = [f"  {each.task_id}: {each.a:.3f} -> {each.b:.3f}" for each in changes[:_SHOWN]]
+    more = [f"  and {len(changes) - _SHOWN} more"] if len(changes) > _SHOWN else []
+    return [f"{title} ({len(changes)}), share of right programs in A and B:", *shown, *more]

@@ -1,0 +1,109 @@
+"""pass@k: how likely it is that at least one of k programs is right.
+
+From n programs, of which c are right, the unbiased estimate is 1 - C(n - c, k) / C(n, k): equation 1 of Chen
+et al. 2021, "Evaluating Large Language Models Trained on Code" (arXiv 2107.03374).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_env.evaluation.statistics import Estimate, bootstrap
+
+Floats = NDArray[np.float64]
+
+_SEED = 0
+"""Of the bootstrap: equal counts always give equal intervals."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Programs for one problem."""
+
+    samples: int
+    correct: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.correct <= self.samples:
+            raise ValueError(
+                f"Expect between 0 and {self.samples} correct samples, actually: {self.correct}"
+            )
+
+
+def pass_at_k(count: Count, k: int) -> float:
+    """Estimate the probability that at least one of k programs for a problem is right.
+
+    Args:
+        count: What is known: n programs, c of them right.
+        k: Programs that one may try.
+
+    Returns:
+        1 - C(n - c, k) / C(n, k), as a product of k or fewer factors, which no factorial can overflow.
+
+    Raises:
+        ValueError: There are fewer than k programs, or k is below 1.
+
+    Example:
+        >>> pass_at_k(Count(samples=4, correct=1), k=1), pass_at_k(Count(samples=4, correct=1), k=2)
+        (0.25, 0.5)
+    """
+    if not 1 <= k <= count.samples:
+        raise ValueError(f"Expect k between 1 and {count.samples} (the samples), actually: {k}")
+    if k == 1:
+        return count.correct / count.samples  # the product would round
+    wrong = count.samples - count.correct
+    if wrong < k:
+        return 1.0
+    missed = 1.0 - k / np.arange(wrong + 1, count.samples + 1)
+    return float(1.0 - np.prod(missed))
+
+
+def mean_pass_at_k(counts: Sequence[Count], k: int) -> Estimate:
+    """Mean of pass@k over problems, with a 95% bootstrap interval from problems drawn with replacement.
+
+    The interval says how far the figure would move with other problems of the same kind.
+
+    Raises:
+        ValueError: There is no problem, or one has fewer than k programs.
+
+    Example:
+        >>> print(mean_pass_at_k([Count(2, 2), Count(2, 2)], k=1))
+        1.000 [1.000, 1.000]
+    """
+    return mean_over_problems([pass_at_k(count, k) for count in counts])
+
+
+def mean_over_problems(values: Sequence[float]) -> Estimate:
+    """Mean of a figure that each problem has, with a 95% bootstrap interval over problems."""
+    column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
+    return bootstrap(column, _means, np.random.default_rng(_SEED))
+
+
+def paired_difference(ours: Mapping[str, Count], theirs: Mapping[str, Count], k: int) -> Estimate:
+    """Difference of pass@k on the same problems.
+
+    Args:
+        ours: Problem -> its programs in the first evaluation.
+        theirs: The same problems in the second.
+        k: Programs that one may try.
+
+    Returns:
+        theirs - ours: its mean over problems, with a paired 95% bootstrap interval over problems.
+
+    Raises:
+        ValueError: The problems differ, or one has fewer than k programs.
+    """
+    if ours.keys() != theirs.keys():
+        raise ValueError("Expect counts of the same problems, actually: they differ")
+    return mean_over_problems(
+        [pass_at_k(theirs[name], k) - pass_at_k(ours[name], k) for name in ours]
+    )
+
+
+def _means(tables: Floats) -> Floats:
+    means: Floats = tables.mean(axis=(1, 2))
+    return means

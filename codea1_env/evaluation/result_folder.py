@@ -1,0 +1,163 @@
+"""The folder of an evaluation, which can go on after a kill.
+
+eval.json          version and settings: an evaluation is resumed only with the same
+references.jsonl   one row per problem: what its reference did, and the time limit that follows
+samples.jsonl      the programs, in evalplus' format
+verdicts.jsonl     what came of each, in the same order
+report.json        figures, written at the end
+
+Rows are only ever appended, in the order of the samples. After a kill, a row that was cut off is dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+SETTINGS, REPORT = "eval.json", "report.json"
+REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
+VERSION = 1
+"""Rises when verdicts of before cannot be compared with verdicts of now."""
+
+
+class FolderError(ValueError):
+    """A result folder that cannot be used. The message says what to do."""
+
+
+class ResultFolder:
+    """An open evaluation. Only one process at a time can have it open; a context manager.
+
+    Args:
+        path: The folder. It is made if need be.
+        settings: All that the verdicts depend on, as JSON has it.
+        resume: Go on with the evaluation that the folder holds.
+
+    Raises:
+        FolderError: It holds another evaluation, or none to go on with, or somebody works on it.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
+        self.path = path
+        begun = (path / SETTINGS).exists()
+        if resume and not begun:
+            raise FolderError(
+                f"Expect {path} to hold an evaluation to resume, actually: it has no {SETTINGS}. Check the "
+                "folder, or leave --resume out."
+            )
+        if begun and not resume:
+            raise FolderError(
+                f"Expect {path} to be a new folder, actually it holds an evaluation. Add --resume to go on "
+                "with it, or name another folder."
+            )
+        if not begun and path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise FolderError(
+                f"Expect {path} to be a new or an empty folder, actually it is not. Name another folder."
+            )
+        path.mkdir(parents=True, exist_ok=True)
+        self._logs: dict[str, IO[str]] = {}
+        self._lock = self._take_lock()
+        if begun:
+            self._check(settings)
+        else:
+            self.write(SETTINGS, {"version": VERSION, "settings": dict(settings)})
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a log; a row that was cut off is dropped from the file."""
+        return self.truncate(name, None)
+
+    def truncate(self, name: str, length: int | None) -> list[dict[str, Any]]:
+        """Keep the first rows of a log, all whole ones for None; returns them."""
+        path = self.path / name
+        found: list[dict[str, Any]] = []
+        end = 0
+        if path.exists():
+            with path.open("rb") as log:
+                for line in log:
+                    row = _row(line)
+                    if row is None or len(found) == length:
+                        break
+                    found.append(row)
+                    end += len(line)
+            os.truncate(path, end)
+        return found
+
+    def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append rows to a log; they outlive this process from now on."""
+        if name not in self._logs:
+            self._logs[name] = (self.path / name).open("a", encoding="utf-8", newline="\n")
+        self._logs[name].write("".join(json.dumps(row) + "\n" for row in rows))
+        self._logs[name].flush()
+
+    def write(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write a JSON file, all or nothing."""
+        part = self.path / f".{name}.part"
+        part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        os.replace(part, self.path / name)
+
+    def __enter__(self) -> ResultFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for log in self._logs.values():
+            log.close()
+        self._lock.close()
+
+    def _check(self, settings: Mapping[str, Any]) -> None:
+        saved = read_json(self.path / SETTINGS)
+        if saved.get("version") != VERSION:
+            raise FolderError(
+                f"Expect an evaluation of version {VERSION}, actually {self.path} has version "
+                f"{saved.get('version')!r}. Name another folder."
+            )
+        before, now = saved["settings"], json.loads(json.dumps(dict(settings)))
+        other = [
+            f"{key} was {before.get(key)!r:.200}, now {now.get(key)!r:.200}"
+            for key in sorted(before.keys() | now.keys())
+            if before.get(key) != now.get(key)
+        ]
+        if other:
+            raise FolderError(
+                f"Expect the settings that {self.path} was begun with, actually: {'; '.join(other)}. Give the "
+                "same options, or name another folder."
+            )
+
+    def _take_lock(self) -> IO[bytes]:
+        lock = (self.path / ".lock").open("ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise FolderError(
+                f"Expect nobody else to work on {self.path}, actually: another process does. Wait for it, "
+                "or stop it first."
+            ) from error
+        return lock
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file that `ResultFolder.write` wrote.
+
+    Raises:
+        FolderError: There is none, or it holds something else.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FolderError(f"Expect {path} to be a JSON file, actually: {error}") from error
+    if not isinstance(content, dict):
+        raise FolderError(f"Expect {path} to hold a JSON object, actually: {content!r:.80}")
+    return content
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None

@@ -1,0 +1,277 @@
+"""Evaluations of programs, in one process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from codea1_env.agents import MutantCoder
+from codea1_env.evaluation.code_generation import CodeEvaluation, Plan, Stopped
+from codea1_env.evaluation.code_report import Tally, build_report
+from codea1_env.evaluation.result_folder import FolderError, ResultFolder
+from codea1_env.evaluation.samples import Sample, read_samples
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox import InfraError, Sandbox
+
+NEXT = Problem(
+    "demo/next",
+    'def next_number(n):\n    """Return n + 1."""\n',
+    "next_number",
+    "def next_number(n):\n    return n + 1\n",
+    ("assert next_number(1) == 2", "assert next_number(-1) == 0"),
+)
+PLUS = Problem(
+    "demo/double",
+    'def double(n):\n    """Return 2 * n."""\n',
+    "double",
+    "def double(n):\n    return 2 * n\n",
+    ("assert double(2) == 4",),
+    "def check(candidate):\n    assert candidate(-3) == -6\n\ncheck(double)\n",
+)
+
+
+class Coder:
+    """Gives prepared answers, and counts what it was asked for."""
+
+    def __init__(self, answers: Sequence[str]) -> None:
+        self.answers = answers
+        self.asked = 0
+        self.seeds: list[int] = []
+
+    def __call__(self, seed: int) -> Coder:
+        self.seeds.append(seed)
+        return self
+
+    def act(self, observations):
+        numbers = range(self.asked, self.asked + len(observations))
+        self.asked += len(observations)
+        return [self.answers[number % len(self.answers)] for number in numbers]
+
+
+def judge(
+    problems: Sequence[Problem],
+    programs: Sequence[tuple[str, str]],
+    sandbox: Sandbox,
+    folder: Path,
+) -> tuple[list[dict], dict]:
+    """Judge programs from a file; returns the rows of verdicts, and the report."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "given.jsonl"
+    rows = [{"task_id": task, "solution": code} for task, code in programs]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = read_samples(path, problems)
+    tally = Tally()
+    with ResultFolder(folder / "results", {}, resume=False) as results:
+        evaluation = CodeEvaluation(problems, sandbox, results)
+        evaluation.run_references()
+        evaluation.judge_file(file.samples, tally.add)
+        report = build_report({}, problems, evaluation.references, tally, None, file.unknown)
+        return results.rows("verdicts.jsonl"), report
+
+
+def test_every_kind_of_end(sandbox, tmp_path):
+    programs = [
+        "def next_number(n):\n    return n + 1\n",
+        "def next_number(n):\n    return abs(n) + 1\n",
+        "def next_number(n):\n    return 1 / 0\n",
+        "def next_number(n):\n",
+        "def other(n):\n    return n + 1\n",
+        "",
+        "def next_number(n):\n    return '\0'\n",
+        "x = '\ud800'",
+        "import os\nos._exit(0)\n",
+        "def next_number(n):\n    return object()\n",
+    ]
+    rows, report = judge([NEXT], [("demo/next", code) for code in programs], sandbox, tmp_path)
+    assert [row["outcome"] for row in rows] == [
+        "pass", "fail", "error", "syntax_error", "error", "error", "syntax_error", "syntax_error",
+        "exited", "unencodable",
+    ]  # fmt: skip
+    assert rows[1]["message"] == "test 2 of 2: returned 2, expected == 0"
+    assert "ZeroDivisionError" in rows[2]["message"]
+    assert rows[7]["message"] == "the program has a lone surrogate (U+D800)"
+    assert [row["sample"] for row in rows] == list(range(10))
+    assert report["results"]["demo/next"]["passed"] == 1
+    assert report["figures"]["all"]["pass@1"]["value"] == pytest.approx(0.1)
+    assert report["figures"]["all"]["avg@10"] == report["figures"]["all"]["pass@1"]
+    assert report["figures"]["all"]["pass@10"]["value"] == 1.0
+
+
+def test_an_endless_program_takes_no_more_than_its_limit(sandbox, tmp_path):
+    endless = "def next_number(n):\n    while n:\n        pass\n"
+    rows, _ = judge([NEXT], [("demo/next", endless)], sandbox, tmp_path)
+    assert rows[0]["outcome"] == "timeout"
+
+
+def test_base_and_all_tests(sandbox, tmp_path):
+    programs = [
+        PLUS.reference,
+        "def double(n):\n    return 2 * abs(n)\n",
+        "def double(n): return 0",
+    ]
+    rows, report = judge([PLUS], [("demo/double", code) for code in programs], sandbox, tmp_path)
+    assert [(row["outcome"], row["base"]) for row in rows] == [
+        ("pass", True), ("fail", True), ("fail", False),
+    ]  # fmt: skip
+    assert report["figures"]["all"]["pass@1"]["value"] == pytest.approx(1 / 3)
+    assert report["figures"]["base"]["pass@1"]["value"] == pytest.approx(2 / 3)
+
+
+def test_base_is_reported_only_where_all_problems_have_it(sandbox, tmp_path):
+    programs = [("demo/double", PLUS.reference), ("demo/next", NEXT.reference)]
+    rows, report = judge([PLUS, NEXT], programs, sandbox, tmp_path)
+    assert "base" in rows[0]
+    assert "base" not in rows[1]
+    assert list(report["figures"]) == ["all"]
+
+
+def test_broken_references_are_excluded_and_listed(sandbox, tmp_path):
+    broken = Problem("demo/bad", "def f():\n", "f", "def f(): return 1", ("assert f() == 2",))
+    bare = Problem("demo/none", "def g():\n", "g", "def g(): return 1")
+    programs = [
+        ("demo/bad", "def f(): return 2"), ("demo/next", NEXT.reference), ("demo/none", ""),
+    ]  # fmt: skip
+    rows, report = judge([broken, NEXT, bare], programs, sandbox, tmp_path)
+    assert [row["outcome"] for row in rows] == ["excluded", "pass", "excluded"]
+    assert report["figures"]["all"]["pass@1"]["value"] == 1.0
+    assert report["scored"] == 1
+    assert report["excluded"]["demo/none"] == "it has no tests"
+    assert "its own reference fails: fail" in report["excluded"]["demo/bad"]
+
+
+def test_repeated_programs_count_and_are_told(sandbox, tmp_path):
+    right, wrong = NEXT.reference, "def next_number(n): return n"
+    rows, report = judge(
+        [NEXT], [("demo/next", c) for c in (right, wrong, right)], sandbox, tmp_path
+    )
+    assert [row["outcome"] for row in rows] == ["pass", "fail", "pass"]
+    assert report["repeated"] == 1
+    assert report["results"]["demo/next"]["samples"] == 3
+
+
+def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
+    problems = load_problems("starter")[:6]
+    outputs = []
+    for workers in (1, 3):
+        with (
+            Sandbox(workers) as sandbox,
+            ResultFolder(tmp_path / str(workers), {}, resume=False) as folder,
+        ):
+            mutants = MutantCoder(problems, sandbox)
+            evaluation = CodeEvaluation(problems, sandbox, folder)
+            evaluation.run_references()
+            evaluation.judge_agent(lambda _, coder=mutants: coder, Plan(3, 4, 0), lambda *_: None)
+        outputs.append((tmp_path / str(workers) / "verdicts.jsonl").read_bytes())
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count(b"\n") == 18
+
+
+def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
+    fenced = f"Here:\n```python\n{NEXT.reference}```\n"
+    coder = Coder([fenced])
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        evaluation = CodeEvaluation([NEXT, PLUS], sandbox, folder)
+        evaluation.run_references()
+        evaluation.judge_agent(coder, Plan(num_samples=3, batch_size=4, seed=7), lambda *_: None)
+        samples = folder.rows("samples.jsonl")
+    assert coder.asked == 6
+    assert len(set(coder.seeds)) == len(coder.seeds) == 2
+    assert [row["task_id"] for row in samples] == ["demo/next"] * 3 + ["demo/double"] * 3
+    assert samples[0] == {"task_id": "demo/next", "solution": NEXT.reference, "answer": fenced}
+
+
+class StopAfter:
+    """Asks to stop after some verdicts."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def watch(self, *_: object) -> None:
+        self.left -= 1
+
+    def __call__(self) -> bool:
+        return self.left <= 0
+
+
+def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
+    answers = [f"def next_number(n):\n    return n + {i}\n" for i in range(12)]
+    plan = Plan(num_samples=12, batch_size=2, seed=0)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    with ResultFolder(whole, {}, resume=False) as folder:
+        evaluation = CodeEvaluation([NEXT], sandbox, folder)
+        evaluation.run_references()
+        evaluation.judge_agent(Coder(answers), plan, lambda *_: None)
+    stop = StopAfter(3)
+    first = Coder(answers)
+    with ResultFolder(parts, {}, resume=False) as folder:
+        evaluation = CodeEvaluation([NEXT], sandbox, folder, stop)
+        evaluation.run_references()
+        with pytest.raises(Stopped):
+            evaluation.judge_agent(first, plan, stop.watch)
+        done = folder.rows("verdicts.jsonl")
+    assert 3 <= len(done) <= first.asked <= 12
+    rest = Coder(answers[first.asked :] or answers)
+    seen: list[int] = []
+    with ResultFolder(parts, {}, resume=True) as folder:
+        evaluation = CodeEvaluation([NEXT], sandbox, folder)
+        evaluation.run_references()
+        evaluation.judge_agent(rest, plan, lambda sample, verdict: seen.append(sample.index))
+    assert first.asked + rest.asked == 12
+    assert seen == list(range(12))
+    for name in ("samples.jsonl", "verdicts.jsonl"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_rows_that_a_kill_cut_off_are_made_again(sandbox, tmp_path):
+    plan = Plan(num_samples=4, batch_size=2, seed=0)
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        evaluation = CodeEvaluation([NEXT], sandbox, folder)
+        evaluation.run_references()
+        evaluation.judge_agent(Coder(["x"]), plan, lambda *_: None)
+    files = {name: (tmp_path / name).read_bytes() for name in ("samples.jsonl", "verdicts.jsonl")}
+    lines = {name: content.splitlines(keepends=True) for name, content in files.items()}
+    (tmp_path / "samples.jsonl").write_bytes(b"".join(lines["samples.jsonl"][:3]))  # half a batch
+    (tmp_path / "verdicts.jsonl").write_bytes(b"".join(lines["verdicts.jsonl"][:2])[:-5])
+    (tmp_path / "references.jsonl").write_bytes(b'{"task_id": ')
+    coder = Coder(["x"])
+    with ResultFolder(tmp_path, {}, resume=True) as folder:
+        evaluation = CodeEvaluation([NEXT], sandbox, folder)
+        evaluation.run_references()
+        evaluation.judge_agent(coder, plan, lambda *_: None)
+    assert coder.asked == 2
+    assert files == {name: (tmp_path / name).read_bytes() for name in files}
+
+
+def test_verdicts_of_other_samples_are_refused(sandbox, tmp_path):
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        folder.append("verdicts.jsonl", [{"task_id": "demo/next", "sample": 1}])
+        evaluation = CodeEvaluation([NEXT], sandbox, folder)
+        evaluation.run_references()
+        with pytest.raises(FolderError, match="go on with demo/next, sample 0"):
+            evaluation.judge_agent(Coder(["x"]), Plan(1, 1, 0), lambda *_: None)
+
+
+def test_a_failing_sandbox_is_no_verdict(sandbox, tmp_path, monkeypatch):
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        evaluation = CodeEvaluation([NEXT], sandbox, folder)
+        evaluation.run_references()
+        own = Sandbox()
+        own.close()
+        evaluation._sandbox = own
+        with pytest.raises((InfraError, RuntimeError)):
+            evaluation.judge_agent(Coder(["x"]), Plan(2, 2, 0), lambda *_: None)
+        assert folder.rows("verdicts.jsonl") == []
+
+
+def test_an_error_of_the_watcher_is_raised(sandbox, tmp_path):
+    def watch(sample: Sample, verdict: object) -> None:
+        raise ZeroDivisionError
+
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        evaluation = CodeEvaluation([NEXT], sandbox, folder)
+        evaluation.run_references()
+        with pytest.raises(ZeroDivisionError):
+            evaluation.judge_agent(Coder(["x"]), Plan(4, 2, 0), watch)

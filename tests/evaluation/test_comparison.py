@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.evaluation.comparison import compare
+from codea1_env.evaluation.result_folder import FolderError
+
+
+def folder(path: Path, passed: dict[str, int], samples: int = 4, **more: Any) -> Path:
+    """A finished evaluation; `more` is task -> other fields of its result."""
+    results = {
+        task: {"samples": samples, "passed": n, "digest": task, **more.get(task, {})}
+        for task, n in passed.items()
+    }
+    ks = [k for k in (1, 2, 5) if k <= samples]
+    path.mkdir()
+    content = {"results": results, "figures": {"all": {f"pass@{k}": {} for k in ks}}}
+    (path / "report.json").write_text(json.dumps(content))
+    return path
+
+
+def test_differences_and_changed_problems(tmp_path):
+    a = folder(tmp_path / "a", {"p": 4, "q": 0, "r": 1, "s": 2})
+    b = folder(tmp_path / "b", {"p": 3, "q": 4, "r": 2, "s": 2})
+    result = compare(a, b)
+    assert [each.figure for each in result.differences] == ["pass@1", "pass@2"]
+    first = result.differences[0]
+    assert (first.a.value, first.b.value) == (7 / 16, 11 / 16)
+    assert first.difference.value == pytest.approx(0.25)
+    assert first.difference.low < 0.25 < first.difference.high
+    assert [(each.task_id, each.a, each.b) for each in result.better] == [
+        ("q", 0.0, 1.0),
+        ("r", 0.25, 0.5),
+    ]
+    assert [each.task_id for each in result.worse] == ["p"]
+    assert result.problems == 4
+    assert result.not_compared == ()
+
+
+def test_only_k_that_both_have(tmp_path):
+    a = folder(tmp_path / "a", {"p": 1}, samples=5)
+    b = folder(tmp_path / "b", {"p": 1}, samples=2)
+    assert [each.figure for each in compare(a, b).differences] == ["pass@1", "pass@2"]
+
+
+def test_base_tests_are_compared_where_both_have_them(tmp_path):
+    a = folder(tmp_path / "a", {"p": 1}, p={"base": 2})
+    b = folder(tmp_path / "b", {"p": 1}, p={"base": 4})
+    base = [each for each in compare(a, b).differences if each.figure == "pass@1 (base)"]
+    assert [each.difference.value for each in base] == [0.5]
+
+
+def test_problems_of_one_only_and_changed_problems_are_left_out(tmp_path):
+    a = folder(tmp_path / "a", {"p": 1, "q": 1, "r": 1})
+    b = folder(tmp_path / "b", {"q": 1, "r": 4, "s": 1}, r={"digest": "changed"})
+    result = compare(a, b)
+    assert result.problems == 1
+    assert set(result.not_compared) == {"p", "r", "s"}
+    assert result.better == ()
+
+
+def test_an_evaluation_with_itself_does_not_differ(tmp_path):
+    a = folder(tmp_path / "a", {"p": 1, "q": 3})
+    result = compare(a, a)
+    assert {(d.difference.low, d.difference.high) for d in result.differences} == {(0.0, 0.0)}
+    assert result.better == result.worse == ()
+
+
+def test_unusable_folders(tmp_path):
+    a = folder(tmp_path / "a", {"p": 1})
+    b = folder(tmp_path / "b", {"q": 1})
+    with pytest.raises(FolderError, match="problems in common, actually: none"):
+        compare(a, b)
+    with pytest.raises(FolderError, match=r"it has no report.json. Finish it with --resume"):
+        compare(a, tmp_path)
+    (tmp_path / "report.json").write_text("[]")
+    with pytest.raises(FolderError, match="to hold a JSON object"):
+        compare(a, tmp_path)
+    (tmp_path / "report.json").write_text("{}")
+    with pytest.raises(FolderError, match="report of an evaluation"):
+        compare(tmp_path, a)

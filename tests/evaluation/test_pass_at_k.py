@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from codea1_env.evaluation.pass_at_k import (
+    Count,
+    mean_over_problems,
+    mean_pass_at_k,
+    paired_difference,
+    pass_at_k,
+)
+
+
+@pytest.mark.parametrize("samples", range(1, 8))
+def test_it_is_the_share_of_all_choices_of_k_programs_that_hold_a_right_one(samples):
+    for correct, k in itertools.product(range(samples + 1), range(1, samples + 1)):
+        right = [True] * correct + [False] * (samples - correct)
+        choices = list(itertools.combinations(right, k))
+        share = sum(map(any, choices)) / len(choices)
+        assert pass_at_k(Count(samples, correct), k) == pytest.approx(share, abs=1e-12)
+
+
+def test_large_numbers_do_not_overflow():
+    assert pass_at_k(Count(100_000, 1), 50_000) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("k", [0, -1, 5])
+def test_k_must_be_possible(k):
+    with pytest.raises(ValueError, match="Expect k between 1 and 4"):
+        pass_at_k(Count(4, 1), k)
+
+
+@pytest.mark.parametrize("correct", [-1, 5])
+def test_counts_must_be_possible(correct):
+    with pytest.raises(ValueError, match="Expect between 0 and 4 correct samples"):
+        Count(4, correct)
+
+
+def test_the_mean_counts_every_problem_once():
+    counts = [Count(2, 2), Count(8, 0), Count(4, 1)]
+    estimate = mean_pass_at_k(counts, 2)
+    assert estimate.value == pytest.approx((1 + 0 + 0.5) / 3)
+    assert 0 <= estimate.low < estimate.value < estimate.high <= 1
+
+
+def test_the_interval_covers_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(200):
+        estimate = mean_over_problems([float(x) for x in rng.random(60) < 0.3])
+        covered += estimate.low <= 0.3 <= estimate.high
+    assert 0.89 <= covered / 200 <= 0.99
+
+
+def test_equal_counts_give_equal_intervals():
+    counts = [Count(4, n % 5) for n in range(30)]
+    assert mean_pass_at_k(counts, 1) == mean_pass_at_k(counts, 1)
+
+
+def test_pairs_tell_more_than_two_intervals():
+    ours = {str(n): Count(10, n % 10) for n in range(50)}
+    theirs = {name: Count(10, count.correct + 1) for name, count in ours.items()}
+    difference = paired_difference(ours, theirs, 1)
+    assert (difference.low, difference.high) == pytest.approx((0.1, 0.1))
+    a, b = (mean_pass_at_k(list(counts.values()), 1) for counts in (ours, theirs))
+    assert a.high > b.low
+
+
+def test_pairs_need_the_same_problems():
+    with pytest.raises(ValueError, match="same problems"):
+        paired_difference({"a": Count(1, 1)}, {"b": Count(1, 1)}, 1)

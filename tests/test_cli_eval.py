@@ -1,0 +1,209 @@
+"""`codea1 eval` from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.cli.app import run
+from codea1_env.problems import load_problems
+
+STARTER = {problem.task_id: problem for problem in load_problems("starter")}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def references(tasks: list[str]) -> list[dict[str, Any]]:
+    return [{"task_id": task, "solution": STARTER[task].reference} for task in tasks]
+
+
+def report_of(arguments: list[str], capsys, code: int = 0) -> dict[str, Any]:
+    assert run(["eval", "code", *arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_references_are_right_and_mutants_are_not(tmp_path, capsys):
+    every = ["--problems", "starter", "-n", "1"]
+    right, wrong = (
+        report_of([*every, "--agent", name, "--output-dir", str(tmp_path / name)], capsys)
+        for name in ("reference", "mutant")
+    )
+    assert right["scored"] == right["problems"] == len(STARTER)
+    assert right["figures"]["all"]["pass@1"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert wrong["figures"]["all"]["pass@1"]["high"] < 0.1  # golden tests kill most mutants
+    assert wrong["samples"] == len(STARTER)
+    assert run(["eval", "compare", str(tmp_path / "mutant"), str(tmp_path / "reference")]) == 0
+    shown = capsys.readouterr().out
+    assert f"{len(STARTER)} problems in both" in shown
+    assert "Worse in B: no problem" in shown
+
+
+def test_a_file_of_samples(tmp_path, capsys):
+    tasks = list(STARTER)[:3]
+    rows = references(tasks)
+    rows[1]["solution"] = "def wrong(): pass"
+    rows.append({"task_id": tasks[0], "completion": "    return None\n"})
+    rows.append({"task_id": "HumanEval/0", "solution": ""})
+    path = write(tmp_path / "samples.jsonl", rows)
+    arguments = ["--samples", str(path), "--max-problems", "3", "--output-dir", str(tmp_path / "r")]
+    assert run(["eval", "code", *arguments]) == 0
+    shown = capsys.readouterr().out
+    assert "pass@1" in shown
+    assert "Ignored, not in the problem set: HumanEval/0 (1)" in shown
+    report = json.loads((tmp_path / "r" / "report.json").read_text())
+    assert [each["passed"] for each in report["results"].values()] == [1, 0, 1]
+    assert report["figures"]["all"]["pass@1"]["value"] == pytest.approx((0.5 + 0 + 1) / 3)
+    # What is kept is what evalplus reads, without the tasks that it does not know.
+    kept = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").open()]
+    assert kept == rows[:-1]
+
+
+def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
+    tasks = list(STARTER)[:3]
+    path = write(tmp_path / "samples.jsonl", references(tasks[:2]))
+    arguments = ["--samples", str(path), "--max-problems", "3", "--output-dir", str(tmp_path / "r")]
+    assert run(["eval", "code", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert f"none for 1: {tasks[2]}" in error
+    assert "--partial" in error
+    report = report_of([*arguments, "--partial"], capsys)
+    assert report["missing"] == [tasks[2]]
+    assert report["scored"] == 2
+    assert report["figures"]["all"]["pass@1"]["value"] == 1.0
+
+
+def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
+    own = {"prompt": "def f():", "entry_point": "f", "reference": "def f(): return 1"}
+    path = write(
+        tmp_path / "problems.jsonl",
+        [
+            {"task_id": "good", **own, "tests": ["assert f() == 1"]},
+            {"task_id": "bad", **own, "tests": ["assert f() == 2"]},
+        ],
+    )
+    arguments = ["--problems", str(path), "--agent", "reference", "-n", "1"]
+    report = report_of([*arguments, "--output-dir", str(tmp_path / "r")], capsys, code=1)
+    assert list(report["excluded"]) == ["bad"]
+    assert report["samples"] == 1
+    write(path, [{"task_id": "bad", **own, "tests": ["assert f() == 2"]}])
+    assert run(["eval", "code", *arguments, "--output-dir", str(tmp_path / "s")]) == 2
+    assert "actually none does: its own reference fails" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["code"], "expect either --samples FILE.jsonl or --agent NAME"),
+        (["code", "--agent", "mutant", "--samples", "x.jsonl"], "one of them"),
+        (["code", "--agent", "mutant", "--k", "5", "-n", "4"], "k=5, and every problem has 4"),
+        (["code", "--agent", "mutant", "--k", "0"], "Expect every k to be between 1 and"),
+        (["code", "--agent", "mutant", "-n", "0"], "Expect --num-samples to be at least 1"),
+        (["code", "--agent", "mutant", "--resume"], "expect --output-dir DIR with --resume"),
+        (["code", "--agent", "mutant", "--resume", "--output-dir", "."], "it has no eval.json"),
+        (["code", "--agent", "mutnt", "--max-problems", "1"], "Did you mean 'mutant'"),
+        (["code", "--agent", "mutant", "--problems", "startr"], "startr"),
+        (["code", "--samples", "none.jsonl"], "actually there is no none.jsonl"),
+        (["code", "--samples", "broken.jsonl"], "broken.jsonl, line 2: Expect one JSON object"),
+        (
+            ["code", "--samples", "one.jsonl", "--max-problems", "1", "--k", "2"],
+            "k=2, and starter/",
+        ),
+        (["compare", "no", "such"], "it has no report.json"),
+        (["cod"], "Did you mean 'eval code'"),
+    ],
+)
+def test_bad_input(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = references(list(STARTER)[:1])
+    write(tmp_path / "one.jsonl", rows)
+    (write(tmp_path / "broken.jsonl", rows).open("a")).write('{"task_id": ')
+    try:
+        code = run(["eval", *arguments])
+    except SystemExit as exit_:
+        code = exit_.code
+    shown = capsys.readouterr()
+    assert code == 2
+    assert message in " ".join((shown.err + shown.out).replace("│", " ").split())
+
+
+def test_a_used_folder_is_not_overwritten(tmp_path, capsys):
+    arguments = ["--agent", "reference", "-n", "1", "--output-dir", str(tmp_path)]
+    report_of([*arguments, "--max-problems", "2"], capsys)
+    assert run(["eval", "code", *arguments, "--max-problems", "2"]) == 2
+    assert "Add --resume to go on" in capsys.readouterr().err
+    assert run(["eval", "code", *arguments, "--max-problems", "3", "--resume"]) == 2
+    assert "max_problems was 2, now 3" in capsys.readouterr().err
+    before = (tmp_path / "report.json").read_bytes()
+    report_of([*arguments, "--max-problems", "2", "--resume"], capsys)
+    assert (tmp_path / "report.json").read_bytes() == before
+
+
+def start(folder: Path, count: int) -> subprocess.Popen[bytes]:
+    """Begin an evaluation in another process, and wait for some verdicts."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "codea1_env.cli",
+            "eval",
+            "code",
+            *LONG,
+            "--output-dir",
+            str(folder),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    verdicts = folder / "verdicts.jsonl"
+    while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < count:
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
+LONG = [
+    "--agent",
+    "mutant",
+    "-n",
+    "6",
+    "--max-problems",
+    "24",
+    "--batch-size",
+    "16",
+    "--workers",
+    "2",
+]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, tmp_path, capsys):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    report_of([*LONG, "--output-dir", str(whole)], capsys)
+    process = start(parts, 20)
+    os.kill(process.pid, number)
+    assert process.wait(60) == (130 if number == signal.SIGINT else -number)
+    assert not (parts / "report.json").exists()
+    done = (parts / "verdicts.jsonl").read_bytes()
+    assert (whole / "verdicts.jsonl").read_bytes().startswith(done[: done.rfind(b"\n") + 1])
+    report_of([*LONG, "--output-dir", str(parts), "--resume"], capsys)
+    for name in ("samples.jsonl", "verdicts.jsonl", "report.json"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_help_names_the_commands(capsys):
+    assert run(["eval", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "codea1 eval code" in shown
+    assert "codea1 eval compare" in shown
