@@ -35,7 +35,9 @@ def is_server(name: str) -> bool:
 
 def is_language_model(name: str) -> bool:
     """Whether sampling settings mean something to this agent."""
-    return is_server(name) or (name not in CODERS and is_model(name) and not _is_table(name))
+    if is_server(name):
+        return True
+    return name not in CODERS and ".py" not in name and is_model(name) and not _is_table(name)
 
 
 def coder_of(
