@@ -207,6 +207,11 @@ class TrainConfig:
                 f"{self.coder!r}, tester={self.tester!r}, freeze_coder={self.freeze_coder}, "
                 f"freeze_tester={self.freeze_tester}. Change these, or leave self_play out."
             )
+        if self.self_play and self.tester_objective != "rewards":
+            raise ValueError(
+                f"Expect tester_objective='rewards' with self_play, actually: {self.tester_objective!r}. One "
+                "model learns from what both roles earn; leave one of the two settings out."
+            )
         # A trainer has one size of groups for all that it learns from.
         one_size = self.num_generations == self.num_suites
         if self.self_play and self.coder == "llm" and not (one_size and self.tester_model is None):

@@ -73,6 +73,8 @@ def test_numbers_of_numpy_are_numbers(sandbox, tmp_path, monkeypatch):
 def test_what_cannot_be_combined(sandbox, tmp_path):
     with pytest.raises(ValueError, match="Expect self_play with the same kind"):
         dataclasses.replace(SMALL, self_play=True, freeze_coder=True)
+    with pytest.raises(ValueError, match="Expect tester_objective='rewards' with self_play"):
+        dataclasses.replace(SMALL, self_play=True, tester_objective="golden-tests")
     with pytest.raises(RunError, match="no player of your own with self_play"):
         run(sandbox, tmp_path / "a", coder=Reports, self_play=True)
     with pytest.raises(RunError, match=r"with a method imitate .* Silent"):
