@@ -53,17 +53,21 @@ class ResultFolder:
                 f"Expect {path} to be a new folder, actually it holds an evaluation. Add --resume to go on "
                 "with it, or name another folder."
             )
-        if not begun and path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if not begun and path.exists() and not _is_free(path):
             raise FolderError(
                 f"Expect {path} to be a new or an empty folder, actually it is not. Name another folder."
             )
         path.mkdir(parents=True, exist_ok=True)
         self._logs: dict[str, IO[str]] = {}
         self._lock = self._take_lock()
-        if begun:
-            self._check(settings)
-        else:
+        if not begun:
             self.write(SETTINGS, {"version": VERSION, "settings": dict(settings)})
+            return
+        try:
+            self._check(settings)
+        except FolderError:
+            self._lock.close()
+            raise
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a log; a row that was cut off is dropped from the file."""
@@ -151,6 +155,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FolderError(f"Expect {path} to hold a JSON object, actually: {content!r:.80}")
     return content
+
+
+def _is_free(path: Path) -> bool:
+    """Whether a folder is empty, but for what a process leaves that was killed before it wrote anything."""
+    return path.is_dir() and all(child.name == ".lock" for child in path.iterdir())
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
