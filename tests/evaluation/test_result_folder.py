@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.evaluation.result_folder import FolderError, ResultFolder
+
+
+def test_rows_outlive_the_process_and_half_a_row_does_not(tmp_path):
+    with ResultFolder(tmp_path / "new" / "folder", {"n": 1}, resume=False) as folder:
+        folder.append("log.jsonl", [{"a": 1}, {"a": "\n\ud800"}])
+        folder.append("log.jsonl", [{"a": 3}])
+        path = folder.path / "log.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"a": 4}')
+    with ResultFolder(path.parent, {"n": 1}, resume=True) as folder:
+        assert [row["a"] for row in folder.rows("log.jsonl")] == [1, "\n\ud800", 3]
+        assert [row["a"] for row in folder.truncate("log.jsonl", 2)] == [1, "\n\ud800"]
+        folder.append("log.jsonl", [{"a": 5}])
+        assert [row["a"] for row in folder.rows("log.jsonl")] == [1, "\n\ud800", 5]
+        assert folder.rows("other.jsonl") == []
+
+
+def test_only_one_process_at_a_time(tmp_path):
+    with (
+        ResultFolder(tmp_path, {}, resume=False),
+        pytest.raises(FolderError, match="another process does"),
+    ):
+        ResultFolder(tmp_path, {}, resume=True)
+
+
+def test_folders_that_cannot_be_used(tmp_path):
+    with pytest.raises(FolderError, match=r"it has no eval.json"):
+        ResultFolder(tmp_path / "none", {}, resume=True)
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(FolderError, match="a new or an empty folder"):
+            ResultFolder(path, {}, resume=False)
+    folder = tmp_path / "begun"
+    with ResultFolder(folder, {"seed": 1, "n": [1]}, resume=False):
+        pass
+    with pytest.raises(FolderError, match="Add --resume"):
+        ResultFolder(folder, {"seed": 1, "n": [1]}, resume=False)
+    with pytest.raises(FolderError, match="seed was 1, now 2"):
+        ResultFolder(folder, {"seed": 2, "n": (1,)}, resume=True)
+    for content, message in (("{", "to be a JSON file"), ('{"version": 0}', "has version 0")):
+        (folder / "eval.json").write_text(content)
+        with pytest.raises(FolderError, match=message):
+            ResultFolder(folder, {"seed": 1, "n": [1]}, resume=True)
+
+
+def test_a_process_killed_at_its_very_beginning_leaves_the_folder_free(tmp_path):
+    (tmp_path / ".lock").write_bytes(b"")
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        assert (folder.path / "eval.json").exists()
