@@ -45,3 +45,54 @@ def test_references_are_right(name: str, every: int, shared_data: Path, tmp_path
 def test_which_layouts_tell_base_tests_from_others():
     base = {name for name, row in LAYOUTS.items() if has_base(to_problem(Row(row, name)))}
     assert base == {"mbpp+ hub"}
+
+
+PUBLISHED = """
+import numpy as np
+
+def is_floats(x) -> bool:
+    if isinstance(x, float):
+        return True
+    if isinstance(x, (list, tuple)):
+        return all(isinstance(i, float) for i in x)
+    return False
+
+
+def assertion(out, exp, atol):
+    exact_match = out == exp
+
+    if atol == 0 and is_floats(exp):
+        atol = 1e-6
+    if not exact_match and atol != 0:
+        assert np.allclose(out, exp, rtol=1e-07, atol=atol)
+    else:
+        assert exact_match
+
+
+def check(candidate):
+    inputs = [[2], [0]]
+    results = [(2.0, 2.0), ()]
+    for i, (inp, exp) in enumerate(zip(inputs, results)):
+        assertion(candidate(*inp), exp, 0)
+"""
+"""The tests of HumanEval+ have this form."""
+
+
+@pytest.mark.parametrize(
+    ("expression", "passes"),
+    [
+        ("(2.0,) * x", True),
+        ("(2.0 + 1e-9,) * x", True),
+        ("(2.0 + 1e-3,) * x", False),
+        ("(2.0,) * x or None", False),
+        ("(2.0,) * x or 5.0", False),
+        ("[2.0] * x", False),
+        ("2.0 if x else ()", False),
+    ],
+)
+def test_floats_are_compared_as_evalplus_does(expression, passes, sandbox):
+    row = LAYOUTS["humaneval+ hub"] | {"test": PUBLISHED}
+    problem = to_problem(Row(row, "here"))
+    code = f"def double(x):\n    return {expression}\n"
+    (result,) = sandbox.run_tests(code, problem.all_tests, entry_point="double")
+    assert result.passed == passes, result
