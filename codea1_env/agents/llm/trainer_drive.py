@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from codea1_env.agents.llm.extras import require
 from codea1_env.agents.llm.randomness import own_randomness
 from codea1_env.agents.llm.rows import Row
 
@@ -40,7 +41,7 @@ class Drive:
     """
 
     def __init__(self, make: Callable[[], Any], size: int, *, name: str, seed: int) -> None:
-        from greenlet import greenlet
+        greenlet = require("greenlet").greenlet
         from transformers import PrinterCallback
 
         self._rows: list[Row] = []
