@@ -122,6 +122,11 @@ def _corrected(test: str) -> str:
         "assert _poly(*candidate(*inp), inp) <= 0.0001",
         "assert abs(_poly(*inp, candidate(*inp))) <= 0.0001",
     )
+    # The tests of MBPP/737, 787 and 794 compare, and say nothing: every program passes.
+    test = test.replace(
+        "        exact_match = exp == (out is not None)\n",
+        "        exact_match = exp == (out is not None)\n    assert exact_match\n",
+    )
     # An empty list counts as one of floats, and numpy finds anything close to it.
     test = test.replace(
         "    if isinstance(x, (list, tuple)):\n        return all(",

@@ -12,6 +12,7 @@ from problem_rows import LAYOUTS
 from codea1_env.cli.app import run
 from codea1_env.data.schemas import Row, to_problem
 from codea1_env.evaluation.code_judging import has_base
+from codea1_env.problems import load_problems
 
 KNOWN = {
     "HumanEval/0": "",
@@ -96,3 +97,17 @@ def test_floats_are_compared_as_evalplus_does(expression, passes, sandbox):
     code = f"def double(x):\n    return {expression}\n"
     (result,) = sandbox.run_tests(code, problem.all_tests, entry_point="double")
     assert result.passed == passes, result
+
+
+@pytest.mark.parametrize("task_id", ["MBPP/737", "MBPP/787", "MBPP/794"])
+def test_tests_that_compared_without_asserting(task_id, shared_data, sandbox):
+    problems = {
+        each.task_id: each for each in load_problems(str(shared_data / "mbppplus.jsonl.gz"))
+    }
+    problem = problems[task_id]
+    for code, passes in (
+        (problem.reference, True),
+        (f"def {problem.entry_point}(text):\n    return True\n", False),
+    ):
+        (result,) = sandbox.run_tests(code, problem.all_tests, entry_point=problem.entry_point)
+        assert result.passed == passes
