@@ -34,7 +34,7 @@ from codea1_env.evaluation.result_folder import (
     FolderError,
     ResultFolder,
 )
-from codea1_env.evaluation.samples import Sample, sample_row
+from codea1_env.evaluation.samples import Sample, sample_row, whole_program
 from codea1_env.problems import Problem
 from codea1_env.responses import parse_program
 from codea1_env.rollout import Agent, ask
@@ -241,7 +241,7 @@ def _read_verdict(row: Mapping[str, Any], sample: Sample) -> CodeVerdict:
 
 
 def _sample(problem: Problem, index: int, answer: str) -> Sample:
-    code = parse_program(answer, problem.entry_point).code
+    code = whole_program(problem, parse_program(answer, problem.entry_point).code)
     return Sample(problem.task_id, index, code, sample_row(problem, code, answer))
 
 

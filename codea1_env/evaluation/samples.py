@@ -9,6 +9,7 @@ A solution is a whole program; a completion goes on where the prompt ends. Other
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,6 +88,25 @@ def read_samples(path: Path, problems: Sequence[Problem]) -> SampleFile:
         raise SamplesError(f"Expect at least one sample in {path}, actually: none.")
     missing = tuple(name for name in by_name if not counts[name])
     return SampleFile(tuple(samples), dict(unknown), missing)
+
+
+def whole_program(problem: Problem, code: str) -> str:
+    r"""A program behind what stands above the function in the prompt: imports and helpers that were given.
+
+    Whoever is shown them may use them, and need not repeat them; a completion has them, too.
+
+    Example:
+        >>> problem = Problem("demo", "from typing import List\n\ndef f(x: List):\n", "f", "def f(x): pass")
+        >>> whole_program(problem, "def f(x: List): ...")
+        'from typing import List\n\n\ndef f(x: List): ...'
+    """
+    name = re.escape(problem.entry_point)
+    function = re.search(rf"^(?:async +)?(?:def|class) +{name}\b", problem.prompt, re.MULTILINE)
+    given = problem.prompt[: function.start()].strip() if function else ""
+    # What comes from __future__ must stay at the very beginning.
+    if not given or not code.strip() or given in code or "__future__" in code:
+        return code
+    return f"{given}\n\n\n{code}"
 
 
 def sample_row(problem: Problem, code: str, answer: str) -> dict[str, str]:
