@@ -96,7 +96,8 @@ def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
     arguments = ["--problems", str(path), "--agent", "reference", "-n", "1"]
     report = report_of([*arguments, "--output-dir", str(tmp_path / "r")], capsys, code=1)
     assert list(report["excluded"]) == ["bad"]
-    assert report["samples"] == 1
+    assert report["outcomes"] == {"excluded": 1, "pass": 1}
+    assert report["scored"] == 1
     write(path, [{"task_id": "bad", **own, "tests": ["assert f() == 2"]}])
     assert run(["eval", "code", *arguments, "--output-dir", str(tmp_path / "s")]) == 2
     assert "actually none does: its own reference fails" in capsys.readouterr().err

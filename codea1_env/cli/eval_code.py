@@ -207,10 +207,10 @@ def _evaluate(
         evaluation = CodeEvaluation(problems, sandbox, folder, lambda: stop.requested)
         shown.begin("references", len(problems))
         evaluation.run_references(shown.advance)
-        if not evaluation.usable:
-            fault = next(iter(evaluation.references.values())).fault
+        faults = [run.fault for run in evaluation.references.values()]
+        if all(faults):
             raise InputError(
-                f"expect problems whose reference passes its own tests, actually none does: {fault}"
+                f"expect problems whose reference passes its own tests, actually none does: {faults[0]}"
             )
         if file is not None:
             shown.begin("programs", len(file.samples))
@@ -226,7 +226,7 @@ def _evaluate(
                 stack,
             )
             plan = Plan(command.num_samples, command.batch_size, command.seed)
-            shown.begin("programs", len(evaluation.usable) * command.num_samples)
+            shown.begin("programs", len(problems) * command.num_samples)
             evaluation.judge_agent(coder, plan, shown.judged)
     report = build_report(
         _settings(command),

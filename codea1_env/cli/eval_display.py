@@ -97,13 +97,15 @@ class EvaluationProgress:
             )
 
 
-def percent(estimate: Estimate | Mapping[str, float]) -> str:
+def percent(estimate: Estimate | Mapping[str, float] | None) -> str:
     """An estimate in percent.
 
     Example:
         >>> percent(Estimate(0.5, 0.25, 0.75))
         '50.0 [25.0, 75.0]'
     """
+    if estimate is None:
+        return "-"
     if isinstance(estimate, Estimate):
         value, low, high = estimate.value, estimate.low, estimate.high
     else:

@@ -113,11 +113,6 @@ class CodeEvaluation:
                 job.cancel()
         return self.references
 
-    @property
-    def usable(self) -> list[Problem]:
-        """The problems whose reference passes, after `run_references`."""
-        return [each for each in self.problems.values() if not self.references[each.task_id].fault]
-
     def judge_file(self, samples: Sequence[Sample], watch: Watch) -> None:
         """Judge programs made elsewhere.
 
@@ -137,7 +132,8 @@ class CodeEvaluation:
         self._judge(self._generate(coder, plan), watch)
 
     def _generate(self, coder: CoderOf, plan: Plan) -> Iterator[Sequence[Sample]]:
-        asked = [(problem, i) for problem in self.usable for i in range(plan.num_samples)]
+        # Also for problems that cannot be used here: evalplus wants samples for all.
+        asked = [(p, i) for p in self.problems.values() for i in range(plan.num_samples)]
         rows = self._folder.rows(SAMPLES)
         if len(rows) < len(asked):  # half a batch is asked for again
             rows = self._folder.truncate(SAMPLES, len(rows) - len(rows) % plan.batch_size)

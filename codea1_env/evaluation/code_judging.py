@@ -100,8 +100,9 @@ class Pending:
 
     def cancel(self) -> None:
         """Do not begin to judge it."""
-        if isinstance(self._job, Future):
-            self._job.cancel()
+        job = self._job  # another thread may put the verdict in its place
+        if isinstance(job, Future):
+            job.cancel()
 
 
 def submit_program(problem: Problem, code: str, time_limit: float, sandbox: Sandbox) -> Pending:
@@ -123,7 +124,7 @@ def submit_program(problem: Problem, code: str, time_limit: float, sandbox: Sand
 def accept(problem: Problem) -> Pending:
     """The verdict on the reference itself, which is known to pass."""
     return Pending(
-        problem, CodeVerdict(Outcome.PASS.value, "", True if has_base(problem) else None)
+        problem, CodeVerdict(Outcome.PASS.value, "", base=True if has_base(problem) else None)
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_env.evaluation.code_judging import CodeVerdict, ReferenceRun, has_base
+from codea1_env.evaluation.code_judging import EXCLUDED, CodeVerdict, ReferenceRun, has_base
 from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, mean_pass_at_k
 from codea1_env.evaluation.result_folder import VERSION
 from codea1_env.evaluation.samples import Sample, digest
@@ -27,7 +27,7 @@ class Tally:
     """Counts verdicts as they come."""
 
     samples: Counter[str] = field(default_factory=Counter)
-    """Task -> programs."""
+    """Task -> programs, of problems that can be used."""
     passed: Counter[str] = field(default_factory=Counter)
     """Task -> programs that pass all tests."""
     base: Counter[str] = field(default_factory=Counter)
@@ -39,10 +39,12 @@ class Tally:
 
     def add(self, sample: Sample, verdict: CodeVerdict) -> None:
         """Count one verdict."""
+        self.outcomes[verdict.outcome] += 1
+        if verdict.outcome == EXCLUDED:
+            return
         self.samples[sample.task_id] += 1
         self.passed[sample.task_id] += verdict.passed
         self.base[sample.task_id] += bool(verdict.base)
-        self.outcomes[verdict.outcome] += 1
         key = (sample.task_id, sample.code)
         self.repeated += key in self._seen
         self._seen.add(key)
@@ -50,10 +52,12 @@ class Tally:
     @property
     def total(self) -> int:
         """Programs counted so far."""
-        return sum(self.samples.values())
+        return sum(self.outcomes.values())
 
-    def estimate(self) -> Estimate:
-        """pass@1 of the problems that were reached so far, with its interval."""
+    def estimate(self) -> Estimate | None:
+        """pass@1 of the problems that were reached so far, with its interval; None if there is none yet."""
+        if not self.samples:
+            return None
         return mean_over_problems([self.passed[task] / n for task, n in self.samples.items()])
 
 
