@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.agents import Learner
-from codea1_env.agents.llm.completions import Backend
+from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.processes import (
     LeadingPlayer,
     SharedAgent,
@@ -68,7 +68,7 @@ class LanguageModels:
             player = learner(plan) if plan.learns else self._frozen(plan)
             self._players[role] = player
             return player if world_size() == 1 else LeadingPlayer(role, player)
-        except ValueError as error:
+        except (ValueError, BackendError) as error:
             raise RunError(f"Cannot make the {role}: {error}") from error
 
     def follow(self) -> None:

@@ -184,6 +184,10 @@ def test_one_frozen_and_all_weights(tmp_path: Path, sandbox: Sandbox, model: str
             {"tester_objective": "golden-tests", "tester_trainer": {"max_length": 3}},
             "tester: Expect max_length not to be set",
         ),
+        (
+            {"backend": "server", "server_url": "http://127.0.0.1:1/v1"},
+            "Cannot make the coder: Expect an answer from .* Start the server",
+        ),
         ({"trainer_cls": "trl:NoTrainer"}, "trainer_cls to be module:class"),
         ({"trainer_cls": "trl:SFTTrainer"}, "trl.GRPOTrainer or a subclass"),
     ],

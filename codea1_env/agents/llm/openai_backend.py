@@ -7,6 +7,8 @@ VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve MODEL --enable-lora --logprobs-
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -65,6 +67,9 @@ class OpenAIBackend:
         self.concurrency = concurrency
         self._context_length = context_length
         self._vllm = vllm
+        self._copies = tempfile.TemporaryDirectory(prefix="codea1-adapters-")
+        self._adapters: dict[str, Path] = {}
+        self._updates = 0
 
     @property
     def context_length(self) -> int:
@@ -105,13 +110,23 @@ class OpenAIBackend:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def update(self, folder: Path, adapter: str | None = None) -> None:
-        """Let a vLLM server on this machine use an adapter. See `Backend.update`."""
+        """Let a vLLM server on this machine use an adapter. See `Backend.update`.
+
+        The folder may be changed or removed afterwards.
+        """
         if not self._vllm or adapter is None:
             raise BackendError(
                 "Expect weights to be updated as adapters of a vLLM server (vllm=True), actually: "
                 f"vllm={self._vllm}, adapter={adapter!r}"
             )
-        body = {"lora_name": adapter, "lora_path": str(folder.resolve()), "load_inplace": True}
+        # The server reads the files again whenever it has dropped an adapter, and ends if they are gone.
+        self._updates += 1
+        copy = Path(self._copies.name) / f"{adapter}-{self._updates}"
+        try:
+            shutil.copytree(folder, copy)
+        except OSError as error:
+            raise BackendError(f"Expect {folder} to hold an adapter, actually: {error}") from error
+        body = {"lora_name": adapter, "lora_path": str(copy), "load_inplace": True}
         try:
             # vLLM answers with a sentence.
             self._client.post("load_lora_adapter", body, decode=False)
@@ -120,9 +135,13 @@ class OpenAIBackend:
                 f"{error}. The server must run on this machine, with --enable-lora and the environment variable "
                 "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
             ) from error
+        old, self._adapters[adapter] = self._adapters.get(adapter), copy
+        if old is not None:
+            shutil.rmtree(old)
 
     def close(self) -> None:
-        """Do nothing: the server belongs to someone else."""
+        """Remove the copies of adapters. The server belongs to someone else, and goes on without them."""
+        self._copies.cleanup()
 
     def _first_model(self) -> str:
         answer = self._client.get("models")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -261,7 +262,12 @@ def test_real_server_answers_and_takes_adapters(vllm_server: str, tmp_path: Path
     assert backend.model == "base"
     model = peft_model(std=0.05, rank=8, base=load_model(folder)).eval()
     model.save_pretrained(tmp_path)
-    backend.update(tmp_path / "coder", "coder")
+    for name in (
+        "coder",
+        "tester",
+    ):  # the second takes the place of the first in the server's memory
+        backend.update(tmp_path / "coder", name)
+    shutil.rmtree(tmp_path / "coder")
     sampling = SamplingConfig(temperature=0.8, max_completion_length=16)
     for adapter in (None, "coder"):
         answers = backend.generate(CHATS, sampling, seed=1, adapter=adapter)
@@ -273,6 +279,8 @@ def test_real_server_answers_and_takes_adapters(vllm_server: str, tmp_path: Path
             assert error < 0.15 < 10 * other, (adapter, error, other)
             assert error < other
     with pytest.raises(BackendError, match="The server must run on this machine"):
+        backend.update(tmp_path, "tester")  # no adapter
+    with pytest.raises(BackendError, match="nothing to hold an adapter"):
         backend.update(tmp_path / "nothing", "tester")
 
 
