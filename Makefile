@@ -1,5 +1,5 @@
 # Needs make and Python 3.11 or newer; no compiler. Everything else is installed into .venv.
-#   make train    two language models learn against each other (about 15 minutes on 2 cores, 8 GB of memory)
+#   make train    two language models learn against each other (about 10 minutes on 2 cores, 8 GB of memory)
 #   make train PRESET=tabular    players without a language model (under 3 minutes)
 #   make test     all tests
 #   make lint     ruff and mypy
