@@ -9,15 +9,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TaskID
 from rich.table import Table
 
 from codea1_env.evaluation.code_judging import CodeVerdict
@@ -25,6 +17,7 @@ from codea1_env.evaluation.code_report import Tally
 from codea1_env.evaluation.comparison import Change, Comparison
 from codea1_env.evaluation.samples import Sample
 from codea1_env.evaluation.statistics import Estimate
+from codea1_env.training.progress import progress_bar
 
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
@@ -45,16 +38,7 @@ class EvaluationProgress:
     def __init__(self, console: Console, tally: Tally) -> None:
         self._console = console
         self._tally = tally
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[state]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self._bar = progress_bar(console, "{task.description}")
         self._task: TaskID | None = None
         self._total = 0
         self._next = 0.0

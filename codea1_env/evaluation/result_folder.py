@@ -11,12 +11,13 @@ Rows are only ever appended, in the order of the samples. After a kill, a row th
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
+
+from codea1_env.folder_lock import lock_folder
 
 SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
@@ -59,7 +60,7 @@ class ResultFolder:
             )
         path.mkdir(parents=True, exist_ok=True)
         self._logs: dict[str, IO[str]] = {}
-        self._lock = self._take_lock()
+        self._lock = lock_folder(self.path, FolderError)
         if not begun:
             self.write(SETTINGS, {"version": VERSION, "settings": dict(settings)})
             return
@@ -128,18 +129,6 @@ class ResultFolder:
                 f"Expect the settings that {self.path} was begun with, actually: {'; '.join(other)}. Give the "
                 "same options, or name another folder."
             )
-
-    def _take_lock(self) -> IO[bytes]:
-        lock = (self.path / ".lock").open("ab")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
-            raise FolderError(
-                f"Expect nobody else to work on {self.path}, actually: another process does. Wait for it, "
-                "or stop it first."
-            ) from error
-        return lock
 
 
 def read_json(path: Path) -> dict[str, Any]:

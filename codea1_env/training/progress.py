@@ -43,16 +43,7 @@ class TrainingProgress:
         self._max_steps = max_steps
         self._latest: Row = {}
         self._task: TaskID | None = None
-        self._bar = Progress(
-            TextColumn("step"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[state]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self._bar = progress_bar(console, "step")
         self._start = step
 
     def __enter__(self) -> TrainingProgress:
@@ -86,3 +77,22 @@ class TrainingProgress:
 
 def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.2f}"
+
+
+def progress_bar(console: Console, label: str) -> Progress:
+    """Make the bar of long work. Tasks have a field `state`, which is shown behind the times.
+
+    Args:
+        console: Where to show it; without a terminal nothing is shown.
+        label: Text before the bar, in the format of rich's TextColumn.
+    """
+    return Progress(
+        TextColumn(label),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )

@@ -11,7 +11,6 @@ checkpoints/      see `codea1_env.training.checkpoints`
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 import os
 import time
@@ -20,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from codea1_env.folder_lock import lock_folder
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 
@@ -38,7 +38,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = self._take_lock()
+        self._lock = lock_folder(self.path, RunError)
         self._logs: dict[str, IO[str]] = {}
 
     @classmethod
@@ -133,18 +133,6 @@ class RunFolder:
         for log in self._logs.values():
             log.close()
         self._lock.close()
-
-    def _take_lock(self) -> IO[bytes]:
-        lock = (self.path / ".lock").open("ab")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
-            raise RunError(
-                f"Expect nobody else to work on {self.path}, actually: another process does. Wait for it, "
-                "or stop it first."
-            ) from error
-        return lock
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
