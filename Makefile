@@ -8,6 +8,8 @@
 
 VENV := .venv
 ARGS :=
+# Tests that run at the same time. One only: make test JOBS=0
+JOBS := 2
 PRESET := smollm2-cpu
 # Tried in this order; `make train PYTHON=/path/to/python` asks for one.
 PYTHON := python3 python3.14 python3.13 python3.12 python3.11 python
@@ -30,7 +32,7 @@ train: $(VENV)/.installed
 	@$(RUN) -m codea1_env.cli train $(if $(PRESET),--preset $(PRESET)) $(ARGS)
 
 test: $(VENV)/.installed-dev
-	$(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(RUN) -m ruff check

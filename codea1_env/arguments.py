@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.spaces import MAX_TEXT_CHARS
 
 OPTIONS = ("problem_id", "mistake_book")
@@ -23,7 +23,8 @@ def collect_problems(
 
     Raises:
         TypeError: It is neither a source nor a sequence of problems.
-        ValueError: There are none, or two have the same task_id, or a prompt is far too long.
+        ValueError: There are none, or two have the same task_id, or a prompt is far too long, or one of them
+            cannot be played (see `check_playable`).
     """
     if isinstance(problems, str):
         found = load_problems(problems, split)
@@ -53,6 +54,7 @@ def collect_problems(
                 f"Expect a prompt of at most {MAX_TEXT_CHARS} characters, actually: "
                 f"{len(problem.prompt)} in {problem.task_id!r}. Leave this problem out."
             )
+    check_playable(found)
     return {problem.task_id: problem for problem in found}
 
 

@@ -52,8 +52,10 @@ def facts(tests: list[tuple[str, str]]) -> list[dict[str, Any]]:
     r"""The facts about many tests, each given with the entry point.
 
     Returns:
-        For each: ``problem`` (why it is no test, or ""), ``key``, ``direct`` (the function is called
-        whatever happens), ``stable`` (nothing but the function's values can decide it), ``call`` (None, or the call of an equality test: its source, arguments, ...).
+        For each: ``problem`` (why it is no test, or "") and ``fault`` (its kind, a value of
+        `codea1_env.faults.Fault`, or ""), ``key``, ``direct`` (the function is called whatever happens),
+        ``stable`` (nothing but the function's values can decide it), ``call`` (None, or the call of an equality
+        test: its source, arguments, ...).
 
     Example:
         >>> [found] = facts([("x = [1 + 1]\nassert 3 == f(x, k='a'), 'wrong'", "f")])
@@ -114,12 +116,12 @@ def _source(value: Any) -> Iterator[str]:
 
 
 def _facts(test: str, entry_point: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"problem": "", "key": test, "direct": False, "stable": False}
-    found["call"] = None
+    found: dict[str, Any] = {"problem": "", "fault": "", "key": test, "call": None}
+    found |= {"direct": False, "stable": False}
     try:
         tree = ast.parse(test)
         table = symtable.symtable(test, "<test>", "exec")
-        found["problem"] = _problem(test, tree, table, entry_point)
+        found["fault"], found["problem"] = _problem(test, tree, table, entry_point)
         found["direct"] = any(_calls_always(node, entry_point) for node in tree.body)
         found["stable"] = _is_stable(tree)
         call = found["call"] = _equality(test, tree.body, entry_point)
@@ -129,13 +131,17 @@ def _facts(test: str, entry_point: str) -> dict[str, Any]:
             found["key"] = ast.unparse(_Normaliser().visit(tree))
     except _PARSE_ERRORS as error:
         message = error.msg if isinstance(error, SyntaxError) else error
+        found["fault"] = "unparsable"
         found["problem"] = f"cannot be parsed: {message or type(error).__name__}"
     return found
 
 
-def _problem(test: str, tree: ast.Module, table: symtable.SymbolTable, entry_point: str) -> str:
+def _problem(
+    test: str, tree: ast.Module, table: symtable.SymbolTable, entry_point: str
+) -> tuple[str, str]:
+    """Why a text is no test: the kind, and the reason in words."""
     if not re.search(rf"(?<!\w){re.escape(entry_point)}(?!\w)", test):
-        return f"never calls {entry_point}"
+        return "never calls", f"never calls {entry_point}"
     tables = [table]
     while tables:
         scope = tables.pop()
@@ -144,16 +150,16 @@ def _problem(test: str, tree: ast.Module, table: symtable.SymbolTable, entry_poi
             top = scope is table or symbol.is_declared_global()
             changed = symbol.is_assigned() or symbol.is_imported()
             if symbol.get_name() == entry_point and top and changed:
-                return f"rebinds {entry_point}"
+                return "tampers", f"rebinds {entry_point}"
     asserts = []
     for node in ast.walk(tree):
         if _looks_inside(node, entry_point):
-            return f"looks at the insides of {entry_point}, not at what it does"
+            return "tampers", f"looks at the insides of {entry_point}, not at what it does"
         if isinstance(node, ast.Assert):
             asserts.append(node)
     if asserts and all(_always_true(node.test) for node in asserts):
-        return "asserts what is always true"
-    return ""
+        return "tests nothing", "asserts what is always true"
+    return "", ""
 
 
 def _looks_inside(node: ast.AST, entry_point: str) -> bool:

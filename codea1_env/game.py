@@ -18,8 +18,9 @@ from codea1_env.episode import Episode, PlayedRound
 from codea1_env.feedback import explain, failing_tests, feedback
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
+from codea1_env.programs import read_program
 from codea1_env.referee import Referee, RefereeConfig
-from codea1_env.responses import Program, parse_program, parse_suite
+from codea1_env.responses import Program, parse_suite
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import AGENTS, CODER, TESTER, Observation, observe
 from codea1_env.verdicts import Round
@@ -125,7 +126,7 @@ class Game:
                 f"actually: {type(action)}"
             )
         if episode.program is None:
-            program = parse_program(action, episode.problem.entry_point)
+            program = read_program(episode.problem, action)
             self.episode = Episode(episode.problem, self.max_rounds, episode.rounds, program)
         else:
             played = self._judge(episode.problem, episode.program, action)

@@ -3,20 +3,22 @@
 | source | what |
 |---|---|
 | `starter` | bundled: three tiers, written for this project |
-| `humaneval+`, `mbpp+`, `mbpp`, `kodcode`, `bigcodebench`, `ult` | public sets, through the library `datasets` |
+| `humaneval+`, `mbpp+`, `mbpp`, `kodcode`, `ult` | public sets, through the library `datasets` |
+| `bigcodebench`, `bigcodebench-hard`, and both with `-instruct`; `livecodebench` | likewise |
 | `org/name` | any data set of the Hugging Face hub in one of the known layouts |
 | a file | .jsonl, .jsonl.gz or .parquet in one of the known layouts |
+| `NAME:FILE` | a file in the layout of the public set `NAME`; needed for `bigcodebench-instruct` only |
 
 The layouts are described in docs/problems.md. Nothing that is read here is parsed or run as Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from codea1_env.data.problem import Metadata, Problem, ProblemsError
+from codea1_env.data.problem import Metadata, Problem, ProblemsError, StdinTest
 from codea1_env.data.schemas import to_problem
 from codea1_env.data.sources import HUB_SOURCES, rows
 
@@ -26,6 +28,8 @@ __all__ = [
     "Metadata",
     "Problem",
     "ProblemsError",
+    "StdinTest",
+    "check_playable",
     "load_problems",
     "read_problems",
 ]
@@ -106,3 +110,21 @@ def read_problems(
             yield Located(to_problem(row), row.where)
         except ProblemsError as error:
             yield error
+
+
+def check_playable(problems: Iterable[Problem]) -> None:
+    """Refuse problems that can only be evaluated on.
+
+    Raises:
+        ProblemsError: A problem has no reference, or its programs read standard input.
+    """
+    refused = [problem for problem in problems if not problem.playable]
+    if refused:
+        first = refused[0]
+        why = "has no reference" if not first.reference.strip() else "reads standard input"
+        raise ProblemsError(
+            "",
+            f"Expect problems to play that have a reference whose function can be called, actually {first.task_id} "
+            f"{why}{f', and {len(refused) - 1} more' if refused[1:] else ''}. The referee asks the reference which "
+            "tests are right. Choose other problems; `codea1 eval code` can use these.",
+        )

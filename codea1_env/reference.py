@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from codea1_env.facts import equality, facts, source_of
+from codea1_env.faults import Fault, missing_package
 from codea1_env.problems import Problem
 from codea1_env.remembered import Remembered
 from codea1_env.sandbox import (
@@ -39,6 +40,13 @@ _REASONS = {
     Outcome.TIMEOUT: "takes too long on the reference",
     Outcome.MEMORY: "needs too much memory on the reference",
     Outcome.EXITED: "ends the process",
+}
+_FAULTS = {
+    Outcome.FAIL: Fault.WRONG_VALUE,
+    Outcome.ERROR: Fault.RAISES,
+    Outcome.TIMEOUT: Fault.TIMEOUT,
+    Outcome.UNENCODABLE: Fault.UNENCODABLE,
+    Outcome.SYNTAX_ERROR: Fault.UNPARSABLE,
 }
 _NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 # Programs that do nothing of what was asked; a test that passes on both tests nothing.
@@ -66,6 +74,8 @@ class Ruling:
     """The same for tests that say the same in other words."""
     reason: str = ""
     """Why it is not kept as it was; "" if it is."""
+    fault: Fault | None = None
+    """The kind of the reason; None if it is kept."""
     stable: bool = True
     """Nothing but the function's value can decide it, so that it needs no second look."""
 
@@ -77,6 +87,7 @@ class _Returned:
     value: Any
     source: str | None
     reason: str = ""
+    fault: Fault | None = None
     undecidable: bool = False
 
 
@@ -171,7 +182,8 @@ class Reference:
         for subject, results in self._trial(asked, _reference_of).items():
             for test, result in results.items():
                 if not result.passed:
-                    ruling = Ruling("invalid", test, test, _NON_DETERMINISTIC)
+                    fault = Fault.NON_DETERMINISTIC
+                    ruling = Ruling("invalid", test, test, _NON_DETERMINISTIC, fault)
                     self._rulings.put((subject, test), ruling, 3 * len(test))
                     changed = True
         return changed
@@ -186,7 +198,9 @@ class Reference:
             for test in tests:
                 fact = known[test, subject.entry_point]
                 if fact["problem"]:
-                    decided[subject][test] = Ruling("invalid", test, fact["key"], fact["problem"])
+                    decided[subject][test] = Ruling(
+                        "invalid", test, fact["key"], fact["problem"], Fault(fact["fault"])
+                    )
                 elif fact["call"] is not None:
                     calls.setdefault(subject, {})[fact["call"]["canonical"]] = fact["call"]
         self._check_loading(new)
@@ -231,17 +245,18 @@ class Reference:
         except AnalysisError as error:
             if len(pairs) == 1:
                 problem = f"cannot be parsed: {error}"
-                return [{"problem": problem, "key": pairs[0][0], "call": None}]
+                fault = Fault.UNPARSABLE.value
+                return [{"problem": problem, "fault": fault, "key": pairs[0][0], "call": None}]
             half = len(pairs) // 2  # only the one that breaks the parser is lost
             return self._analyse(pairs[:half]) + self._analyse(pairs[half:])
         return result
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
-        return [result is None for result in self._load(subjects)]
+        return [result is None for result in self.load_failures(subjects)]
 
     def _check_loading(self, subjects: Sequence[Subject]) -> None:
-        for subject, problem in zip(subjects, self._load(subjects), strict=True):
+        for subject, problem in zip(subjects, self.load_failures(subjects), strict=True):
             if problem is not None:
                 raise BrokenReferenceError(
                     f"Expect the reference of problem {subject.task_id!r} to run and to define "
@@ -249,8 +264,8 @@ class Reference:
                     f"{problem.message}. Check the data with `codea1 problems validate`."
                 )
 
-    def _load(self, subjects: Sequence[Subject]) -> list[TestResult | None]:
-        """Run references that have not been run: how one ended that does not load, None for the others."""
+    def load_failures(self, subjects: Sequence[Subject]) -> list[TestResult | None]:
+        """How each reference ended that does not run or does not define its entry point; None for the others."""
         new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
         jobs = [
             self._sandbox.submit(Job(each.reference, (), each.entry_point, self._limits))
@@ -307,15 +322,16 @@ class Reference:
     def _ruling_by_value(self, test: str, call: Mapping[str, Any], answer: _Returned) -> Ruling:
         key = equality(call["canonical"], call["predicted"])
         if answer.reason:
-            return Ruling("invalid", test, key, answer.reason)
+            return Ruling("invalid", test, key, answer.reason, answer.fault)
         if _equal(answer.value, call["expected"]):
             return Ruling("kept", test, key)
         reason = f"predicts {_short(call['predicted'])}, the reference returns "
         reason += _short(answer.source or "another value")
         if self._wrong_oracle == "drop" or answer.source is None:
-            return Ruling("invalid", test, key, reason)
+            return Ruling("invalid", test, key, reason, Fault.WRONG_VALUE)
         text = equality(call["source"], answer.source)
-        return Ruling("corrected", text, equality(call["canonical"], answer.source), reason)
+        key = equality(call["canonical"], answer.source)
+        return Ruling("corrected", text, key, reason, Fault.WRONG_VALUE)
 
     def _run_all(
         self, runs: _Tests, known: Mapping[tuple[str, str], Mapping[str, Any]]
@@ -329,17 +345,18 @@ class Reference:
             rulings = found[subject] = {}
             for test, result in results.items():
                 fact = known[test, subject.entry_point]
-                reason = ""
+                reason, fault = "", None
                 if not result.passed:
                     reason = _explained(result.outcome, result.message)
+                    fault = _fault(result.outcome, result.message)
                 elif not result.called:
-                    reason = f"never calls {subject.entry_point}"
+                    reason, fault = f"never calls {subject.entry_point}", Fault.NEVER_CALLS
                 elif not second[subject][test].passed:
-                    reason = _NON_DETERMINISTIC
+                    reason, fault = _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC
                 elif not fact["direct"]:
                     doubtful.setdefault(subject, []).append(test)
                 status: Status = "invalid" if reason else "kept"
-                rulings[test] = Ruling(status, test, fact["key"], reason, fact["stable"])
+                rulings[test] = Ruling(status, test, fact["key"], reason, fault, fact["stable"])
         raising = self._trial(doubtful, lambda subject: _NULL_RAISES.format(subject.entry_point))
         vacuous = self._trial(
             _passing(raising), lambda subject: _NULL_RETURNS.format(subject.entry_point)
@@ -348,7 +365,10 @@ class Reference:
             for test in tests:
                 reason = f"passes whatever {subject.entry_point} does"
                 found[subject][test] = replace(
-                    found[subject][test], status="invalid", reason=reason
+                    found[subject][test],
+                    status="invalid",
+                    reason=reason,
+                    fault=Fault.TESTS_NOTHING,
                 )
         return found
 
@@ -424,13 +444,15 @@ def _agreed(one: CallResult, other: CallResult) -> _Returned:
     if one.outcome in _UNDECIDABLE and one.outcome is other.outcome:
         return _Returned(None, None, undecidable=True)
     if one.outcome is not other.outcome:
-        return _Returned(None, None, _NON_DETERMINISTIC)
+        return _Returned(None, None, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
     if one.outcome is not Outcome.PASS:
-        return _Returned(None, None, _explained(one.outcome, one.message))
+        fault = _fault(one.outcome, one.message)
+        return _Returned(None, None, _explained(one.outcome, one.message), fault)
     if not _equal(one.value, other.value):
         # nan is not equal to itself, so this may also be a value that no test can predict.
-        same = repr(one.value) == repr(other.value)
-        return _Returned(None, None, "" if same else _NON_DETERMINISTIC, undecidable=same)
+        if repr(one.value) == repr(other.value):
+            return _Returned(None, None, undecidable=True)
+        return _Returned(None, None, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
     source = source_of(one.value)
     return _Returned(one.value, source, undecidable=source is None)
 
@@ -438,6 +460,12 @@ def _agreed(one: CallResult, other: CallResult) -> _Returned:
 def _explained(outcome: Outcome, message: str) -> str:
     reason = _REASONS.get(outcome, f"ends with {outcome.value} on the reference")
     return f"{reason}: {without_addresses(message)}" if message else reason
+
+
+def _fault(outcome: Outcome, message: str) -> Fault:
+    if outcome is Outcome.ERROR and missing_package(message):
+        return Fault.NOT_INSTALLED
+    return _FAULTS.get(outcome, Fault.LIMIT)
 
 
 def _equal(value: Any, other: Any) -> bool:

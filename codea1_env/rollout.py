@@ -22,8 +22,9 @@ from typing import Literal, Protocol
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.own_oracle import by_own_program
 from codea1_env.problems import Problem
+from codea1_env.programs import read_program
 from codea1_env.referee import Counters, Referee, Round, Verdict
-from codea1_env.responses import Program, Suite, parse_program, parse_suites
+from codea1_env.responses import Program, Suite, parse_suites
 from codea1_env.spaces import Observation, observe
 
 SuiteSelection = Literal["max-variance", "all"]
@@ -184,8 +185,7 @@ def rollout(
     coder_observations = [observe(problem) for problem in asked]
     answers = ask(coder, "coder", coder_observations)
     programs = [
-        parse_program(answer, problem.entry_point)
-        for problem, answer in zip(asked, answers, strict=True)
+        read_program(problem, answer) for problem, answer in zip(asked, answers, strict=True)
     ]
 
     coded = time.perf_counter()

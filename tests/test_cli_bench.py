@@ -47,7 +47,7 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
     assert run([*arguments, "--resume", "--json"]) == 1
     about = json.loads(capsys.readouterr().out)
     assert (about["runs"], about["done"], about["failed"]) == (3, 3, 1)
-    assert "Broken, seed 0: ZeroDivisionError: division by zero" in about["leaderboard"]
+    assert "Broken, seed 0: `ZeroDivisionError: division by zero`" in about["leaderboard"]
     assert any("in update" in path.read_text() for path in bench.rglob("log.txt"))
 
 
@@ -61,11 +61,24 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
         (["algorithm"], "Did you mean 'bench algorithms'"),
         (["cross-play", "--coders", "refrence"], "Did you mean 'reference'"),
         (["cross-play", "--coders", "."], "to be the folder of a run"),
-        (["cross-play", "--num-samples", "0"], "to be at least 1"),
+        (["cross-play", "--num-samples", "0"], "expect --num-samples to be at least 1, actually: 0"),
+        (["cross-play", "--workers", "0"], "expect --workers to be at least 1, actually: 0"),
+        (["cross-play", "--max-problems", "0"], "expect --max-problems to be at least 1, actually: 0"),
+        (["cross-play", "--seed", "-1"], "expect --seed to be at least 0, actually: -1"),
+        (["cross-play", "--coders", "--testers", "golden"], "expect --coders to name at least one player, actually: none. Name mutant or reference"),
+        (["cross-play", "--testers"], "expect --testers to name at least one player"),
+        (["cross-play", "--problems", "nope"], "actually: 'nope'"),
+        (["cross-play", "--output-dir", "a_file"], "actually a_file is a file"),
+        (["algorithms", "--processes", "0"], "Expect processes to be at least 1"),
+        (["algorithms", "--max-steps", "0"], "Expect max_steps to be at least 1"),
+        (["algorithms", "--max-problems", "0"], "Expect max_problems to be at least 1"),
+        (["algorithms", "--algorithms"], "Expect algorithms to name at least one"),
+        (["algorithms", "--output-dir", "a_file"], "Expect a_file to be a new or an empty folder"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(arguments: list[str], message: str, tmp_path: Path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "a_file").touch()
     try:
         code = run(["bench", *arguments])
     except SystemExit as exit_:

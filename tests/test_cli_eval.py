@@ -103,6 +103,19 @@ def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
     assert "actually none does: its own reference fails" in capsys.readouterr().err
 
 
+def test_an_evaluation_goes_on_with_the_same_problems_only(tmp_path, capsys):
+    row = {"task_id": "one", "prompt": "def f():", "entry_point": "f", "tests": ["assert f() == 1"]}
+    path = write(tmp_path / "problems.jsonl", [{**row, "reference": "def f(): return 1"}])
+    arguments = ["--problems", str(path), "--agent", "reference", "-n", "1"]
+    arguments += ["--output-dir", str(tmp_path / "r")]
+    before = report_of(arguments, capsys)
+    assert report_of([*arguments, "--resume"], capsys) == before
+    for change in ({"tests": ["assert f() == 2"]}, {"reference": "def f(): return 1 + 0"}):
+        write(path, [{**row, "reference": "def f(): return 1", **change}])
+        assert run(["eval", "code", *arguments, "--resume"]) == 2
+        assert "problems_sha256 was" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,18 +1,25 @@
-"""Who can write programs for `codea1 eval code`. Language models in this process: tests/agents/llm."""
+"""Who can write programs and tests for `codea1 eval`. Language models in this process: tests/agents/llm."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.cli.app import run
-from codea1_env.problems import load_problems
+from codea1_env.cli.errors import InputError
+from codea1_env.cli.eval_agents import Asking, Role, player_of
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import observe
 
 PROBLEMS = load_problems("starter")[:2]
 FEW = ["--max-problems", "2", "-n", "3"]
@@ -81,6 +88,20 @@ def test_a_server_is_asked_with_the_settings_of_the_paper(server, tmp_path, caps
     assert row["answer"].startswith("Sure:")
 
 
+def test_a_server_is_asked_for_one_test_at_a_time(server, tmp_path, capsys):
+    asked = ["--agent", server.url, "--protocol", "rounds", "--num-tests", "2"]
+    few = ["--max-problems", "1", "--output-dir", str(tmp_path), "--json"]
+    assert run(["eval", "tests", *asked, *few]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["tests"] == {"never calls": 2}  # a program is no test
+    assert report["settings"]["temperature"] == 0.7
+    first, second = (body["messages"] for body in server.seen)
+    assert "Write 1 assert" in first[-1]["content"]
+    assert second[:-2] == first
+    assert second[-2]["content"] == f"```python\n{PROBLEMS[0].reference.strip()}\n```"
+    assert second[-1]["content"].startswith("Write another test of")
+
+
 def test_a_server_that_is_gone(server, tmp_path, capsys):
     server.shutdown()
     server.server_close()
@@ -126,3 +147,46 @@ def test_a_folder_that_is_nothing(tmp_path: Path, capsys):
     arguments = [*FEW, "--agent", str(tmp_path), "--output-dir", str(tmp_path / "r")]
     assert run(["eval", "code", *arguments]) == 2
     assert "which has no config.json" in capsys.readouterr().err
+
+
+def asked(role: Role, name: str, problems: list[Problem], sandbox: Sandbox) -> list[list[str]]:
+    """What a player answers to the same observations with seeds 1, 1 and 2."""
+    asking = Asking(SamplingConfig(), FewShot(3), num_tests=3)
+    with ExitStack() as stack:
+        player = player_of(role, name, problems, sandbox, asking, stack)
+        seen = [observe(each, code=each.reference, turn=int(role == "tester")) for each in problems]
+        return [list(player(seed).act(seen)) for seed in (1, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("role", "name"), [("coder", "mutant"), ("tester", "golden"), ("tester", "boundary")]
+)
+def test_scripted_players_depend_on_the_seed_alone(role, name, sandbox):
+    first, again, other = asked(role, name, PROBLEMS, sandbox)
+    assert first == again != other
+    if role == "tester":
+        assert {len(answer.split("\n\n")) for answer in first} == {3}
+
+
+def test_testers_and_coders_have_names_of_their_own(sandbox):
+    for role, name in (("tester", "mutant"), ("coder", "golden")):
+        with pytest.raises(InputError, match=f"unknown player '{name}'"):
+            asked(role, name, PROBLEMS, sandbox)
+
+
+def test_a_server_as_tester_is_told_how_many_tests(server, sandbox):
+    asked("tester", server.url, PROBLEMS[:1], sandbox)
+    shown = server.seen[0]["messages"][-1]["content"]
+    assert "Write 3 assert statements" in shown
+    assert PROBLEMS[0].reference.strip() in shown
+
+
+@pytest.mark.parametrize("options", [[], ["--self-play"]])
+def test_the_tester_of_a_run_with_tables(options, tmp_path, sandbox, capsys):
+    trained = tmp_path / "run"
+    short = ["--preset", "tabular", "--max-problems", "2", "--max-steps", "1", *options]
+    assert run(["train", *short, "--output-dir", str(trained)]) == 0
+    problems = load_problems("starter", "train")[:2]
+    first, again, other = asked("tester", str(trained), problems, sandbox)
+    assert first == again != other
+    assert all(f"assert {problems[0].entry_point}(" in each[0] for each in (first, other))

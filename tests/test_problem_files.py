@@ -8,10 +8,11 @@ import json
 from pathlib import Path
 
 import pytest
-from problem_rows import LAYOUTS, OWN, write_lines
+from problem_rows import CONTEST, LAYOUTS, OWN, write_lines
 
 from codea1_env.data import sources
-from codea1_env.data.schemas import Row, to_problem
+from codea1_env.data.row import Row
+from codea1_env.data.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, load_problems, read_problems
 
 # Files
@@ -62,6 +63,7 @@ BROKEN = [
     (b"[" * 100_000 + b"\n", "line 2: Expect one JSON object a line"),
     (b"9" * 10_000 + b"\n", "line 2: Expect one JSON object a line"),
     (b'{"prompt": "\\ud800"}\n', "line 2: Expect the fields of a known layout"),
+    (json.dumps({**OWN, "reference": None}).encode(), "line 2: Expect the field 'reference' to be a text, actually: null"),
     (json.dumps({**OWN, "prompt": "\ud800"}).encode(), "line 2: Expect Problem.prompt to be text"),
 ]  # fmt: skip
 
@@ -195,3 +197,34 @@ def test_hub_sets_through_the_library(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sources.HUB_SOURCES, "demo", sources.HubSource(str(tmp_path / "no")))
     with pytest.raises(ProblemsError, match="Expect the library datasets to load"):
         load_problems("demo")
+
+
+def test_releases_are_files_of_which_only_the_wanted_are_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("datasets")
+    first = write_lines(tmp_path / "test.jsonl", CONTEST)
+    second = write_lines(tmp_path / "test2.jsonl", {**CONTEST, "question_id": "second"})
+    files = {
+        "v1": first,
+        "v2": second,
+        "v3": str(tmp_path / "absent"),
+        "release_v2": [first, second],
+    }
+    hub = sources.HubSource("json", split="release_v2", data_files=files)
+    monkeypatch.setitem(sources.HUB_SOURCES, "livecodebench", hub)
+    found = load_problems("livecodebench")
+    assert [p.task_id for p in found] == ["LiveCodeBench/abc900_a", "LiveCodeBench/second"]
+    assert [p.task_id for p in load_problems("livecodebench", "v2")] == ["LiveCodeBench/second"]
+    with pytest.raises(ProblemsError, match="one of v1, v2, v3, release_v2, actually: 'v9'"):
+        load_problems("livecodebench", "v9")
+    with pytest.raises(ProblemsError, match=r"Expect the library datasets to load .*absent"):
+        load_problems("livecodebench", "v3")
+
+
+def test_releases_of_livecodebench() -> None:
+    files = sources.HUB_SOURCES["livecodebench"].data_files
+    assert files is not None
+    assert files["v1"] == files["release_v1"][0]
+    assert [*files["release_v5"], files["v6"]] == files["release_v6"]
+    assert len(set(files["release_v6"])) == 6

@@ -13,8 +13,12 @@ import numpy as np
 import pytest
 from problem_rows import LAYOUTS, OWN, SOLUTION
 
-from codea1_env.data.schemas import Row, to_problem
-from codea1_env.problems import Problem, ProblemsError, load_problems
+import codea1_env
+from codea1_env.data.row import Row
+from codea1_env.data.schemas import to_problem
+from codea1_env.evaluation.cross_play import cross_play
+from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems
+from codea1_env.referee import Referee
 from codea1_env.sandbox import Outcome, Sandbox
 
 # Problem
@@ -54,8 +58,6 @@ def test_changing_the_given_lists_does_not_change_the_problem() -> None:
     [
         ("task_id", 7, TypeError, "task_id to be a str, actually: <class 'int'>"),
         ("prompt", None, TypeError, "prompt to be a str, actually: <class 'NoneType'>"),
-        ("reference", "", ValueError, "reference not to be empty"),
-        ("reference", " \n", ValueError, "reference not to be empty"),
         ("entry_point", "f(x); import os", ValueError, "entry_point to be a Python name"),
         ("entry_point", "class", ValueError, "entry_point to be a Python name"),
         ("tests", "assert f(1)", TypeError, "tests to be a list or tuple of str"),
@@ -76,6 +78,56 @@ def test_wrong_fields_are_refused(
 ) -> None:
     with pytest.raises(error, match=f"Expect Problem.{message}"):
         Problem(**{**OWN, field: value})
+
+
+def test_a_reference_may_be_unknown_where_there_are_tests() -> None:
+    assert not Problem(**{**OWN, "reference": " "}).playable
+    assert Problem(**OWN).playable
+    with pytest.raises(ValueError, match="reference not to be empty where there are no tests"):
+        Problem(**{**OWN, "reference": " ", "tests": []})
+
+
+def test_inputs_and_outputs() -> None:
+    values = {**OWN, "tests": [], "entry_point": "main"}
+    problem = Problem(**{**values, "stdin_tests": [StdinTest("1", "2")]})
+    assert problem.stdin_tests == (StdinTest("1", "2"),)
+    assert not problem.playable
+    assert hash(problem) != hash(Problem(**{**values, "stdin_tests": [StdinTest("1", "3")]}))
+    with pytest.raises(ValueError, match="either stdin_tests or tests that call the program"):
+        Problem(**{**OWN, "stdin_tests": [StdinTest("1", "2")]})
+    for wrong in ({"stdin": "1", "stdout": "2"}, ["1", "2"], "12", [{"stdin": "1", "stdout": "2"}]):
+        with pytest.raises(TypeError, match="to be a list or tuple of StdinTest"):
+            Problem(**{**values, "stdin_tests": wrong})
+    with pytest.raises(TypeError, match="stdin to be a str"):
+        StdinTest(1, "2")  # type: ignore[arg-type]
+    row = {**values, "stdin_tests": [{"stdin": "1", "stdout": "2"}]}
+    assert to_problem(Row(row, "")) == problem
+    for rows in (
+        [{"stdin": "1"}],
+        [{"stdin": "1", "stdout": "2", "x": 3}],
+        [3],
+        {"stdin": "1"},
+        "x",
+    ):
+        with pytest.raises(ProblemsError, match="Expect 'stdin_tests' to be a list of objects"):
+            to_problem(Row({**values, "stdin_tests": rows}, ""))
+
+
+def test_problems_that_cannot_be_played_are_refused_at_once(sandbox: Sandbox) -> None:
+    bare = Problem(**{**OWN, "task_id": "bare", "reference": ""})
+    reading = Problem("in", "Print 1.", "main", "print(1)", stdin_tests=(StdinTest("", "1"),))
+    with pytest.raises(ProblemsError, match="actually bare has no reference, and 1 more"):
+        codea1_env.parallel_env(problems=[Problem(**OWN), bare, reading])
+    with pytest.raises(ProblemsError, match="actually in reads standard input"):
+        cross_play({"a": _nobody}, {"b": _nobody}, [reading], Referee(sandbox))
+
+
+class _Nobody:
+    def act(self, observations: object) -> list[str]:
+        raise AssertionError
+
+
+_nobody = _Nobody()
 
 
 # Layouts

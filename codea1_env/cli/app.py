@@ -18,6 +18,7 @@ COMMANDS = {
     "play": "Show one round between two scripted players.",
     "eval": "Measure programs (pass@k), and compare measurements.",
     "train": "Train both players against each other.",
+    "testgen": "Write tests to keep, for a problem set or for a function of your own.",
     "export": "Copy a trained language model out of a run.",
     "problems": "List, show or check problems.",
     "sandbox": "Find out what the sandbox can do on this machine (`codea1 sandbox doctor`).",

@@ -16,13 +16,11 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from codea1_env.baselines.bench import (
     BenchConfig,
     EntryError,
-    FolderError,
     collect,
     find_entry,
     leaderboard,
@@ -32,6 +30,7 @@ from codea1_env.baselines.bench import schedule as scheduling
 from codea1_env.baselines.bench.results import Result, open_folder, write_results
 from codea1_env.baselines.bench.suite import QUICK
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
+from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.evaluation.sandbox_speed.machine import this_machine
 from codea1_env.problems import load_problems
@@ -80,13 +79,12 @@ def run(arguments: Sequence[str]) -> int:
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
     folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")
-    try:
+    with user_input():
         open_folder(folder, config, resume=command.resume)
-    except FolderError as error:
-        raise InputError(str(error)) from error
     jobs = scheduling.jobs_of(config, entries, folder)
-    scheduling.forget_failures(jobs)
     console, machine = Console(stderr=command.json), this_machine()
+    for damage in scheduling.forget_unusable(jobs):
+        console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
     interrupted = False
     with library_errors():
         before = signal.signal(signal.SIGTERM, _interrupt)
@@ -106,8 +104,7 @@ def run(arguments: Sequence[str]) -> int:
         about = {"output_dir": str(folder), "runs": len(jobs), "done": len(results)}
         print(json.dumps(about | {"failed": failed, "leaderboard": text}))
     else:
-        shown = "\n".join(line for line in text.splitlines() if not line.startswith("!["))
-        console.print(Markdown(shown), width=max(150, console.width))
+        print_markdown(text, console)
     console.print(f"Results folder: {folder}", highlight=False, soft_wrap=True)
     if interrupted:
         console.print(f"To go on, add: --resume --output-dir {folder}", highlight=False)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.markdown import Markdown
 
 from codea1_env.agents import Agent
 from codea1_env.cli.errors import InputError, library_errors, user_input
+from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
 from codea1_env.evaluation.cross_play import cross_play, write_cross_play
+from codea1_env.evaluation.names import short_names
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
@@ -57,8 +58,7 @@ class CrossPlayCommand:
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 bench cross-play`; returns the exit code."""
     command = parse(CrossPlayCommand, arguments, name="bench cross-play")
-    if min(command.num_samples, command.workers, command.max_problems or 1) < 1:
-        raise InputError("expect --num-samples, --workers and --max-problems to be at least 1")
+    _check(command)
     limits = Limits(call_cpu_time=0.5)
     with library_errors(), ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(command.workers, limits, level=command.sandbox_level))
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
                 return players.coder if known is CODERS else players.tester
             return make_player(name, known, problems, sandbox, command.seed)
 
-        names = _short_names((*command.coders, *command.testers))
+        names = short_names((*command.coders, *command.testers))
         coders = {names[name]: player(name, CODERS) for name in command.coders}
         testers = {names[name]: player(name, TESTERS) for name in command.testers}
         referee = Referee(sandbox)
@@ -90,10 +90,37 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     text = written[0].read_text(encoding="utf-8")
     console = Console()
-    console.print(Markdown("\n".join(x for x in text.splitlines() if not x.startswith("!["))))
+    print_markdown(text, console)
     for path in written:
         console.print(str(path), highlight=False, soft_wrap=True)
     return 0
+
+
+def _check(command: CrossPlayCommand) -> None:
+    """Refuse what would fail only after the players have been made, or after they have played."""
+    for option, names, known in (
+        ("--coders", command.coders, CODERS),
+        ("--testers", command.testers, TESTERS),
+    ):
+        if not names:
+            raise InputError(
+                f"expect {option} to name at least one player, actually: none. Name {' or '.join(known)}, "
+                "FILE.py:NAME or the folder of a run, or leave the option out"
+            )
+    for option, number, least in (
+        ("--num-samples", command.num_samples, 1),
+        ("--workers", command.workers, 1),
+        ("--max-problems", 1 if command.max_problems is None else command.max_problems, 1),
+        ("--seed", command.seed, 0),
+    ):
+        if number < least:
+            raise InputError(
+                f"expect {option} to be at least {least}, actually: {number}. Give a larger one"
+            )
+    if command.output_dir.exists() and not command.output_dir.is_dir():
+        raise InputError(
+            f"expect --output-dir to be a folder, actually {command.output_dir} is a file. Name another"
+        )
 
 
 def _problems(command: CrossPlayCommand, runs: Sequence[SavedRun]) -> list[Problem]:
@@ -113,25 +140,3 @@ def _problems(command: CrossPlayCommand, runs: Sequence[SavedRun]) -> list[Probl
             "Name runs with the same problems"
         )
     return found[: command.max_problems]
-
-
-def _short_names(names: Sequence[str]) -> dict[str, str]:
-    """Names that tell the players apart and are no longer than they must be.
-
-    Example:
-        >>> _short_names(["reference", "runs/a/seed_0/run", "runs/b/seed_0/run"])
-        {'reference': 'reference', 'runs/a/seed_0/run': 'a/seed_0/run', 'runs/b/seed_0/run': 'b/seed_0/run'}
-    """
-    distinct = list(dict.fromkeys(names))
-    short: dict[str, str] = {}
-    for name in distinct:
-        parts = name.rstrip("/").split("/")
-        for length in range(1, len(parts) + 1):
-            end = "/".join(parts[-length:])
-            if not any(
-                other != name and ("/" + other.rstrip("/")).endswith("/" + end)
-                for other in distinct
-            ):
-                break
-        short[name] = end
-    return short

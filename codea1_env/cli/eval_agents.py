@@ -1,4 +1,4 @@
-"""The coder that `codea1 eval code` asks, by name: a new one for each batch, or one that is told the batch's seed.
+"""Who is asked for programs or tests, by name: a new player for each batch, or one that is told its seed.
 
 An answer may depend on the batch and its seed alone: then an evaluation can go on at any batch after a kill.
 """
@@ -7,25 +7,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from codea1_env.agents import Agent, MutantCoder, ReferenceCoder, TabularAgent
+from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
-from codea1_env.agents.llm.player import is_model, load_player
-from codea1_env.agents.llm.prompts import WORDINGS
+from codea1_env.agents.llm.player import Engine, is_model, load_player
+from codea1_env.agents.llm.prompts import Wording
 from codea1_env.agents.models import ModelError
+from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.export import find_weights
-from codea1_env.cli.players import CODERS, make_player
-from codea1_env.evaluation.code_generation import CoderOf
+from codea1_env.cli.players import CODERS, TESTERS, make_player
+from codea1_env.evaluation.running import AgentOf
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 from codea1_env.training import RunError
 from codea1_env.training.saved_run import load_run
+
+Role = Literal["coder", "tester"]
+
+_SCRIPTED = {"coder": CODERS, "tester": TESTERS}
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a player is asked."""
+
+    sampling: SamplingConfig
+    """How language models draw."""
+    wording: Wording
+    """What language models are told; for testers it says how many tests are wanted."""
+    model: str | None = None
+    """The name that a server has for its model; None for its first."""
+    backend: Engine = "transformers"
+    """What language models generate with."""
+    num_tests: int = 8
+    """Tests of an answer of a scripted tester. A table has its own number, which it was trained with."""
 
 
 def is_server(name: str) -> bool:
@@ -33,79 +56,79 @@ def is_server(name: str) -> bool:
     return name.startswith(("http://", "https://"))
 
 
-def is_language_model(name: str) -> bool:
-    """Whether sampling settings mean something to this agent."""
+def is_language_model(role: Role, name: str) -> bool:
+    """Whether sampling settings mean something to this player."""
     if is_server(name):
         return True
-    return name not in CODERS and ".py" not in name and is_model(name) and not _is_table(name)
+    known = name in _SCRIPTED[role] or ".py" in name
+    return not known and is_model(name) and not _is_table(role, name)
 
 
-def coder_of(
+def player_of(
+    role: Role,
     name: str,
-    model: str | None,
     problems: Sequence[Problem],
     sandbox: Sandbox,
-    sampling: SamplingConfig,
-    wording: str,
+    asking: Asking,
     stack: ExitStack,
-) -> CoderOf:
-    """Find the coder of this name.
+) -> AgentOf:
+    """Find the player of this name.
 
     Args:
-        name: "reference", "mutant", FILE.py:NAME, a language model (see `load_player`), the address of an
-            OpenAI-compatible server, or the folder of a training run.
-        model: The server's name for the model; None for its first.
+        role: What it must write: a coder writes programs, a tester tests.
+        name: "reference" or "mutant" (coders), "golden" or "boundary" (testers), FILE.py:NAME, a language model
+            (see `load_player`), the address of an OpenAI-compatible server, or the folder of a training run.
         problems: The problem set.
-        sandbox: Where scripted coders run what they must.
-        sampling: How language models draw.
-        wording: A key of `WORDINGS`.
-        stack: Closed when the coder is not needed any more.
+        sandbox: Where scripted players run what they must.
+        asking: How it is asked.
+        stack: Closed when the player is not needed any more.
 
     Raises:
-        InputError: There is no such coder, or it cannot be loaded.
+        InputError: There is no such player, or it cannot be loaded.
     """
-    if name == "reference":
-        return lambda seed: ReferenceCoder(problems, seed=seed)
-    if name == "mutant":
-        mutants = MutantCoder(problems, sandbox)
-        return lambda seed: _reseeded(mutants, seed)
+    known = _SCRIPTED[role]
+    if name in known:
+        return _reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
     try:
         if is_server(name):
+            sampling = asking.sampling
             context = sampling.max_prompt_length + sampling.max_completion_length
-            backend = OpenAIBackend(name, model, context_length=context)
-            return _asking(LLMAgent(backend, sampling), wording)
+            backend = OpenAIBackend(name, asking.model, context_length=context)
+            return _drawing(LLMAgent(backend, sampling), asking.wording)
         if (Path(name) / "config.toml").is_file():
-            if _is_table(name):
-                return _table(Path(name), problems, sandbox, stack)
-            name = str(find_weights(Path(name), "coder", None))
-        if is_language_model(name):
-            return _asking(load_player(name, sampling=sampling), wording)
+            if _is_table(role, name):
+                return _table(role, Path(name), problems, sandbox, stack)
+            name = str(find_weights(Path(name), role, None))
+        if is_language_model(role, name):
+            agent = load_player(name, sampling=asking.sampling, backend=asking.backend)
+            stack.callback(agent.backend.close)
+            return _drawing(agent, asking.wording)
     except (BackendError, ModelError, RunError, ImportError) as error:
         raise InputError(str(error)) from error
-    agent = make_player(name, CODERS, problems, sandbox, 0)
-    return lambda seed: agent
+    return _reseeding(make_player(name, known, problems, sandbox, 0))
 
 
-def _asking(agent: LLMAgent, wording: str) -> CoderOf:
-    write = WORDINGS[wording]()
+def _drawing(agent: LLMAgent, wording: Wording) -> AgentOf:
     return lambda seed: LLMAgent(
-        agent.backend, agent.sampling, seed, adapter=agent.adapter, write=write
+        agent.backend, agent.sampling, seed, adapter=agent.adapter, write=wording
     )
 
 
-def _is_table(name: str) -> bool:
+def _is_table(role: Role, name: str) -> bool:
     """Whether this is the run of a player that is no language model."""
     if not (Path(name) / "config.toml").is_file():
         return False
     try:
-        find_weights(Path(name), "coder", None)
+        find_weights(Path(name), role, None)
     except RunError:
         return True
     return False
 
 
-def _table(path: Path, problems: Sequence[Problem], sandbox: Sandbox, stack: ExitStack) -> CoderOf:
-    """The tabular coder of a run, which knows only the problems that it was trained on."""
+def _table(
+    role: Role, path: Path, problems: Sequence[Problem], sandbox: Sandbox, stack: ExitStack
+) -> AgentOf:
+    """The tabular player of a run, which knows only the problems that it was trained on."""
     run = load_run(path, sandbox, stack)
     known = {problem.prompt for problem in run.problems}
     strange = [problem.task_id for problem in problems if problem.prompt not in known]
@@ -116,12 +139,15 @@ def _table(path: Path, problems: Sequence[Problem], sandbox: Sandbox, stack: Exi
             + (f" --split {run.config.split}" if run.config.split else "")
             + (f" --max-problems {len(run.problems)}" if run.config.max_problems else "")
         )
-    coder = run.players.coder
-    if isinstance(coder, TabularAgent):
-        return lambda seed: _reseeded(coder, seed)
-    return lambda seed: coder
+    return _reseeding(run.players.coder if role == "coder" else run.players.tester)
 
 
-def _reseeded(agent: MutantCoder | TabularAgent, seed: int) -> Agent:
-    agent.rng = np.random.default_rng(seed)
-    return agent
+def _reseeding(agent: Agent) -> AgentOf:
+    """One player for all batches; if it draws from a generator of its own, that begins anew in each."""
+
+    def of(seed: int) -> Agent:
+        if isinstance(agent, ScriptedAgent | TabularAgent | TabularSelfPlayer):
+            agent.rng = np.random.default_rng(seed)
+        return agent
+
+    return of

@@ -22,14 +22,14 @@ from codea1_env.evaluation.result_folder import FolderError
 class CompareCommand:
     """Compare two evaluations of the same problems.
 
-    Shows the difference of every pass@k that both have, with a paired bootstrap interval over problems, and the
-    problems that changed.
+    Shows the difference of every figure that both have, with a paired bootstrap interval over problems, and the
+    problems that changed. Both must be evaluations of programs, or both of tests.
     """
 
     a: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A")]
-    """Result folder of `codea1 eval code`."""
+    """Result folder of `codea1 eval code` or `codea1 eval tests`."""
     b: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="B")]
-    """Another one; differences are B - A."""
+    """Another one of the same kind; differences are B - A."""
     json: bool = False
     """Print the comparison as one JSON object."""
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from rich import box
 from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 
-from codea1_env.evaluation.code_judging import CodeVerdict
-from codea1_env.evaluation.code_report import Tally
 from codea1_env.evaluation.comparison import Change, Comparison
-from codea1_env.evaluation.samples import Sample
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.training.progress import progress_bar
 
@@ -27,23 +24,50 @@ _SHOWN = 20
 """Changed problems that a comparison shows of each kind."""
 
 
-class EvaluationProgress:
+S_contra = TypeVar("S_contra", contravariant=True)
+V_contra = TypeVar("V_contra", contravariant=True)
+S = TypeVar("S")
+V = TypeVar("V")
+
+
+class Counting(Protocol[S_contra, V_contra]):
+    """Counts verdicts, and estimates a figure from those so far."""
+
+    @property
+    def total(self) -> int:
+        """Verdicts so far."""
+        ...
+
+    def add(self, sample: S_contra, verdict: V_contra, /) -> None:
+        """Count one more."""
+        ...
+
+    def estimate(self) -> Estimate | None:
+        """The figure so far; None if there is nothing to tell it from."""
+        ...
+
+
+class EvaluationProgress(Generic[S, V]):
     """Context manager around an evaluation.
 
     Args:
         console: Where to show it.
         tally: Counts the verdicts, and gives the estimate.
+        unit: What is judged, in the plural.
+        figure: What the tally estimates.
     """
 
-    def __init__(self, console: Console, tally: Tally) -> None:
+    def __init__(self, console: Console, tally: Counting[S, V], unit: str, figure: str) -> None:
         self._console = console
         self._tally = tally
+        self._unit = unit
+        self._figure = figure
         self._bar = progress_bar(console, "{task.description}")
         self._task: TaskID | None = None
         self._total = 0
         self._next = 0.0
 
-    def __enter__(self) -> EvaluationProgress:
+    def __enter__(self) -> EvaluationProgress[S, V]:
         self._bar.start()
         return self
 
@@ -65,7 +89,7 @@ class EvaluationProgress:
         if self._task is not None:
             self._bar.advance(self._task)
 
-    def judged(self, sample: Sample, verdict: CodeVerdict) -> None:
+    def judged(self, sample: S, verdict: V) -> None:
         """Count a verdict, and show the estimate so far."""
         self._tally.add(sample, verdict)
         self.advance()
@@ -73,11 +97,13 @@ class EvaluationProgress:
         if self._console.is_terminal:
             if self._task is not None and time.monotonic() >= self._next:
                 self._next = time.monotonic() + _SECONDS
-                self._bar.update(self._task, state=f"pass@1 {percent(self._tally.estimate())}")
+                estimate = percent(self._tally.estimate())
+                self._bar.update(self._task, state=f"{self._figure} {estimate}")
         elif done * _LINES // self._total > (done - 1) * _LINES // self._total:
             estimate = percent(self._tally.estimate())
             self._console.print(
-                f"{done} of {self._total} programs, pass@1 so far {estimate}", highlight=False
+                f"{done} of {self._total} {self._unit}, {self._figure} so far {estimate}",
+                highlight=False,
             )
 
 
@@ -117,6 +143,39 @@ def print_report(report: Mapping[str, Any], console: Console) -> None:
             f"{report['repeated']} programs repeat another of their problem word for word; they count, as in "
             "evalplus"
         )
+    print_lines([*lines, *left_out(report)], console)
+
+
+_CHOICES = {
+    "random": "any program (pass@1)",
+    "codet": "by CodeT",
+    "codet_released": "by CodeT as released",
+    "most_tests": "by tests passed",
+    "best": "best program (pass@n)",
+}
+
+
+def print_best_of_n(report: Mapping[str, Any], console: Console) -> None:
+    """Print how often choices are right, and all settings."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("chosen", "right, percent [95%]", "gain [95%, paired]"):
+        table.add_column(heading, justify="left" if heading == "chosen" else "right")
+    for name, estimate in report["figures"].items():
+        gain = report["gains"].get(name)
+        table.add_row(_CHOICES[name], percent(estimate), "" if gain is None else percent(gain))
+    console.print(table, highlight=False)
+    lines = [
+        f"{report['programs']} programs of {report['scored']} problems; in {report['undecided']} of these all are "
+        "right or all are wrong, so that no choice matters",
+        f"{report['tests']} tests, {report['distinct_tests']} different ones; {report['unusable_tests']} more could "
+        "not be run, or never call the program",
+    ]
+    print_lines([*lines, *left_out(report)], console)
+
+
+def left_out(report: Mapping[str, Any]) -> list[str]:
+    """What does not stand in the figures, and the settings."""
+    lines = []
     if report["missing"]:
         lines.append(
             f"Left out, no samples ({len(report['missing'])}): {', '.join(report['missing'])}"
@@ -128,7 +187,11 @@ def print_report(report: Mapping[str, Any], console: Console) -> None:
     settings = ", ".join(
         f"{name} {value!r}" for name, value in report["settings"].items() if value is not None
     )
-    lines.append(f"Settings: {settings}")
+    return [*lines, f"Settings: {settings}"]
+
+
+def print_lines(lines: Sequence[str], console: Console) -> None:
+    """Print texts as they are."""
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -136,11 +199,11 @@ def print_report(report: Mapping[str, Any], console: Console) -> None:
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print both evaluations side by side, and the problems that changed."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("in percent", "A", "B", "B - A [95% interval, paired]"):
-        table.add_column(heading, justify="left" if heading == "in percent" else "right")
+    for heading in ("percent [95%]", "A", "B", "B - A, paired"):
+        table.add_column(heading, justify="left" if heading == "percent [95%]" else "right")
     for each in comparison.differences:
         values = (percent(each.a), percent(each.b), percent(each.difference))
-        table.add_row(each.figure, *values)
+        table.add_row(_CHOICES.get(each.figure, each.figure), *values)
     console.print(table, highlight=False)
     lines = [f"{comparison.problems} problems in both"]
     if comparison.not_compared:
@@ -148,15 +211,24 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
             f"Not compared, in one of them only or changed ({len(comparison.not_compared)}): "
             + ", ".join(comparison.not_compared)
         )
-    lines += _changes("Better in B", comparison.better)
-    lines += _changes("Worse in B", comparison.worse)
+    lines += [f"Not compared, {each}" for each in comparison.left_out]
+    measure = _MEASURES[comparison.kind]
+    lines += _changes("Better in B", comparison.better, measure)
+    lines += _changes("Worse in B", comparison.worse, measure)
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _changes(title: str, changes: Sequence[Change]) -> list[str]:
+_MEASURES = {
+    "code": "share of right programs",
+    "tests": "share of right tests",
+    "best-of-n": "chance that CodeT chooses a right program",
+}
+
+
+def _changes(title: str, changes: Sequence[Change], measure: str) -> list[str]:
     if not changes:
         return [f"{title}: no problem"]
     shown = [f"  {each.task_id}: {each.a:.3f} -> {each.b:.3f}" for each in changes[:_SHOWN]]
     more = [f"  and {len(changes) - _SHOWN} more"] if len(changes) > _SHOWN else []
-    return [f"{title} ({len(changes)}), share of right programs in A and B:", *shown, *more]
+    return [f"{title} ({len(changes)}), {measure} in A and B:", *shown, *more]

@@ -9,6 +9,7 @@ import tyro
 
 from codea1_env.cli.errors import user_input
 from codea1_env.cli.settings import inline_table, read_inline_table
+from codea1_env.sandbox.packages import locate
 
 Command = TypeVar("Command")
 
@@ -20,6 +21,31 @@ SandboxLevel = Annotated[
     ),
 ]
 """The option --sandbox-level, the same wherever programs run."""
+
+Packages = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        metavar="NAME",
+        help="Installed packages that programs may import besides numpy, with what these need themselves: "
+        "--packages pandas sklearn.",
+    ),
+]
+"""The option --packages; `check_packages` looks at it."""
+
+
+def check_packages(packages: Sequence[str]) -> None:
+    """Refuse packages that are not installed.
+
+    Raises:
+        ValueError: There is one.
+    """
+    installed = locate(packages)
+    for name in packages:
+        if name not in installed:
+            raise ValueError(
+                f"Expect --packages to name installed packages as programs import them, actually {name!r} is not "
+                "one. Install it, or leave it out."
+            )
 
 
 _registry = tyro.constructors.ConstructorRegistry()

@@ -18,7 +18,12 @@ TESTERS = ("golden", "boundary")
 
 
 def make_player(
-    name: str, known: Sequence[str], problems: Sequence[Problem], sandbox: Sandbox, seed: int
+    name: str,
+    known: Sequence[str],
+    problems: Sequence[Problem],
+    sandbox: Sandbox,
+    seed: int,
+    num_tests: int = 8,
 ) -> Agent:
     """The player of this name.
 
@@ -29,6 +34,7 @@ def make_player(
         problems: The problems of the game.
         sandbox: Where scripted players run what they must.
         seed: Seed of the player's random choices.
+        num_tests: Tests of an answer of a scripted tester.
 
     Raises:
         InputError: There is no such player.
@@ -45,13 +51,19 @@ def make_player(
             f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
             "a folder takes a language model)"
         )
+    bare = [problem.task_id for problem in problems if not problem.reference.strip()]
+    if known is CODERS and bare:
+        raise InputError(
+            f"expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
+            "that writes its own programs"
+        )
     if name == "mutant":
         return MutantCoder(problems, sandbox, seed=seed)
     if name == "reference":
         return ReferenceCoder(problems, seed=seed)
     if name == "golden":
-        return GoldenTester(problems, seed=seed)
-    return BoundaryTester(problems, sandbox, seed=seed)
+        return GoldenTester(problems, num_tests, seed)
+    return BoundaryTester(problems, sandbox, num_tests, seed)
 
 
 def _from_file(name: str) -> Agent:

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from codea1_env.cli.errors import library_errors, unknown_name, user_input
-from codea1_env.cli.parsing import SandboxLevel, parse
+from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.data.validate import ValidationReport, validate_problems
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem, StdinTest, load_problems
 from codea1_env.sandbox import Sandbox
 
 _Source = Annotated[
@@ -62,6 +62,7 @@ class Validate:
     """Check only the first N rows."""
     workers: int = 2
     """Sandbox processes that work at the same time."""
+    packages: Packages = ()
     sandbox_level: SandboxLevel = None
     json: bool = False
     """Print the report as one JSON object instead."""
@@ -71,6 +72,7 @@ class Validate:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"Expect --{name} to be at least 1, actually: {value}")
+        check_packages(self.packages)
 
 
 _Actions = (
@@ -112,7 +114,7 @@ def _summary(problem: Problem) -> dict[str, object]:
     return {
         "task_id": problem.task_id,
         "entry_point": problem.entry_point,
-        "tests": len(problem.all_tests),
+        "tests": len(problem.all_tests) + len(problem.stdin_tests),
         **problem.metadata,
     }
 
@@ -133,9 +135,17 @@ def show_problem(command: Show) -> int:
         ("The coder sees", problem.prompt),
         ("Reference", problem.reference),
         ("Golden tests", "\n".join(problem.all_tests)),
+        ("Inputs and outputs", "\n".join(map(_shown, problem.stdin_tests))),
+        ("Before every program", problem.preamble),
     ):
+        if not text and title not in ("Reference", "Golden tests"):
+            continue
         print(f"\n--- {title} ---\n{text.rstrip()}")
     return 0
+
+
+def _shown(test: StdinTest) -> str:
+    return f"{test.stdin!r} -> {test.stdout!r}"
 
 
 def validate(command: Validate) -> int:
@@ -143,7 +153,11 @@ def validate(command: Validate) -> int:
     console = Console(stderr=True)
     with (
         library_errors(),
-        Sandbox(workers=command.workers, level=command.sandbox_level) as sandbox,
+        Sandbox(
+            command.workers,
+            level=command.sandbox_level,
+            packages=("numpy", *command.packages),
+        ) as sandbox,
         Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
     ):
         task = bar.add_task("references", total=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ def vary_calls(calls: Sequence[Call], count: int, rng: np.random.Generator) -> l
         >>> vary_calls([((3, "ab"), {})], 2, np.random.default_rng(0))
         [((3, 'aab'), {}), ((3, ''), {})]
     """
-    known = {repr(call) for call in calls}
+    known = {in_order(call) for call in calls}
     new: list[Call] = []
     for _ in range(20 * count if calls else 0):  # functions of few arguments run out of variations
         if len(new) == count:
@@ -39,8 +39,8 @@ def vary_calls(calls: Sequence[Call], count: int, rng: np.random.Generator) -> l
             tuple(changed[i] for i in range(len(arguments))),
             {name: changed[name] for name in keywords},
         )
-        if repr(call) not in known:
-            known.add(repr(call))
+        if in_order(call) not in known:
+            known.add(in_order(call))
             new.append(call)
     return new
 
@@ -66,7 +66,7 @@ def vary(value: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> An
         text = "".join(_vary_items(list(value), rng, letters, deep=False))
         return text.swapcase() if rng.integers(12) == 0 else text
     if isinstance(value, (list, tuple, set, frozenset)):
-        items = list(value) if isinstance(value, (list, tuple)) else sorted(value, key=repr)
+        items = list(value) if isinstance(value, (list, tuple)) else sorted(value, key=in_order)
         pool = [item for other in alike for item in other]
         return type(value)(_vary_items(items, rng, pool, deep=True))
     if isinstance(value, dict):
@@ -77,6 +77,31 @@ def vary(value: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> An
             return {**value, key: vary(value[key], rng, [inner for _, inner in pool])}
         return dict(_vary_items(pairs, rng, pool, deep=False))
     return value
+
+
+def in_order(value: Any, leaf: Callable[[Any], str] = repr) -> str:
+    """The text of a value, as `repr`; but with the items of sets in an order that is the same in every process.
+
+    Args:
+        value: Plain data.
+        leaf: Gives the text of what is no container.
+
+    Example:
+        >>> in_order([{"b", "a"}, frozenset({2, 1})])
+        "[{'a', 'b'}, frozenset({1, 2})]"
+    """
+    if not isinstance(value, (set, frozenset, list, tuple, dict)) or not value:
+        return leaf(value)
+    if isinstance(value, dict):
+        pairs = (f"{in_order(key, leaf)}: {in_order(item, leaf)}" for key, item in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    items = [in_order(item, leaf) for item in value]
+    if isinstance(value, list):
+        return f"[{', '.join(items)}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(items)}{',' * (len(items) == 1)})"
+    text = f"{{{', '.join(sorted(items))}}}"
+    return text if isinstance(value, set) else f"frozenset({text})"
 
 
 def _vary_items(

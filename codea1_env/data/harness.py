@@ -4,6 +4,10 @@ The sandbox has neither pytest nor its plugins, and needs few of them: the stand
 single functions use (raises, approx, parametrize and other marks, fixtures without scope).
 """
 
+from __future__ import annotations
+
+import re
+
 UNITTEST_CHECK = """
 
 
@@ -14,8 +18,8 @@ def check(candidate):
     result = unittest.TestResult()
     suite.run(result)
     assert result.testsRun > 0, "no tests were found"
-    for kind in (result.errors, result.failures):
-        assert not kind, kind[0][1]
+    for test, trace in (*result.errors, *result.failures):
+        raise AssertionError(f"{test.id().rpartition('.')[2]}: {trace.strip().splitlines()[-1]}")
 """
 """Runs the class `TestCases`."""
 
@@ -159,3 +163,12 @@ def check(candidate):
     assert count, "no tests were found"
 """
 """Runs every function called test... and every method test... of a class called Test..."""
+
+
+def check_program(test: str, entry: str) -> str:
+    """Return a test that defines `check`, with the call that runs it."""
+    if entry != "check":
+        return f"{test.rstrip()}\n\ncheck({entry})\n"
+    # The program's own function has the name of the test's: the latter must give way.
+    renamed = re.sub(r"^def check\(", "def check_candidate(", test.rstrip(), flags=re.MULTILINE)
+    return f"{renamed}\n\ncheck_candidate({entry})\n"

@@ -59,18 +59,41 @@ class Metadata(dict[str, str]):
 
 
 @dataclass(frozen=True)
+class StdinTest:
+    """What a program must print for an input; see `Problem.stdin_tests`."""
+
+    stdin: str
+    stdout: str
+
+    def __post_init__(self) -> None:
+        _check_text("stdin_tests: stdin", self.stdin)
+        _check_text("stdin_tests: stdout", self.stdout)
+
+
+ONE_PROCESS = {"judging": "one process"}
+"""Metadata of a problem whose tests and programs must share a process, since the tests patch modules or ask for types
+of libraries. `codea1 eval code` judges it so; a program can then forge its verdict."""
+
+
+@dataclass(frozen=True)
 class Problem:
     """One programming problem.
 
     Attributes:
         task_id: Names the problem; unique in its set. The Mistake Book files tests under it.
         prompt: What the coder sees: imports that the signature needs, the signature, the docstring.
-        entry_point: Name of the function (or class) that is asked for.
-        reference: A complete program that solves the problem.
+        entry_point: Name of the function (or class) that is asked for; "main" by convention where a program
+            is run and nothing of it called (`stdin_tests`).
+        reference: A complete program that solves the problem. "" where none is known, as in LiveCodeBench: such
+            a problem can be evaluated on, but not be played.
         tests: Golden tests, each a piece of Python text that stands on its own.
         test_program: One larger test in the style of HumanEval+, ending with its own call
             ``check(entry_point)``.
         metadata: Texts such as source, difficulty and split. It cannot be changed.
+        stdin_tests: For a problem whose programs read standard input and print: what they must print. It has
+            no other tests then.
+        preamble: Program text that `codea1 eval code` puts before every program: what the problem gives, such
+            as imports.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -95,10 +118,13 @@ class Problem:
     tests: tuple[str, ...] = ()
     test_program: str | None = None
     metadata: Mapping[str, str] = field(default_factory=Metadata)
+    stdin_tests: tuple[StdinTest, ...] = ()
+    preamble: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("task_id", "prompt", "entry_point", "reference"):
+        for name in ("task_id", "prompt", "entry_point", "reference", "preamble"):
             _check_text(name, getattr(self, name))
+        for name in ("task_id", "prompt", "entry_point"):
             if not getattr(self, name).strip():
                 raise ValueError(f"Expect Problem.{name} not to be empty")
         if not self.entry_point.isidentifier() or keyword.iskeyword(self.entry_point):
@@ -120,13 +146,44 @@ class Problem:
         for key, value in self.metadata.items():
             _check_text("a key of metadata", key)
             _check_text(f"metadata[{key!r:.50}]", value)
+        self._check_stdin_tests()
+        if not self.reference.strip() and not (self.all_tests or self.stdin_tests):
+            raise ValueError(
+                "Expect Problem.reference not to be empty where there are no tests to judge a program by"
+            )
         object.__setattr__(self, "tests", tuple(self.tests))
+        object.__setattr__(self, "stdin_tests", tuple(self.stdin_tests))
         object.__setattr__(self, "metadata", Metadata(self.metadata))
 
     @property
     def all_tests(self) -> tuple[str, ...]:
         """The golden tests, and the test program where there is one."""
-        return self.tests if self.test_program is None else (*self.tests, self.test_program)
+        program = () if self.test_program is None else (self.test_program,)
+        return (*self.tests, *program)
+
+    @property
+    def playable(self) -> bool:
+        """Whether it can be played: a referee asks the reference which tests of the tester are right."""
+        return bool(self.reference.strip()) and not self.stdin_tests
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether its tests must share a process with the program, see `ONE_PROCESS`."""
+        return ONE_PROCESS.items() <= self.metadata.items()
+
+    def _check_stdin_tests(self) -> None:
+        if not isinstance(self.stdin_tests, (list, tuple)) or not all(
+            isinstance(test, StdinTest) for test in self.stdin_tests
+        ):
+            raise TypeError(
+                "Expect Problem.stdin_tests to be a list or tuple of StdinTest, actually: "
+                f"{self.stdin_tests!r:.100}"
+            )
+        if self.stdin_tests and self.all_tests:
+            raise ValueError(
+                "Expect either stdin_tests or tests that call the program, actually both: a program is run or "
+                "called, not both"
+            )
 
 
 def _check_text(name: str, value: object) -> None:

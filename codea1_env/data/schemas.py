@@ -6,23 +6,16 @@ cut and joined here, never parsed or run: that happens in the sandbox.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.data.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, UNITTEST_CHECK
-from codea1_env.data.problem import Problem, ProblemsError
-
-
-class Row(NamedTuple):
-    """One row of a file or data set, and where it stands."""
-
-    fields: Any
-    """The values by name, if the row is one at all: any JSON value may stand in a line."""
-    where: str
-    split: str | None = None
-    """The split that the data set files it under; None where the row itself must say."""
+from codea1_env.data import bigcodebench, livecodebench
+from codea1_env.data.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
+from codea1_env.data.problem import Problem, ProblemsError, StdinTest
+from codea1_env.data.row import Row, origin, show, text_of, texts_of
 
 
 class Schema(NamedTuple):
@@ -50,7 +43,7 @@ def to_problem(row: Row) -> Problem:
     if not isinstance(row.fields, Mapping):
         raise ProblemsError(
             row.where,
-            f"Expect a JSON object, actually: {_show(row.fields)}. Write one object a line.",
+            f"Expect a JSON object, actually: {show(row.fields)}. Write one object a line.",
         )
     schema = next((schema for schema in SCHEMAS if schema.fields <= row.fields.keys()), None)
     if schema is None:
@@ -71,23 +64,39 @@ def to_problem(row: Row) -> Problem:
 
 
 def _own(row: Row) -> Problem:
-    known = {"task_id", "prompt", "entry_point", "reference", "tests", "test_program", "metadata"}
+    known = {field.name for field in dataclasses.fields(Problem)}
     unknown = sorted(map(str, row.fields.keys() - known))
     if unknown:
         raise ValueError(
             f"Expect only the fields {', '.join(sorted(known))}, actually also: {', '.join(unknown)}"
         )
     values = {name: value for name, value in row.fields.items() if value is not None}
+    absent = sorted({"task_id", "prompt", "entry_point", "reference"} - values.keys())
+    if absent:
+        raise TypeError(f"Expect the field {absent[0]!r} to be a text, actually: null")
     metadata = values.get("metadata", {})
     if isinstance(metadata, Mapping) and row.split is not None:
         values["metadata"] = {"split": row.split, **metadata}
+    if "stdin_tests" in values:
+        values["stdin_tests"] = _stdin_tests(values["stdin_tests"])
     return Problem(**values)
+
+
+def _stdin_tests(value: Any) -> tuple[StdinTest, ...]:
+    if not isinstance(value, (list, tuple)) or not all(
+        isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in value
+    ):
+        raise TypeError(
+            "Expect 'stdin_tests' to be a list of objects with the fields stdin and stdout, actually: "
+            f"{show(value)}"
+        )
+    return tuple(StdinTest(**item) for item in value)
 
 
 def _evalplus(row: Row) -> Problem:
     """HumanEval+, and MBPP+ in the layout of the EvalPlus releases."""
-    entry, solution = _text(row, "entry_point"), _text(row, "canonical_solution")
-    task_id, test = _text(row, "task_id"), _corrected(_text(row, "test"))
+    entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
+    task_id, test = text_of(row, "task_id"), _corrected(text_of(row, "test"))
     if re.search(_definition(entry), solution, re.MULTILINE):
         called = re.search(r"\b([^\W\d]\w*)\(\*inp\)", test)
         if called and re.search(_definition(called[1]), solution, re.MULTILINE):
@@ -95,23 +104,23 @@ def _evalplus(row: Row) -> Problem:
                 1
             ]  # some rows name a helper of the program instead of what the test calls
         imports = str(row.fields.get("imports") or "")
-        description = str(row.fields.get("description") or "") or _text(row, "prompt")
+        description = str(row.fields.get("description") or "") or text_of(row, "prompt")
         return Problem(
             task_id=task_id,
             prompt=_prompt(_signature(solution, entry), description, imports=imports),
             entry_point=entry,
             reference=f"{imports}\n{solution}".lstrip("\n"),
-            test_program=_check_program(test, entry),
-            metadata=_metadata(row, "mbpp+", "test"),
+            test_program=check_program(test, entry),
+            metadata=origin(row, "mbpp+", "test"),
         )
-    prompt = _text(row, "prompt")
+    prompt = text_of(row, "prompt")
     return Problem(
         task_id=task_id,
         prompt=prompt,
         entry_point=entry,
         reference=prompt + solution,
-        test_program=_check_program(test, entry),
-        metadata=_metadata(row, "humaneval+", "test"),
+        test_program=check_program(test, entry),
+        metadata=origin(row, "humaneval+", "test"),
     )
 
 
@@ -144,36 +153,38 @@ def _corrected(test: str) -> str:
 
 def _mbpp_plus_hub(row: Row) -> Problem:
     """MBPP+ in the layout of the hub: a test script that calls the function by its name."""
-    code, tests = _unix(_text(row, "code")), _texts(row, "test_list")
+    code, tests = _unix(text_of(row, "code")), texts_of(row, "test_list")
     entry = _entry_point(code, tests)
-    script, loop = _corrected(_unix(_text(row, "test"))).rstrip(), ""
+    script, loop = _corrected(_unix(text_of(row, "test"))).rstrip(), ""
     start = script.rfind("\nfor ") + 1
     if start and all(line[:1] in ("", " ") for line in script[start:].split("\n")[1:]):
         loop = "".join(f"    {line}\n" for line in script[start:].split("\n"))
         script = f"{script[:start]}def check({entry}):\n{loop}"
-    imports = _texts(row, "test_imports")
+    imports = texts_of(row, "test_imports")
     return Problem(
         task_id=f"MBPP/{row.fields['task_id']}",
-        prompt=_prompt(_signature(code, entry), _text(row, "prompt"), tests[0]),
+        prompt=_prompt(_signature(code, entry), text_of(row, "prompt"), tests[0]),
         entry_point=entry,
         reference=code,
         tests=tuple(_with_setup("\n".join(imports), test) for test in tests),
-        test_program=_check_program(script, entry) if loop else script,
-        metadata=_metadata(row, "mbpp+", "test"),
+        test_program=check_program(script, entry) if loop else script,
+        metadata=origin(row, "mbpp+", "test"),
     )
 
 
 def _mbpp(row: Row) -> Problem:
-    code, number = _unix(_text(row, "code")), row.fields.get("task_id")
+    code, number = _unix(text_of(row, "code")), row.fields.get("task_id")
     if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"Expect 'task_id' to be an int, actually: {_show(number)}")
-    tests = [*_texts(row, "test_list"), *_texts(row, "challenge_test_list")]
-    setup = "\n".join([*_texts(row, "test_imports"), str(row.fields.get("test_setup_code") or "")])
+        raise TypeError(f"Expect 'task_id' to be an int, actually: {show(number)}")
+    tests = [*texts_of(row, "test_list"), *texts_of(row, "challenge_test_list")]
+    setup = "\n".join(
+        [*texts_of(row, "test_imports"), str(row.fields.get("test_setup_code") or "")]
+    )
     entry = _entry_point(code, tests)
     example = tests[0]
     modules = re.findall(r"^import (\w+) *$", code, re.MULTILINE)
     tests = [_imports(modules, _unix(test), "") + _unix(test) for test in tests]
-    text = _text(row, "text" if "text" in row.fields else "prompt")
+    text = text_of(row, "text" if "text" in row.fields else "prompt")
     split = "test" if 10 < number <= 510 else "validation" if 510 < number <= 600 else "train"
     return Problem(
         task_id=f"MBPP/{number}",
@@ -181,7 +192,7 @@ def _mbpp(row: Row) -> Problem:
         entry_point=entry,
         reference=code,
         tests=tuple(_with_setup(_unix(setup), test) for test in tests),
-        metadata=_metadata(row, "mbpp", "prompt" if number <= 10 else split),
+        metadata=origin(row, "mbpp", "prompt" if number <= 10 else split),
     )
 
 
@@ -191,26 +202,13 @@ def _ult(row: Row) -> Problem:
     The tests in `test_list` are left out: they are tests as a model wrote them, few of which hold.
     The functions rely on modules that their own harness imports for them.
     """
-    code, entry = _unix(_text(row, "code")), _text(row, "func_name")
+    code, entry = _unix(text_of(row, "code")), text_of(row, "func_name")
     return Problem(
         task_id=f"ULT/{row.fields.get('task_id')}",
-        prompt=_prompt(_signature(code, entry), _text(row, "prompt")),
+        prompt=_prompt(_signature(code, entry), text_of(row, "prompt")),
         entry_point=entry,
         reference=_imports(_ULT_MODULES, code, code) + code,
-        metadata=_metadata(row, "ult", "test"),
-    )
-
-
-def _bigcodebench(row: Row) -> Problem:
-    """BigCodeBench: the tests are a unittest class that calls the function by its name."""
-    entry, prompt = _text(row, "entry_point"), _text(row, "complete_prompt")
-    return Problem(
-        task_id=_text(row, "task_id"),
-        prompt=prompt,
-        entry_point=entry,
-        reference=prompt + _text(row, "canonical_solution"),
-        test_program=_check_program(_text(row, "test") + UNITTEST_CHECK, entry),
-        metadata=_metadata(row, "bigcodebench", "test"),
+        metadata=origin(row, "ult", "test"),
     )
 
 
@@ -220,10 +218,10 @@ def _kodcode(row: Row) -> Problem:
     info = json.loads(info) if isinstance(info, str) else info
     info = info[0] if isinstance(info, (list, tuple)) and info else info
     if not isinstance(info, Mapping) or not isinstance(info.get("function_name"), str):
-        raise TypeError(f"Expect 'test_info' to hold a function_name, actually: {_show(info)}")
-    entry, code = info["function_name"], _text(row, "solution")
+        raise TypeError(f"Expect 'test_info' to hold a function_name, actually: {show(info)}")
+    entry, code = info["function_name"], text_of(row, "solution")
     declaration = str(info.get("function_declaration") or "") or _signature(code, entry)
-    test = _text(row, "test_code" if "test_code" in row.fields else "test")
+    test = text_of(row, "test_code" if "test_code" in row.fields else "test")
     name = next(
         (n for n in ("question_id", "task_id", "id") if row.fields.get(n) is not None), None
     )
@@ -232,24 +230,15 @@ def _kodcode(row: Row) -> Problem:
     extra = {"difficulty": row.fields.get("gpt_difficulty"), "subset": row.fields.get("subset")}
     return Problem(
         task_id=f"KodCode/{row.fields[name]}",
-        prompt=_prompt(declaration, _text(row, "question")),
+        prompt=_prompt(declaration, text_of(row, "question")),
         entry_point=entry,
         reference=code,
-        test_program=_check_program(
+        test_program=check_program(
             SOLUTION_MODULE.format(entry=entry) + PYTEST + test + PYTEST_CHECK, entry
         ),
-        metadata=_metadata(row, "kodcode", "train")
+        metadata=origin(row, "kodcode", "train")
         | {key: value for key, value in extra.items() if isinstance(value, str)},
     )
-
-
-def _check_program(test: str, entry: str) -> str:
-    """Return a test that defines `check`, with the call that runs it."""
-    if entry != "check":
-        return f"{test.rstrip()}\n\ncheck({entry})\n"
-    # The program's own function has the name of the test's: the latter must give way.
-    renamed = re.sub(r"^def check\(", "def check_candidate(", test.rstrip(), flags=re.MULTILINE)
-    return f"{renamed}\n\ncheck_candidate({entry})\n"
 
 
 def _prompt(signature: str, *paragraphs: str, imports: str = "") -> str:
@@ -286,7 +275,7 @@ def _entry_point(code: str, tests: list[str]) -> str:
             return str(call)
     raise ValueError(
         f"Expect the first test to call a function of the program ({', '.join(names) or 'it has none'}), "
-        f"actually: {_show(tests[0])}"
+        f"actually: {show(tests[0])}"
     )
 
 
@@ -317,31 +306,8 @@ def _with_setup(setup: str, test: str) -> str:
     return f"{setup.strip()}\n{test}" if setup.strip() else test
 
 
-def _metadata(row: Row, source: str, split: str) -> dict[str, str]:
-    return {"source": source, "split": row.split or split}
-
-
 def _unix(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _text(row: Row, name: str) -> str:
-    value = row.fields.get(name)
-    if not isinstance(value, str):
-        raise TypeError(f"Expect {name!r} to be text, actually: {_show(value)}")
-    return value
-
-
-def _texts(row: Row, name: str) -> list[str]:
-    value = row.fields.get(name)
-    value = [] if value is None else value
-    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise TypeError(f"Expect {name!r} to be a list of texts, actually: {_show(value)}")
-    return list(value)
-
-
-def _show(value: object) -> str:
-    return f"{type(value).__name__} {value!r:.80}"
 
 
 SCHEMAS = (
@@ -349,7 +315,12 @@ SCHEMAS = (
     Schema(
         "bigcodebench",
         frozenset({"complete_prompt", "canonical_solution", "test", "entry_point"}),
-        _bigcodebench,
+        bigcodebench.convert,
+    ),
+    Schema(
+        "livecodebench",
+        frozenset({"question_id", "question_content", "public_test_cases", "private_test_cases"}),
+        livecodebench.convert,
     ),
     Schema(
         "evalplus", frozenset({"prompt", "canonical_solution", "test", "entry_point"}), _evalplus

@@ -11,14 +11,15 @@ import importlib
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from codea1_env.data.bigcodebench import INSTRUCT
 from codea1_env.data.problem import ProblemsError
-from codea1_env.data.schemas import Row
+from codea1_env.data.row import Row
 
 MAX_LINE = 64 << 20
 """Bytes of one row; a file of a few kB can unpack to a line that fills the memory."""
@@ -35,8 +36,15 @@ class HubSource(NamedTuple):
     name: str | None = None
     split: str | None = None
     """What to load when no split is asked for; None for all."""
-    data_files: dict[str, str] | None = None
+    data_files: dict[str, str | list[str]] | None = None
+    """Split -> its files, where the data set does not say so itself."""
+    variant: str = ""
+    """See `Row.variant`."""
 
+
+_LIVECODEBENCH = "hf://datasets/livecodebench/code_generation_lite/test{}.jsonl"
+_LIVECODEBENCH_FILES = [_LIVECODEBENCH.format(number) for number in ("", 2, 3, 4, 5, 6)]
+"""Each release adds a file of newer problems to those before it."""
 
 HUB_SOURCES = {
     "humaneval+": HubSource("evalplus/humanevalplus"),
@@ -44,6 +52,19 @@ HUB_SOURCES = {
     "mbpp": HubSource("google-research-datasets/mbpp", "full"),
     "kodcode": HubSource("KodCode/KodCode-V1", split="train"),
     "bigcodebench": HubSource("bigcode/bigcodebench", split="v0.1.4"),
+    "bigcodebench-instruct": HubSource("bigcode/bigcodebench", split="v0.1.4", variant=INSTRUCT),
+    "bigcodebench-hard": HubSource("bigcode/bigcodebench-hard", split="v0.1.4"),
+    "bigcodebench-hard-instruct": HubSource(
+        "bigcode/bigcodebench-hard", split="v0.1.4", variant=INSTRUCT
+    ),
+    "livecodebench": HubSource(
+        "json",
+        split="release_v6",
+        data_files={
+            **{f"v{n + 1}": file for n, file in enumerate(_LIVECODEBENCH_FILES)},
+            **{f"release_v{n}": _LIVECODEBENCH_FILES[:n] for n in range(1, 7)},
+        },
+    ),
     # The authors publish UnLeakedTestBench in their repository, not on the hub.
     "ult": HubSource(
         "json",
@@ -60,7 +81,8 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
     """Yield the rows of a source in order, and an error in the place of each row that is broken.
 
     Args:
-        source: "starter", a name in `HUB_SOURCES`, a file, or a data set id of the hub.
+        source: "starter", a name in `HUB_SOURCES`, a file, a data set id of the hub, or NAME:FILE for a file of
+            one of the names (which matters where a row describes several problems).
         split: What to load from the hub; the rows of files are not filtered here.
 
     Raises:
@@ -74,6 +96,9 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         return _starter_rows()
     if source in HUB_SOURCES:
         return _hub_rows(source, HUB_SOURCES[source], split)
+    name, _, file = source.partition(":")
+    if file and name in HUB_SOURCES:
+        return _of_variant(_file_rows(Path(file)), HUB_SOURCES[name].variant)
     path = Path(source)
     if source.endswith(SUFFIXES) or path.exists():
         return _file_rows(path)
@@ -87,6 +112,13 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         f"ends in {', '.join(SUFFIXES)}, actually: {source!r:.200}. "
         + (f"Did you mean {' or '.join(near)}?" if near else "Check the name or the path."),
     )
+
+
+def _of_variant(
+    found: Iterator[Row | ProblemsError], variant: str
+) -> Iterator[Row | ProblemsError]:
+    for row in found:
+        yield row._replace(variant=variant) if isinstance(row, Row) else row
 
 
 def _starter_rows() -> Iterator[Row | ProblemsError]:
@@ -195,24 +227,33 @@ def _parquet_rows(path: Path) -> Iterator[Row | ProblemsError]:
 
 def _hub_rows(name: str, hub: HubSource, split: str | None) -> Iterator[Row | ProblemsError]:
     datasets = _library("datasets", f"to load {name!r}")
+    wanted = split or hub.split
+    files = hub.data_files
+    if files is not None and wanted is not None:
+        if wanted not in files:
+            raise _unknown_split(name, files, wanted)
+        files = {wanted: files[wanted]}  # the others need not be fetched
     try:
-        loaded = datasets.load_dataset(hub.path, hub.name, data_files=hub.data_files)
+        loaded = datasets.load_dataset(hub.path, hub.name, data_files=files)
     except Exception as error:  # the library passes on the errors of a dozen others
         cause = error.__cause__ or error
         raise ProblemsError(
             name,
-            f"Expect the library datasets to load {hub.data_files or hub.path}, "
+            f"Expect the library datasets to load {files or hub.path}, "
             f"actually: {type(cause).__name__}: {cause!s:.300}. Check the name and the network, or "
             "download the file and give its path.",
         ) from error
-    wanted = split or hub.split
     if wanted is not None and wanted not in loaded:
-        raise ProblemsError(
-            name, f"Expect the split to be one of {', '.join(loaded)}, actually: {wanted!r}."
-        )
+        raise _unknown_split(name, loaded, wanted)
     for key in loaded if wanted is None else [wanted]:
         for number, fields in enumerate(loaded[key]):
-            yield Row(fields, f"{name} [{key}], row {number + 1}", key)
+            yield Row(fields, f"{name} [{key}], row {number + 1}", key, hub.variant)
+
+
+def _unknown_split(name: str, known: Iterable[str], wanted: str) -> ProblemsError:
+    return ProblemsError(
+        name, f"Expect the split to be one of {', '.join(known)}, actually: {wanted!r}."
+    )
 
 
 def _library(module: str, purpose: str) -> Any:

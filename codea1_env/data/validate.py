@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.data.calls import literal_calls
+from codea1_env.data.judging import submit_to_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.sandbox import (
     AnalysisError,
@@ -53,6 +54,8 @@ class Kind(enum.Enum):
     """The reference does not run, or fails one of its own tests."""
     NON_DETERMINISTIC = "non-deterministic"
     """Two runs of the reference differ."""
+    NO_REFERENCE = "no-reference"
+    """There is no reference: the problem can be evaluated on, but not be played."""
     NO_TESTS = "no-tests"
     """There is nothing to judge a program by."""
     DUPLICATE_PROMPT = "duplicate-prompt"
@@ -62,8 +65,13 @@ class Kind(enum.Enum):
 
     @property
     def is_warning(self) -> bool:
-        """Whether a set with this finding can still be played."""
-        return self in (Kind.NO_TESTS, Kind.DUPLICATE_PROMPT, Kind.SLOW_REFERENCE)
+        """Whether a set with this finding can still be used."""
+        return self in (
+            Kind.NO_REFERENCE,
+            Kind.NO_TESTS,
+            Kind.DUPLICATE_PROMPT,
+            Kind.SLOW_REFERENCE,
+        )
 
 
 @dataclass(frozen=True)
@@ -150,7 +158,15 @@ def validate_problems(
         load_problems(str(source), split)  # raises the error that names the splits there are
     findings += _duplicates(kept)
     for start in range(0, len(kept), _BATCH):
-        batch = kept[start : start + _BATCH]
+        batch = []
+        for index, item in kept[start : start + _BATCH]:
+            if item.problem.reference.strip():
+                batch.append((index, item))
+            else:
+                message = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
+                findings.append(
+                    (index, Finding(Kind.NO_REFERENCE, item.where, item.problem.task_id, message))
+                )
         runs = [
             [_submit(sandbox, item.problem, limits, seed) for seed in (0, 1)] for _, item in batch
         ]
@@ -162,7 +178,7 @@ def validate_problems(
         if progress is not None:
             progress(min(start + _BATCH, len(kept)), len(kept))
     ordered = tuple(finding for _, finding in sorted(findings, key=lambda pair: pair[0]))
-    tests = sum(len(item.problem.all_tests) for _, item in kept)
+    tests = sum(len(item.problem.all_tests) + len(item.problem.stdin_tests) for _, item in kept)
     return ValidationReport(str(source), len(kept), tests, ordered)
 
 
@@ -185,16 +201,15 @@ def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, Fin
 
 
 def _submit(sandbox: Sandbox, problem: Problem, limits: Limits, seed: int) -> Future[JobResult]:
-    return sandbox.submit(
-        Job(problem.reference, problem.all_tests, problem.entry_point, limits, hash_seed=seed)
-    )
+    return submit_to_tests(problem, problem.reference, limits, sandbox, hash_seed=seed)
 
 
 def _judge(
     problem: Problem, first: JobResult, second: JobResult, sandbox: Sandbox, limits: Limits
 ) -> Iterator[tuple[Kind, str]]:
     """Yield what two runs of the reference show."""
-    if not problem.all_tests:
+    shown = problem.all_tests or [repr(test.stdin) for test in problem.stdin_tests]
+    if not shown:
         yield Kind.NO_TESTS, "Expect tests or a test_program, actually neither. Add some."
     loads = first.load.outcome, second.load.outcome
     if loads != (Outcome.PASS, Outcome.PASS):
@@ -207,8 +222,9 @@ def _judge(
         yield _load_failure(problem, first.load, sandbox, limits)
         return
     differ = False
-    for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=True), 1):
-        test = _short(problem.all_tests[number - 1])
+    # Some tests are not run after one that has failed.
+    for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
+        test = _short(shown[number - 1])
         if one.outcome is not two.outcome:
             differ = True
             yield (

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.evaluation.pass_at_k import Count, mean_pass_at_k, paired_difference
+from codea1_env.evaluation.pass_at_k import (
+    Count,
+    mean_over_problems,
+    mean_pass_at_k,
+    paired_difference,
+)
 from codea1_env.evaluation.result_folder import REPORT, FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.suites.figures import Values, estimate, names
+from codea1_env.evaluation.suites.figures import difference as difference_of_suites
 
 
 @dataclass(frozen=True)
@@ -18,7 +25,7 @@ class Difference:
     """One figure of both evaluations."""
 
     figure: str
-    """"pass@1", or "pass@1 (base)" for the base tests."""
+    """"pass@1", ...; "pass@1 (base)" for the base tests of programs; "codet", ... for choices."""
     a: Estimate
     b: Estimate
     difference: Estimate
@@ -31,7 +38,8 @@ class Change:
 
     task_id: str
     a: float
-    """Share of right programs."""
+    """Share of right programs, or of right tests among those that were asked for; or the chance that CodeT's choice
+    is right."""
     b: float
 
 
@@ -47,6 +55,10 @@ class Comparison:
     better: tuple[Change, ...]
     """Where b has more right programs, the greatest change first."""
     worse: tuple[Change, ...]
+    kind: str
+    """"code", "tests" or "best-of-n": what was evaluated."""
+    left_out: tuple[str, ...] = ()
+    """Why some figures are not compared."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -64,6 +76,12 @@ def compare(a: Path, b: Path) -> Comparison:
         FolderError: One of them is no finished evaluation, or they have no problem in common.
     """
     reports = [_report(path) for path in (a, b)]
+    kinds = [report.get("kind", "code") for report in reports]
+    if kinds[0] != kinds[1]:
+        raise FolderError(
+            f"Expect two evaluations of one kind, actually: {a} is one of {_WHAT[kinds[0]]}, and "
+            f"{b} one of {_WHAT[kinds[1]]}. Compare like with like."
+        )
     first, second = (report["results"] for report in reports)
     common = [
         name for name in first if name in second and first[name]["digest"] == second[name]["digest"]
@@ -72,20 +90,7 @@ def compare(a: Path, b: Path) -> Comparison:
         raise FolderError(
             f"Expect {a} and {b} to have problems in common, actually: none. Compare evaluations of the same set."
         )
-    differences = []
-    kinds = {"passed": "", "base": " (base)"}
-    for key, suffix in kinds.items():
-        if any(key not in results[name] for results in (first, second) for name in common):
-            continue
-        ours, theirs = (_counts(results, common, key) for results in (first, second))
-        for k in _common_k(*reports):
-            between = paired_difference(ours, theirs, k)
-            a_value, b_value = (
-                mean_pass_at_k(list(counts.values()), k) for counts in (ours, theirs)
-            )
-            differences.append(Difference(f"pass@{k}{suffix}", a_value, b_value, between))
-    ours, theirs = (_counts(results, common, "passed") for results in (first, second))
-    changes = [Change(name, _share(ours[name]), _share(theirs[name])) for name in common]
+    differences, changes, left_out = _COMPARE[kinds[0]](reports[0], reports[1], common)
     changes.sort(key=lambda change: -abs(change.b - change.a))
     return Comparison(
         len(common),
@@ -93,7 +98,83 @@ def compare(a: Path, b: Path) -> Comparison:
         tuple(differences),
         better=tuple(change for change in changes if change.b > change.a),
         worse=tuple(change for change in changes if change.b < change.a),
+        kind=kinds[0],
+        left_out=tuple(left_out),
     )
+
+
+_WHAT = {"code": "programs", "tests": "tests", "best-of-n": "choices"}
+_Found = tuple[list[Difference], list[Change], list[str]]
+
+
+def _compare_programs(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
+    first, second = a["results"], b["results"]
+    differences = []
+    for key, suffix in {"passed": "", "base": " (base)"}.items():
+        if any(key not in results[name] for results in (first, second) for name in common):
+            continue
+        ours, theirs = (_counts(results, common, key) for results in (first, second))
+        for k in _common_k(a, b):
+            between = paired_difference(ours, theirs, k)
+            a_value, b_value = (
+                mean_pass_at_k(list(counts.values()), k) for counts in (ours, theirs)
+            )
+            differences.append(Difference(f"pass@{k}{suffix}", a_value, b_value, between))
+    ours, theirs = (_counts(results, common, "passed") for results in (first, second))
+    changes = [Change(name, _share(ours[name]), _share(theirs[name])) for name in common]
+    return differences, changes, []
+
+
+def _compare_suites(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
+    ours, theirs = ([report["results"][name]["values"] for name in common] for report in (a, b))
+    ks = sorted(_ks(ours[0]) & _ks(theirs[0]))
+    unlike: list[str] = []
+    left_out = []
+    for setting, figures in _MEASURED_BY.items():
+        if a["settings"].get(setting) != b["settings"].get(setting):
+            unlike += figures
+            left_out.append(f"other {setting.removesuffix('_sha256')}: {', '.join(figures)}")
+    differences = []
+    for name in names(ks):
+        if name.partition("@")[0] in unlike:
+            continue
+        found = [estimate(ours, name), estimate(theirs, name)]
+        between = difference_of_suites(ours, theirs, name)
+        if found[0] and found[1] and between:
+            differences.append(Difference(name, found[0], found[1], between))
+    return differences, _changes(common, ours, theirs, ks), left_out
+
+
+def _compare_choices(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
+    ours, theirs = ([report["results"][name] for name in common] for report in (a, b))
+    differences = []
+    for name in (name for name in a["figures"] if name in b["figures"]):
+        values = [[result[name] for result in results] for results in (ours, theirs)]
+        between = mean_over_problems([y - x for x, y in zip(*values, strict=True)])
+        a_value, b_value = map(mean_over_problems, values)
+        differences.append(Difference(name, a_value, b_value, between))
+    chances = [[result["codet"] for result in results] for results in (ours, theirs)]
+    changes = [Change(name, x, y) for name, x, y in zip(common, *chances, strict=True)]
+    return differences, changes, []
+
+
+_COMPARE = {"code": _compare_programs, "tests": _compare_suites, "best-of-n": _compare_choices}
+_MEASURED_BY = {"mutator": ("mut", "Mul"), "wrong_programs_sha256": ("p_01", "p_00", "mu")}
+"""Setting -> figures that mean something else where it is another."""
+
+
+def _changes(
+    common: Sequence[str], ours: Sequence[Values], theirs: Sequence[Values], ks: Sequence[int]
+) -> list[Change]:
+    """Shares of right tests among the first k, for the largest k that both have."""
+    if not ks:
+        return []
+    shares = [[values[f"pass@{ks[-1]}"] or 0.0 for values in each] for each in (ours, theirs)]
+    return [Change(name, a, b) for name, a, b in zip(common, *shares, strict=True)]
+
+
+def _ks(values: Values) -> set[int]:
+    return {int(name.removeprefix("pass@")) for name in values if name.startswith("pass@")}
 
 
 def _report(folder: Path) -> dict[str, Any]:
@@ -107,6 +188,11 @@ def _report(folder: Path) -> dict[str, Any]:
         raise FolderError(
             f"Expect {folder / REPORT} to be the report of an evaluation, actually it has other fields."
         )
+    if report.get("kind", "code") not in _WHAT:
+        raise FolderError(
+            f"Expect {folder} to be an evaluation of {', '.join(_WHAT.values())}, actually it is of "
+            f"{report['kind']!r:.80}. Only these can be compared."
+        )
     return report
 
 
@@ -116,8 +202,8 @@ def _common_k(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[int]:
     return sorted({1, *(int(name.removeprefix("pass@")) for name in found)})
 
 
-def _counts(results: Mapping[str, Any], names: list[str], key: str) -> dict[str, Count]:
-    return {name: Count(results[name]["samples"], results[name][key]) for name in names}
+def _counts(results: Mapping[str, Any], tasks: Sequence[str], key: str) -> dict[str, Count]:
+    return {name: Count(results[name]["samples"], results[name][key]) for name in tasks}
 
 
 def _share(count: Count) -> float:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.problems import Problem
+from codea1_env.problems import Problem, check_playable
+from codea1_env.programs import read_program
 from codea1_env.referee import Referee, Round, Verdict
-from codea1_env.responses import parse_program, parse_suites
+from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
 from codea1_env.spaces import observe
 
@@ -81,17 +82,18 @@ def cross_play(
         samples: Programs per problem and coder.
 
     Raises:
-        ValueError: There is nobody, or nothing to play.
+        ValueError: There is nobody, or nothing to play, or a problem cannot be played.
     """
     for name, given in (("coder", coders), ("tester", testers), ("problem", problems)):
         if not given:
             raise ValueError(f"Expect at least one {name} for cross-play, actually: none")
+    check_playable(problems)
     shape = (len(problems), len(coders), len(testers))
     passed, tests, wins = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     asked = [problem for problem in problems for _ in range(samples)]
     for row, coder in enumerate(coders.values()):
         answers = ask(coder, "coder", [observe(problem) for problem in asked])
-        programs = [parse_program(a, p.entry_point) for a, p in zip(answers, asked, strict=True)]
+        programs = [read_program(p, a) for a, p in zip(answers, asked, strict=True)]
         seen = [
             observe(problem, code=program.code, turn=1)
             for problem, program in zip(asked, programs, strict=True)

@@ -16,8 +16,9 @@ import numpy as np
 from codea1_env.evaluation.loops import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
+from codea1_env.programs import read_program
 from codea1_env.referee import Referee, Round, TestVerdict
-from codea1_env.responses import parse_program, parse_suites
+from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.spaces import observe
@@ -93,7 +94,7 @@ def pass_rates(
     more = also or {}
     jobs = [
         Job(
-            parse_program(answer, item.problem.entry_point).code,
+            read_program(item.problem, answer).code,
             (*item.tests, *more.get(item.problem.task_id, ())),
             entry_point=item.problem.entry_point,
         )

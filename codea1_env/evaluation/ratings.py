@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, check_bootstrap
 
 Floats = NDArray[np.float64]
 
@@ -67,12 +67,16 @@ def rating_intervals(
         coder_wins: Games won, of shape (problems, coders, testers).
         games: Games played, of the same shape.
         rng: Draws the problems.
-        confidence: Coverage of the intervals.
+        confidence: Coverage of the intervals, between 0 and 1.
         repetitions: Bootstrap samples.
 
     Returns:
         Estimates for the coders and for the testers.
+
+    Raises:
+        ValueError: A number is out of its range.
     """
+    check_bootstrap(confidence, repetitions)
     wins, played = np.asarray(coder_wins, dtype=float), np.asarray(games, dtype=float)
     drawn = rng.integers(len(wins), size=(repetitions, len(wins)))
     values = bradley_terry(wins.sum(axis=0), played.sum(axis=0))

@@ -99,8 +99,15 @@ class ResultFolder:
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, all or nothing."""
+        self._write(name, json.dumps(content, indent=1) + "\n")
+
+    def write_lines(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write a file of JSON lines, all or nothing."""
+        self._write(name, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def _write(self, name: str, text: str) -> None:
         part = self.path / f".{name}.part"
-        part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
         os.replace(part, self.path / name)
 
     def __enter__(self) -> ResultFolder:
@@ -118,7 +125,12 @@ class ResultFolder:
                 f"Expect an evaluation of version {VERSION}, actually {self.path} has version "
                 f"{saved.get('version')!r}. Name another folder."
             )
-        before, now = saved["settings"], json.loads(json.dumps(dict(settings)))
+        before, now = saved.get("settings"), json.loads(json.dumps(dict(settings)))
+        if not isinstance(before, dict):
+            raise FolderError(
+                f"Expect {self.path / SETTINGS} to hold the settings of an evaluation, actually: {before!r:.80}. "
+                "Name another folder."
+            )
         other = [
             f"{key} was {before.get(key)!r:.200}, now {now.get(key)!r:.200}"
             for key in sorted(before.keys() | now.keys())

@@ -9,12 +9,11 @@ A solution is a whole program; a completion goes on where the prompt ends. Other
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from codea1_env.data.sources import rows
 from codea1_env.problems import Problem, ProblemsError
@@ -40,11 +39,14 @@ class Sample:
     """What stands in the file."""
 
 
+S = TypeVar("S")
+
+
 @dataclass(frozen=True)
-class SampleFile:
+class SampleFile(Generic[S]):
     """What a file of samples holds, as far as it belongs to a problem set."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[S, ...]
     """In the order of the file."""
     unknown: Mapping[str, int]
     """Task that is not in the problem set -> its samples."""
@@ -52,12 +54,37 @@ class SampleFile:
     """Problems without samples."""
 
 
-def read_samples(path: Path, problems: Sequence[Problem]) -> SampleFile:
+def read_samples(path: Path, problems: Sequence[Problem]) -> SampleFile[Sample]:
     """Read programs made elsewhere.
 
     Args:
         path: A .jsonl or .jsonl.gz file.
         problems: What they are meant for. MBPP's tasks may be called MBPP/2, or Mbpp/2 as evalplus does.
+
+    Raises:
+        SamplesError: The file cannot be read, or a line is no sample.
+    """
+    names = {evalplus_id(each): each for each in problems} | {
+        each.task_id: each for each in problems
+    }
+    return read_file(path, problems, names, _checked, _sample)
+
+
+def read_file(
+    path: Path,
+    problems: Sequence[Problem],
+    names: Mapping[str, Problem],
+    task_of: Callable[[Any, str], str],
+    make: Callable[[Problem, int, Mapping[str, Any]], S],
+) -> SampleFile[S]:
+    """Read samples of any kind.
+
+    Args:
+        path: A .jsonl or .jsonl.gz file.
+        problems: What they are meant for.
+        names: What a file may call them.
+        task_of: Fields of a row and its place -> its task, or a `SamplesError` if it is no sample.
+        make: Problem, number among its samples and fields of the row -> the sample.
 
     Raises:
         SamplesError: The file cannot be read, or a line is no sample.
@@ -68,45 +95,24 @@ def read_samples(path: Path, problems: Sequence[Problem]) -> SampleFile:
         )
     if not path.is_file():
         raise SamplesError(
-            f"Expect a file of samples, actually there is no {path}. Check the path."
+            f"Expect a file of samples, actually {f'{path} is a folder' if path.is_dir() else f'there is no {path}'}. "
+            "Check the path."
         )
-    by_name = {problem.task_id: problem for problem in problems}
-    evalplus_names = {evalplus_id(problem): problem for problem in problems}
     counts: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
-    samples: list[Sample] = []
+    samples: list[S] = []
     for row in _rows(path):
-        task_id, name = _checked(row.fields, row.where)
-        problem = by_name.get(task_id) or evalplus_names.get(task_id)
+        name = task_of(row.fields, row.where)
+        problem = names.get(name)
         if problem is None:
-            unknown[task_id] += 1
+            unknown[name] += 1
             continue
-        code = row.fields[name] if name == "solution" else problem.prompt + row.fields[name]
-        samples.append(Sample(problem.task_id, counts[problem.task_id], code, row.fields))
+        samples.append(make(problem, counts[problem.task_id], row.fields))
         counts[problem.task_id] += 1
     if not samples and not unknown:
         raise SamplesError(f"Expect at least one sample in {path}, actually: none.")
-    missing = tuple(name for name in by_name if not counts[name])
+    missing = tuple(each.task_id for each in problems if not counts[each.task_id])
     return SampleFile(tuple(samples), dict(unknown), missing)
-
-
-def whole_program(problem: Problem, code: str) -> str:
-    r"""A program behind what stands above the function in the prompt: imports and helpers that were given.
-
-    Whoever is shown them may use them, and need not repeat them; a completion has them, too.
-
-    Example:
-        >>> problem = Problem("demo", "from typing import List\n\ndef f(x: List):\n", "f", "def f(x): pass")
-        >>> whole_program(problem, "def f(x: List): ...")
-        'from typing import List\n\n\ndef f(x: List): ...'
-    """
-    name = re.escape(problem.entry_point)
-    function = re.search(rf"^(?:async +)?(?:def|class) +{name}\b", problem.prompt, re.MULTILINE)
-    given = problem.prompt[: function.start()].strip() if function else ""
-    # What comes from __future__ must stay at the very beginning.
-    if not given or not code.strip() or given in code or "__future__" in code:
-        return code
-    return f"{given}\n\n\n{code}"
 
 
 def sample_row(problem: Problem, code: str, answer: str) -> dict[str, str]:
@@ -130,8 +136,16 @@ def evalplus_id(problem: Problem) -> str:
 
 def digest(problem: Problem) -> str:
     """A short text that changes whenever what a program must do for this problem changes."""
-    parts = (problem.prompt, problem.entry_point, *problem.all_tests)
+    parts: tuple[object, ...] = (problem.prompt, problem.entry_point, *problem.all_tests)
+    if problem.stdin_tests or problem.preamble:
+        parts += (problem.stdin_tests, problem.preamble)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def digest_of_problems(problems: Sequence[Problem]) -> str:
+    """A text that changes whenever one of the problems changes, or its reference, or their order."""
+    parts = ((each.task_id, digest(each), each.reference) for each in problems)
+    return hashlib.sha256("".join(map(repr, parts)).encode()).hexdigest()
 
 
 def _rows(path: Path) -> Any:
@@ -144,8 +158,8 @@ def _rows(path: Path) -> Any:
         raise SamplesError(str(error)) from error
 
 
-def _checked(fields: Any, where: str) -> tuple[str, str]:
-    """The task of a row, and the field that holds its program."""
+def _checked(fields: Any, where: str) -> str:
+    """The task of a row that holds a program."""
     if not isinstance(fields, Mapping):
         raise SamplesError(
             f"{where}: Expect a JSON object, actually: {fields!r:.80}. Write one object a line."
@@ -155,7 +169,7 @@ def _checked(fields: Any, where: str) -> tuple[str, str]:
         raise SamplesError(
             f"{where}: Expect 'task_id' to be text, actually: {task_id!r:.80}. Correct or remove the line."
         )
-    name = "solution" if "solution" in fields else "completion"
+    name = _field(fields)
     if name not in fields:
         raise SamplesError(
             f"{where}: Expect a field 'solution' (a whole program) or 'completion' (what follows the prompt), "
@@ -166,4 +180,14 @@ def _checked(fields: Any, where: str) -> tuple[str, str]:
             f"{where}: Expect {name!r} to be text, actually: {type(fields[name]).__name__}. Write one line for "
             "each program, with the same task_id."
         )
-    return task_id, name
+    return task_id
+
+
+def _field(fields: Mapping[str, Any]) -> str:
+    return "solution" if "solution" in fields else "completion"
+
+
+def _sample(problem: Problem, index: int, fields: Mapping[str, Any]) -> Sample:
+    name = _field(fields)
+    code = fields[name] if name == "solution" else problem.prompt + fields[name]
+    return Sample(problem.task_id, index, code, fields)

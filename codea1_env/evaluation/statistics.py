@@ -37,11 +37,19 @@ class Estimate:
 def interquartile_mean(scores: ArrayLike) -> float:
     """Mean of the middle half of all scores: less moved by outliers than the mean, steadier than the median.
 
+    Args:
+        scores: Of any shape.
+
+    Raises:
+        ValueError: There are none, or they are not all finite.
+
     Example:
         >>> interquartile_mean([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1000.0])
         3.5
     """
-    flat = np.asarray(scores, dtype=np.float64).reshape(1, -1)
+    flat = _finite("scores", scores).reshape(1, -1)
+    if flat.size == 0:
+        raise ValueError("Expect at least one score, actually: none. Leave out what has no scores.")
     return float(_trimmed_means(flat)[0])
 
 
@@ -57,11 +65,11 @@ def interval_of_iqm(
     Args:
         scores: Shape (runs, tasks).
         rng: Draws the bootstrap samples.
-        confidence: Coverage of the interval.
+        confidence: Coverage of the interval, between 0 and 1.
         repetitions: Bootstrap samples.
 
     Raises:
-        ValueError: The scores have another shape, or are not all finite.
+        ValueError: The scores have another shape, or are not all finite, or a number is out of its range.
 
     Example:
         >>> print(interval_of_iqm([[0.2, 0.5], [0.2, 0.5]], np.random.default_rng(0)))
@@ -90,21 +98,24 @@ def probability_of_improvement(
         ours: Shape (runs, tasks).
         theirs: Shape (other runs, the same tasks).
         rng: Draws the bootstrap samples.
-        confidence: Coverage of the interval.
+        confidence: Coverage of the interval, between 0 and 1.
         repetitions: Bootstrap samples.
 
     Raises:
-        ValueError: The scores have another shape, other tasks, or are not all finite.
+        ValueError: The scores have another shape, other tasks, or are not all finite, or a number is out of its
+            range.
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> probability_of_improvement([[1.0, 0.5]], [[0.0, 0.5]], rng).value
         0.75
     """
+    check_bootstrap(confidence, repetitions)
     a, b = _checked("ours", ours), _checked("theirs", theirs)
     if a.shape[1] != b.shape[1]:
         raise ValueError(
-            f"Expect scores of the same tasks, actually: {a.shape[1]} tasks and {b.shape[1]} tasks"
+            f"Expect scores of the same tasks, actually: {a.shape[1]} tasks and {b.shape[1]} tasks. Leave "
+            "out the tasks that only one of them has."
         )
     value = float(_wins(a[None], b[None])[0])
     samples = _wins(_resampled(a, rng, repetitions), _resampled(b, rng, repetitions))
@@ -125,17 +136,43 @@ def bootstrap(
         scores: Shape (runs, tasks).
         statistic: Maps tables of shape (n, runs, tasks) to n values.
         rng: Draws the bootstrap samples.
-        confidence: Coverage of the interval.
+        confidence: Coverage of the interval, between 0 and 1.
         repetitions: Bootstrap samples.
+
+    Raises:
+        ValueError: The scores have another shape, or are not all finite, or a number is out of its range.
 
     Example:
         >>> def mean(tables): return tables.mean(axis=(1, 2))
         >>> print(bootstrap([[0.0, 1.0]], mean, np.random.default_rng(0)))
         0.500 [0.500, 0.500]
     """
+    check_bootstrap(confidence, repetitions)
     table = _checked("scores", scores)
     value = float(statistic(table[None])[0])
     return _estimate(value, statistic(_resampled(table, rng, repetitions)), confidence)
+
+
+def check_bootstrap(confidence: float, repetitions: int) -> None:
+    """Refuse what gives no bootstrap interval.
+
+    Raises:
+        ValueError: A number is out of its range.
+
+    Example:
+        >>> check_bootstrap(95, 2000)
+        Traceback (most recent call last):
+            ...
+        ValueError: Expect confidence to be between 0 and 1, actually: 95. For 95% it is 0.95.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(
+            f"Expect confidence to be between 0 and 1, actually: {confidence!r}. For 95% it is 0.95."
+        )
+    if repetitions < 1:
+        raise ValueError(
+            f"Expect repetitions to be at least 1, actually: {repetitions!r}. {REPETITIONS} are usual."
+        )
 
 
 def _resampled(table: Floats, rng: np.random.Generator, repetitions: int) -> Floats:
@@ -165,11 +202,21 @@ def _estimate(value: float, samples: Floats, confidence: float) -> Estimate:
 
 
 def _checked(name: str, scores: ArrayLike) -> Floats:
-    table = np.asarray(scores, dtype=np.float64)
+    table = _finite(name, scores)
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(
-            f"Expect {name} of shape (runs, tasks), with at least one of each, actually: {table.shape}"
+            f"Expect {name} of shape (runs, tasks), with at least one of each, actually: {table.shape}. Give a "
+            "list of scores for each run."
         )
-    if not np.isfinite(table).all():
-        raise ValueError(f"Expect finite {name}, actually some are not. Leave such tasks out.")
     return table
+
+
+def _finite(name: str, scores: ArrayLike) -> Floats:
+    numbers = np.asarray(scores, dtype=np.float64)
+    strange = numbers[~np.isfinite(numbers)]
+    if strange.size:
+        raise ValueError(
+            f"Expect finite {name}, actually {strange.size} of {numbers.size} are not, such as {strange[0]}. Leave "
+            "such tasks out."
+        )
+    return numbers

@@ -9,7 +9,7 @@ It knows nothing of games, rewards or models, and can be used alone:
 """
 
 from .levels import LevelReport, examine, strongest_level
-from .pool import Sandbox, default_sandbox
+from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
     AnalysisError,
     CallResult,
@@ -23,8 +23,11 @@ from .results import (
     ScriptResult,
     TestResult,
 )
+from .value_mode import RUN_LIMIT
 
 __all__ = [
+    "MAX_INPUT",
+    "RUN_LIMIT",
     "AnalysisError",
     "CallResult",
     "InfraError",

@@ -14,7 +14,7 @@ from .inside import codec
 from .planner import Planner, ProxyPlan, ValuePlan, too_long
 from .results import CallResult, Job, JobResult, Limits, Outcome, TestResult
 from .slots import Slots
-from .value_mode import RUN_LIMIT, OverBudget, Reply, run_calls
+from .value_mode import RUN_LIMIT, OverBudget, Reply, readable, run_calls
 
 _SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
 _REMEMBERED = 4096
@@ -56,8 +56,11 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
         else:
             valued.append((index, plan))
     load: TestResult | None = None
+    final_call = None if job.final_call is None else codec.encode((job.final_call, [], {}))
+    final: list[CallResult] = []
     if valued or not proxied:
         calls = [call for _, plan in valued for call in plan.calls]
+        calls += [final_call] if final_call is not None else []
         returned = run(lambda slots: run_calls(slots, job.code, job.entry_point, calls, limits))
         load = returned.load
         limits = _less(limits, returned.cpu_time, returned.wall_time)
@@ -71,19 +74,22 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
                 proxied.append((index, ProxyPlan(tuple(dict.fromkeys(plan.names)))))
             if verdict is not None:
                 results[index] = verdict
+        if final_call is not None:
+            final.append(readable(returned.results[-1], codec.Meter(codec.VALUES)))
     if load is not None and load.outcome is not Outcome.PASS:
         results |= dict.fromkeys((index for index, _ in proxied), load)
     elif proxied:
         proxied.sort(key=lambda each: each[0])
-        loaded, found = run(lambda slots: _run_tests(slots, job, proxied, limits))
+        loaded, found, said = run(lambda slots: _run_tests(slots, job, proxied, limits, final_call))
         load = load or loaded
+        final += said
         for index, result in found.items():
             # As a program, a test may still list a generator. That it is false, since what came is no
             # data, is no answer: it stays what cannot be judged.
             if index not in results or result.outcome in (Outcome.PASS, Outcome.ERROR):
                 results[index] = result
     assert load is not None
-    return JobResult(load, tuple(results[index] for index in range(len(plans))))
+    return JobResult(load, tuple(results[index] for index in range(len(plans))), tuple(final))
 
 
 def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
@@ -96,11 +102,20 @@ def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
 
 
 def _run_tests(
-    slots: Slots, job: Job, tests: Sequence[tuple[int, ProxyPlan]], limits: Limits
-) -> tuple[TestResult, dict[int, TestResult]]:
-    """Runs tests as programs, within the limits of one run. How the first loading ended, and the verdicts."""
+    slots: Slots,
+    job: Job,
+    tests: Sequence[tuple[int, ProxyPlan]],
+    limits: Limits,
+    final_call: bytes | None,
+) -> tuple[TestResult, dict[int, TestResult], list[CallResult]]:
+    """Runs tests as programs, within the limits of one run.
+
+    Returns:
+        How the first loading ended, the verdicts, and what the final calls returned.
+    """
     load: TestResult | None = None
     results: dict[int, TestResult] = {}
+    final: list[CallResult] = []
     late = TestResult(Outcome.TIMEOUT, RUN_LIMIT)
     for index, plan in tests:
         if load is not None and load.outcome is not Outcome.PASS:
@@ -115,15 +130,17 @@ def _run_tests(
             call_wall_time=min(limits.call_wall_time, limits.run_wall_time),
         )
         started = time.monotonic()
-        loaded, result = proxy_mode.run_test(
-            slots, job.code, job.entry_point, job.tests[index], plan.names, plan.modules, left, plan.code
+        loaded, result, said = proxy_mode.run_test(
+            slots, job.code, job.entry_point, job.tests[index], plan.names, plan.modules, left, plan.code,
+            final_call,
         )  # fmt: skip
+        final += [said] if said is not None else []
         if result.outcome is Outcome.TIMEOUT and left != limits:
             result = replace(result, message=RUN_LIMIT)
         load, results[index] = load or loaded, result
         limits = _less(limits, result.cpu_time, time.monotonic() - started)
     assert load is not None
-    return load, results
+    return load, results, final
 
 
 def _undefined(names: Sequence[str], entry_point: str) -> TestResult:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .inside.confinement import Settings
+from .packages import library_folders
 
 # Not to be read: data sets, this project's own reference solutions, other people's code.
 _NOT_STANDARD = frozenset({"site-packages", "dist-packages", "test", "idlelib", "ensurepip"})
@@ -54,11 +55,10 @@ def _shared_libraries() -> tuple[str, ...]:
 def _package_paths(packages: Mapping[str, str]) -> list[str]:
     paths = []
     for name, folder in packages.items():
-        # Wheels put a package's shared libraries beside it.
         for candidate in (
             Path(folder, name),
-            Path(folder, f"{name}.libs"),
             Path(folder, f"{name}.py"),
+            *library_folders(name, folder),
         ):
             if candidate.exists():
                 paths.append(os.path.realpath(candidate))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from .analysis import Analyst
 from .inside import codec
 from .judging import judge
 from .levels import check_level, strongest_level
+from .packages import locate
 from .planner import Planner
 from .results import CallResult, Job, JobResult, Limits, ScriptResult, TestResult
 from .script_mode import run_script
@@ -24,17 +23,10 @@ from .slots import Slots
 from .value_mode import call_values
 from .workers import Kind, LocalPool, Pool
 
-_MAX_INPUT = 16 << 20  # bytes of standard input
+MAX_INPUT = 16 << 20
+"""Bytes of standard input."""
 
-
-def _locate(packages: Sequence[str]) -> dict[str, str]:
-    """Where the allowed packages are installed; those that are not are left out."""
-    found = {}
-    for name in packages:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.origin is not None:
-            found[name] = str(Path(spec.origin).parent.parent)
-    return found
+T = TypeVar("T")
 
 
 def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
@@ -54,7 +46,8 @@ class Sandbox:
         limits: What a job may use unless it says otherwise.
         level: "namespaces", "kernel", "process" or "none"; see docs/sandbox.md. None chooses the strongest
             that works, and at least "kernel".
-        packages: Packages outside the standard library that programs and tests may import, if installed.
+        packages: Packages outside the standard library that programs and tests may import, if installed, by the
+            names that they are imported by. What they need themselves is allowed, too.
 
     Raises:
         ValueError: `workers` is not a positive number, or the level is unknown.
@@ -79,7 +72,7 @@ class Sandbox:
             raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
         self.workers = workers
         self.limits = limits if limits is not None else Limits()
-        self._packages = _locate(packages)
+        self._packages = locate(packages)
         self._asked_level = check_level(level)
         self._analyst = Analyst()
         self._planner = Planner(self._analyst)
@@ -94,6 +87,11 @@ class Sandbox:
             LevelUnavailableError: The machine offers less than "kernel", and no level was asked for.
         """
         return self._asked_level if self._asked_level is not None else strongest_level()
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages outside the standard library that programs and tests may import."""
+        return tuple(self._packages)
 
     # Jobs
 
@@ -220,6 +218,7 @@ class Sandbox:
             limits: See `Job.limits`. The limits of one call are for the whole program.
 
         Raises:
+            TypeError: The program or its input is not a str.
             ValueError: The input is larger than 16 MiB.
             InfraError: The sandbox failed three times.
 
@@ -241,14 +240,28 @@ class Sandbox:
     def _script(
         self, code: str, stdin: str, limits: Limits | None
     ) -> tuple[Callable[[Slots], ScriptResult], Kind]:
+        for name, text in (("code", code), ("stdin", stdin)):
+            if not isinstance(text, str):
+                raise TypeError(
+                    f'Expect {name} to be a str, actually: {type(text)}. Decode bytes; "" is no input.'
+                )
         data = stdin.encode("utf-8", "surrogatepass")
-        if len(data) > _MAX_INPUT:
+        if len(data) > MAX_INPUT:
             raise ValueError(
-                f"Expect standard input of at most {_MAX_INPUT} bytes, actually: {len(data)}"
+                f"Expect standard input of at most {MAX_INPUT} bytes, actually: {len(data)}"
             )
         bounds = limits if limits is not None else self.limits
         kind = Kind(0, bool(self._mentions.search(code)))
         return lambda slots: run_script(slots, code, data, bounds), kind
+
+    def in_background(self, function: Callable[[], T]) -> Future[T]:
+        """Calls a function in a thread, for several runs of which one depends on the last, and returns at once.
+
+        Args:
+            function: It may call `run_tests`, `call` and `run_script`. What starts further jobs (`submit`,
+                `run_many`) could wait for a thread that never gets free.
+        """
+        return self._pool.submit(function)
 
     def analyse(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls one of this package's own functions on hostile text, in a helper process.

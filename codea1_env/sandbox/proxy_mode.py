@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from .inside import codec
-from .results import Limits, Outcome, TestResult
+from .results import CallResult, Limits, Outcome, TestResult
 from .slots import Slots
 from .supervise import Stop, Supervised, Watch, cpu_backstop, end_all, outcome_of, reply_of
-from .value_mode import job_frame
-from .worker import WorkerDiedError, share_processor
+from .value_mode import Reply, job_frame, readable
+from .worker import Ended, WorkerDiedError, share_processor
 
 _VERDICTS = {
     outcome.value: outcome
@@ -32,7 +32,8 @@ def run_test(
     modules: Sequence[str],
     limits: Limits,
     compiled: bytes = b"",
-) -> tuple[TestResult, TestResult]:
+    final_call: bytes | None = None,
+) -> tuple[TestResult, TestResult, CallResult | None]:
     """Judges one test with a process for the program and a process for the test.
 
     Args:
@@ -44,21 +45,28 @@ def run_test(
         modules: The common modules that it uses without importing them.
         limits: The call limits are for loading, and again for the test.
         compiled: What the test compiles to, where its plan knows it.
+        final_call: An encoded call of the program, made when the test's process has ended.
 
     Returns:
-        How loading ended, and the verdict.
+        How loading ended, the verdict, and what came of the final call.
     """
     program, tester = slots.take(with_test=True).with_test()
-    return _Pair(program, tester, limits).run(code, entry_point, test, names, modules, compiled)
+    pair = _Pair(program, tester, limits, final_call)
+    return pair.run(code, entry_point, test, names, modules, compiled)
 
 
 class _Pair:
     """A program's process and a test's process."""
 
-    def __init__(self, program: Supervised, test: Supervised, limits: Limits) -> None:
+    def __init__(
+        self, program: Supervised, test: Supervised, limits: Limits, final_call: bytes | None
+    ) -> None:
         self.program = program
         self.test = test
         self.limits = limits
+        self._final_call = final_call
+        self._running = [test, program]
+        self._ended_test: Ended | None = None
 
     def run(
         self,
@@ -68,12 +76,15 @@ class _Pair:
         names: Sequence[str],
         modules: Sequence[str],
         compiled: bytes,
-    ) -> tuple[TestResult, TestResult]:
+    ) -> tuple[TestResult, TestResult, CallResult | None]:
         verdict: bytes | Stop | None = None
+        final: bytes | Stop | None = None
         offered = [name for name in names if entry_point in (None, name)]
         try:
             self.program.start(
-                self.limits, job_frame(code, entry_point, self.limits, offered, proxy=True)
+                self.limits,
+                job_frame(code, entry_point, self.limits, offered, proxy=True),
+                may_send=2 if self._final_call is None else 3,
             )
             self.test.start(self.limits, may_send=1)
             share_processor(self.program.pid, self.test.pid)
@@ -90,30 +101,53 @@ class _Pair:
             called = bool(self.program.frames)
             if [*self.program.frames] not in ([], [b"called"]):
                 self.program.stop = Stop.FLOOD
+            stop = self.program.stop
+            if self._final_call is not None and stop is None and isinstance(verdict, bytes):
+                final = self._call_program(self._final_call)
         except BaseException:
-            for child in (self.test, self.program):
+            for child in self._running:
                 with contextlib.suppress(WorkerDiedError):
                     child.dismiss()
             raise
-        lost = verdict is Stop.CLOSED and self.program.stop is None and self._test_lost_program()
+        lost = verdict is Stop.CLOSED and stop is None and self._test_lost_program()
         if lost:  # its end was noticed there first
-            self.program.stop = Stop.CLOSED
-        ended_test, ended_program = end_all(self.test, self.program)
+            self.program.stop = stop = Stop.CLOSED
+        *first, ended_program = end_all(*self._running)
+        ended_test = self._ended_test or first[0]
         cpu = self.test.used(ended_test) + self.program.used(ended_program)
         if isinstance(loaded, Stop):
-            load = outcome_of(self.program.stop or loaded, ended_program, self.limits)
+            load = outcome_of(stop or loaded, ended_program, self.limits)
         if load.outcome is not Outcome.PASS:
-            return load, replace(load, cpu_time=cpu)
+            return load, replace(load, cpu_time=cpu), None
         if verdict in (Stop.CPU, Stop.WALL):
             result = outcome_of(verdict, ended_program, self.limits)
-        elif self.program.stop is not None:
-            result = outcome_of(self.program.stop, ended_program, self.limits)
+        elif stop is not None:
+            result = outcome_of(stop, ended_program, self.limits)
         elif isinstance(verdict, bytes):
             result = _verdict(verdict)
         else:
             result = outcome_of(self.test.stop or Stop.CLOSED, ended_test, self.limits)
             result = replace(result, message=f"in the test: {result.message}")
-        return load, replace(result, cpu_time=cpu, called=called)
+        result = replace(result, cpu_time=cpu, called=called)
+        if self._final_call is None:
+            return load, result, None
+        if isinstance(final, bytes):
+            return load, result, readable(Reply(final, 0.0), codec.Meter(codec.VALUES))
+        why = result if final is None else outcome_of(final, ended_program, self.limits)
+        return load, result, CallResult(why.outcome, None, why.message)
+
+    def _call_program(self, call: bytes) -> bytes | Stop:
+        """Calls the program when the verdict is there. The test's process is ended first: it has no say."""
+        self._running.remove(self.test)
+        self._ended_test = self.test.end()
+        self.program.frames.clear()
+        watch = Watch(self.program)
+        watch.lap()
+        self.program.send(call)
+        while True:
+            frame = watch.frame(self.program, self.limits.call_cpu_time, self.limits.call_wall_time)
+            if frame != b"called":  # of a request that the test did not wait for
+                return frame
 
     def _test_lost_program(self) -> bool:
         """Whether the test's process has ended because the program's process had."""

@@ -165,7 +165,11 @@ class ScriptResult:
     stdout: str = ""
     """What it printed, as far as it came."""
     message: str = ""
+    """As in `TestResult`."""
     cpu_time: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", _explained(self.outcome, self.message))
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,9 @@ class Job:
         limits: Overrides the sandbox's limits.
         hash_seed: 0 or 1. Runs with different seeds differ in the order of sets of strings and live in
             different processes, so that a result that depends on it shows.
+        final_call: Name of a function of the program that is called without arguments in each process
+            that has run the program, when the tests of that process are over. It lets a program of ours
+            report what the tests did to it; the tests cannot change what it says.
     """
 
     code: str
@@ -187,6 +194,7 @@ class Job:
     entry_point: str | None = None
     limits: Limits | None = None
     hash_seed: int = 0
+    final_call: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.code, str):
@@ -194,6 +202,10 @@ class Job:
         if isinstance(self.tests, str) or not all(isinstance(test, str) for test in self.tests):
             raise TypeError(
                 f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}"
+            )
+        if not isinstance(self.final_call, str | None):
+            raise TypeError(
+                f"Expect Job.final_call to be a str or None, actually: {type(self.final_call)}"
             )
         if self.hash_seed not in (0, 1):
             raise ValueError(f"Expect Job.hash_seed to be 0 or 1, actually: {self.hash_seed!r}")
@@ -207,6 +219,9 @@ class JobResult:
     """PASS when the program itself ran to its end and defines the entry point."""
     tests: tuple[TestResult, ...]
     """In the order of `Job.tests`."""
+    final_calls: tuple[CallResult, ...] = ()
+    """What `Job.final_call` returned: for the calls of all simple tests together, and for each other test.
+    Where a process did not live to the end of its tests, this says why."""
 
 
 class SandboxError(RuntimeError):

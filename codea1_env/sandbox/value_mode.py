@@ -17,6 +17,7 @@ from .worker import WorkerDiedError
 _MANY = 8
 _GATHER = 0.0005
 RUN_LIMIT = "the limit of the whole run was reached"
+"""Message of a TIMEOUT where a test had no time left because of others of its job."""
 
 
 @dataclass(frozen=True)
@@ -154,14 +155,17 @@ def call_values(
 ) -> list[CallResult]:
     """Makes calls as `run_calls` does, for somebody who wants the values."""
     meter = codec.Meter(codec.VALUES)
-    values = []
-    for result in run_calls(slots, code, entry_point, calls, limits).results:
-        value = result.read(meter) if isinstance(result, Reply) else result
-        if isinstance(value, OverBudget):
-            why = f"the value costs too much to read: {value.reason}"
-            value = CallResult(Outcome.OUTPUT_LIMIT, None, why, value.cpu_time)
-        values.append(value)
-    return values
+    returned = run_calls(slots, code, entry_point, calls, limits)
+    return [readable(result, meter) for result in returned.results]
+
+
+def readable(result: Reply | CallResult, meter: codec.Meter) -> CallResult:
+    """The result of a call for somebody who wants the value, or why it cannot be read."""
+    value = result.read(meter) if isinstance(result, Reply) else result
+    if isinstance(value, OverBudget):
+        why = f"the value costs too much to read: {value.reason}"
+        return CallResult(Outcome.OUTPUT_LIMIT, None, why, value.cpu_time)
+    return value
 
 
 class _Part:

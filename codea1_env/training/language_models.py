@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from codea1_env.agents.llm.processes import (
     rank,
     world_size,
 )
-from codea1_env.agents.models import load_model, load_tokenizer, resolve
+from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 
@@ -148,9 +147,9 @@ class LanguageModels:
         from codea1_env.agents.llm.grpo_learner import share_weights
 
         if trained:
-            return load_model(folder, dtype="float32", device=_device())
+            return load_model(folder, dtype="float32", device=best_device())
         if folder not in self._bases:
-            self._bases[folder] = load_model(folder, dtype="bfloat16", device=_device())
+            self._bases[folder] = load_model(folder, dtype="bfloat16", device=best_device())
         return share_weights(self._bases[folder])
 
     def _adapter(self) -> Any:
@@ -225,7 +224,7 @@ class LanguageModels:
             folder,
             context_length=length,
             max_lora_rank=config.lora_rank,
-            enforce_eager=_device() == "cpu",
+            enforce_eager=best_device() == "cpu",
         )
 
 
@@ -252,10 +251,3 @@ def find_trainer(name: str) -> tuple[Any, Any]:
             f"Expect trainer_cls to be trl.GRPOTrainer or a subclass of it, actually: {name!r}"
         )
     return trainer, getattr(trainer, "config_cls", trl.GRPOConfig)
-
-
-def _device() -> str:
-    import torch
-
-    local = os.environ.get("LOCAL_RANK", "0")
-    return f"cuda:{local}" if torch.cuda.is_available() else "cpu"

@@ -15,7 +15,7 @@ from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
@@ -243,6 +243,7 @@ def _load(config: TrainConfig) -> list[Problem]:
             f"Expect problems to train on, actually: {config.problems!r} has none in the split "
             f"{config.split!r}. Choose another split, or None for all problems."
         )
+    check_playable(problems)
     return problems
 
 

@@ -142,6 +142,17 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             yield from map(json.loads, log)
 
 
+def whole_row(line: bytes) -> dict[str, Any] | None:
+    """A row of a log; None for one that was cut off when the run was killed, and for what is no row of a step."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and type(row.get("step")) is int else None
+
+
 def to_toml(config: Any) -> str:
     """Write a configuration as TOML. What is None is left out; so is the folder, which may be moved.
 
@@ -184,11 +195,8 @@ def _end_of_step(path: Path, step: int) -> int:
     end = 0
     with path.open("rb") as log:
         for line in log:
-            try:
-                row_step = json.loads(line)["step"]
-            except ValueError:
-                break  # cut off when the run was killed
-            if row_step > step or not line.endswith(b"\n"):
+            row = whole_row(line)
+            if row is None or row["step"] > step:
                 break
             end += len(line)
     return end

@@ -23,7 +23,7 @@ from codea1_env.baselines.bench import (
     run_all,
 )
 from codea1_env.baselines.bench.results import VERSION, open_folder, write_results
-from codea1_env.baselines.bench.schedule import forget_failures, jobs_of
+from codea1_env.baselines.bench.schedule import forget_unusable, jobs_of
 
 SMALL = BenchConfig(("code-a1",), seeds=1, max_problems=4, max_steps=2, processes=2)
 
@@ -127,7 +127,7 @@ def test_a_broken_learner_is_named_and_the_others_complete(tmp_path: Path, learn
 
     text = leaderboard(SMALL, list(results.values()), 5, "a machine", [])
     assert "3 failed" in text
-    assert "Dies, seed 0: its process died with exit code 3" in text
+    assert "Dies, seed 0: `its process died with exit code 3" in text
     assert "| Mean" not in text.split("## Failed")[1]
 
     write_results(folder, list(results.values()))
@@ -180,7 +180,7 @@ def test_a_failed_run_is_run_again_when_its_cause_is_removed(tmp_path: Path, lea
     assert failed.status == "failed"
     learners.write_text(LEARNERS.replace("[1:]", ""))
     assert run(tmp_path / "results", name) == [failed], "it has a result"
-    forget_failures(jobs_of(SMALL, [find_entry(name)], tmp_path / "results"))
+    forget_unusable(jobs_of(SMALL, [find_entry(name)], tmp_path / "results"))
     assert run(tmp_path / "results", name)[0].status == "ok"
 
 
@@ -199,13 +199,15 @@ def test_folders_of_others_are_refused(tmp_path: Path):
     with pytest.raises(FolderError, match=f"of version {VERSION}, actually"):
         open_folder(folder, SMALL, resume=True)
     (folder / "bench.json").write_text("{")
-    with pytest.raises(FolderError, match="to be JSON"):
+    with pytest.raises(FolderError, match="to be a JSON file"):
         open_folder(folder, SMALL, resume=True)
     other = tmp_path / "other"
     other.mkdir()
     (other / "mine.txt").write_text("")
-    with pytest.raises(FolderError, match="actually it holds other files"):
+    with pytest.raises(FolderError, match="actually it is neither"):
         open_folder(other, SMALL, resume=False)
+    with pytest.raises(FolderError, match="actually it is neither"):
+        open_folder(other / "mine.txt", SMALL, resume=False)
 
 
 def made_up(entry: str, seed: int, level: float) -> Result:
@@ -232,6 +234,35 @@ def test_the_table_says_what_holds():
     assert "(code-a1 over no-book, past_pass_rate): **cannot be told**" in text
     assert "alpha" not in text.split("## What")[1], "nothing was said of what was not run"
     assert "![curves](curves.png)" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("a\n# b\r\n\n- c | d\u2028\x1b[1me", "`a # b - c | d\\u2028\\x1b[1me`"),
+        ("say `x` or ``y``", "``` say `x` or ``y`` ```"),
+        ("x" * 9999, f"`{'x' * 497}...`"),
+    ],
+)
+def test_any_error_is_one_line_of_the_table_of_failures(error: str, shown: str):
+    failed = Result("a.py:Mine", 0, "failed", error, 1.0, {}, {}, [])
+    text = leaderboard(SMALL, [failed], 1, "a machine", [])
+    assert text.split("## Failed runs\n\n")[1] == f"- a.py:Mine, seed 0: {shown}\n"
+
+
+def test_files_of_the_same_name_are_told_apart():
+    results = [made_up(f"/home/{who}/mine.py:Mine", 0, 0.5) for who in ("me", "you")]
+    failed = Result("/home/you/mine.py:Other", 0, "failed", "E: no", 1.0, {}, {}, [])
+    text = leaderboard(SMALL, [*results, failed], 3, "a machine", [])
+    rows = [line.split(" | ")[0] for line in text.splitlines() if "mine.py:" in line[:30]]
+    assert rows[1:3] == ["| me/mine.py:Mine", "| you/mine.py:Mine"]
+    assert "of me/mine.py:Mine on a random problem" in text
+    assert "- mine.py:Other, seed 0: `E: no`" in text
+
+
+def test_a_bar_in_a_name_does_not_end_its_cell():
+    row = leaderboard(SMALL, [made_up("a|b.py:Mine", 0, 0.5)], 1, "a machine", [])
+    assert "\n| a\\|b.py:Mine | - | 0.515 |" in row
 
 
 def test_plots(tmp_path: Path):

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from codea1_env.agents import MutantCoder
-from codea1_env.evaluation.code_generation import CodeEvaluation, Plan, Stopped
-from codea1_env.evaluation.code_report import Tally, build_report
+from codea1_env.evaluation.programs.generation import CodeEvaluation
+from codea1_env.evaluation.programs.report import Tally, build_report
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
+from codea1_env.evaluation.running import Plan, Stopped
 from codea1_env.evaluation.samples import Sample, read_samples
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import InfraError, Sandbox
@@ -131,14 +132,17 @@ def test_base_is_reported_only_where_all_problems_have_it(sandbox, tmp_path):
 def test_broken_references_are_excluded_and_listed(sandbox, tmp_path):
     broken = Problem("demo/bad", "def f():\n", "f", "def f(): return 1", ("assert f() == 2",))
     bare = Problem("demo/none", "def g():\n", "g", "def g(): return 1")
+    blank = Problem("demo/blank", "def h():\n", "h", "def h(): return 1", ("  ", "x = 1\nassert x"))
     programs = [
         ("demo/bad", "def f(): return 2"), ("demo/next", NEXT.reference), ("demo/none", ""),
+        ("demo/blank", "def h(): return 2"),
     ]  # fmt: skip
-    rows, report = judge([broken, NEXT, bare], programs, sandbox, tmp_path)
-    assert [row["outcome"] for row in rows] == ["excluded", "pass", "excluded"]
+    rows, report = judge([broken, NEXT, bare, blank], programs, sandbox, tmp_path)
+    assert [row["outcome"] for row in rows] == ["excluded", "pass", "excluded", "excluded"]
     assert report["figures"]["all"]["pass@1"]["value"] == 1.0
     assert report["scored"] == 1
     assert report["excluded"]["demo/none"] == "it has no tests"
+    assert report["excluded"]["demo/blank"] == "none of its tests calls the program"
     assert "its own reference fails: fail" in report["excluded"]["demo/bad"]
 
 

@@ -83,3 +83,9 @@ def test_unusable_folders(tmp_path):
     (tmp_path / "report.json").write_text("{}")
     with pytest.raises(FolderError, match="report of an evaluation"):
         compare(tmp_path, a)
+    suites = '{"results": {}, "figures": {}, "kind": "suites"}'  # as `testgen --problems` writes
+    (tmp_path / "report.json").write_text(suites)
+    with pytest.raises(
+        FolderError, match="of programs, tests, choices, actually it is of 'suites'"
+    ):
+        compare(tmp_path, tmp_path)

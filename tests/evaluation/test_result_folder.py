@@ -41,7 +41,11 @@ def test_folders_that_cannot_be_used(tmp_path):
         ResultFolder(folder, {"seed": 1, "n": [1]}, resume=False)
     with pytest.raises(FolderError, match="seed was 1, now 2"):
         ResultFolder(folder, {"seed": 2, "n": (1,)}, resume=True)
-    for content, message in (("{", "to be a JSON file"), ('{"version": 0}', "has version 0")):
+    for content, message in (
+        ("{", "to be a JSON file"),
+        ('{"version": 0}', "has version 0"),
+        ('{"version": 1}', "to hold the settings"),
+    ):
         (folder / "eval.json").write_text(content)
         with pytest.raises(FolderError, match=message):
             ResultFolder(folder, {"seed": 1, "n": [1]}, resume=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.statistics import (
     bootstrap,
     interquartile_mean,
@@ -66,5 +70,46 @@ def test_wrong_shapes(scores):
 def test_unknown_scores_and_other_tasks():
     with pytest.raises(ValueError, match="Expect finite scores"):
         interval_of_iqm([[float("nan")]], rng())
+    with pytest.raises(
+        ValueError, match="Expect finite scores, actually 1 of 4 are not, such as nan"
+    ):
+        interquartile_mean([float("nan"), 1, 2, 3])
+    with pytest.raises(ValueError, match="such as inf"):
+        interquartile_mean([[1, 2], [3, float("inf")]])
     with pytest.raises(ValueError, match="the same tasks, actually: 1 tasks and 2 tasks"):
         probability_of_improvement([[1.0]], [[1.0, 2.0]], rng())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scores", [[], [[]], np.empty((0, 3))])
+def test_the_middle_of_nothing(scores):
+    with pytest.raises(ValueError, match="Expect at least one score, actually: none"):
+        interquartile_mean(scores)
+
+
+@pytest.mark.parametrize("confidence", [95, 1, 0, -0.5, float("nan")])
+def test_confidence_is_a_share(confidence: float):
+    message = f"confidence to be between 0 and 1, actually: {confidence}. For 95% it is 0.95"
+    for estimate in _intervals(confidence=confidence):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            estimate()
+
+
+@pytest.mark.parametrize("repetitions", [0, -1])
+def test_an_interval_needs_samples(repetitions: int):
+    for estimate in _intervals(repetitions=repetitions):
+        with pytest.raises(
+            ValueError, match=f"repetitions to be at least 1, actually: {repetitions}"
+        ):
+            estimate()
+
+
+def _intervals(**settings: float) -> list[Callable[[], object]]:
+    """All that make intervals."""
+    scores, games = [[0.0, 1.0], [1.0, 1.0]], np.ones((2, 1, 1))
+    return [
+        lambda: interval_of_iqm(scores, rng(), **settings),
+        lambda: probability_of_improvement(scores, scores, rng(), **settings),
+        lambda: bootstrap(scores, lambda tables: tables.mean(axis=(1, 2)), rng(), **settings),
+        lambda: rating_intervals(games, games, rng(), **settings),
+    ]

@@ -33,7 +33,7 @@ FITS = [
 ]
 
 
-@pytest.mark.parametrize("value", FITS, ids=repr)
+@pytest.mark.parametrize("value", FITS, ids=lambda value: type(value).__name__)
 def test_within_the_budget(value: Any) -> None:
     assert read(value) == value
 

@@ -15,6 +15,17 @@ import pytest
 import codea1_env
 from codea1_env.sandbox import examine
 
+# Asks for more than it waits for, and is gone: answers cannot be sent, or are never read.
+IMPATIENT = """
+import os, signal, sys
+from codea1_env.sandbox.worker import Worker
+worker = Worker(0, sys.argv[1], {})
+print("ready", flush=True)
+for _ in range(20):
+    worker.fork(b"c", [])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 LEVELS = ("kernel", "namespaces", "process")
 _ROOT = str(Path(codea1_env.__file__).parent.parent)
 
@@ -73,15 +84,15 @@ def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
     return condition()
 
 
-def start_batch(level: str, tmp_path: Path, *, daemons: bool) -> subprocess.Popen[str]:
-    """A process that is in the middle of a batch of jobs; its files are in `tmp_path`."""
+def start(script: str, level: str, tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A process that has said that it is ready; its files are in `tmp_path`."""
     if not examine(level).works:
         pytest.skip(f"level {level} does not work here: {examine(level).error}")
     tmp_path.chmod(0o711)  # programs with a user number of their own pass through it
     for folder in tmp_path.parents[:2]:
         folder.chmod(0o711)
     process = subprocess.Popen(
-        [sys.executable, "-c", BATCH, level, str(daemons)],
+        [sys.executable, "-c", script, level, *arguments],
         stdout=subprocess.PIPE,
         text=True,
         env={
@@ -92,6 +103,12 @@ def start_batch(level: str, tmp_path: Path, *, daemons: bool) -> subprocess.Pope
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def start_batch(level: str, tmp_path: Path, *, daemons: bool) -> subprocess.Popen[str]:
+    """A process that is in the middle of a batch of jobs."""
+    process = start(BATCH, level, tmp_path, str(daemons))
     time.sleep(0.4)
     return process
 
@@ -112,6 +129,16 @@ def test_nothing_is_left_by_a_killed_supervisor(level: str, tmp_path: Path) -> N
     batch.kill()
     assert outcome_of(batch) == ""
     assert until(lambda: not started & parents().keys())  # also those that left their session
+    assert until(lambda: list(tmp_path.iterdir()) == [])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_nothing_is_left_by_a_supervisor_that_waits_for_no_answer(
+    level: str, tmp_path: Path
+) -> None:
+    asking = start(IMPATIENT, level, tmp_path)
+    assert outcome_of(asking) == ""
+    assert asking.returncode == -signal.SIGKILL
     assert until(lambda: list(tmp_path.iterdir()) == [])
 
 

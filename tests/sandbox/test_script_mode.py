@@ -23,8 +23,16 @@ QUICK = Limits(call_cpu_time=0.5, call_wall_time=2.0, output=20_000)
         ("import sys\nprint(1)\nprint('noise', file=sys.stderr)", "", "1\n"),
         ("import atexit\natexit.register(print, 'last')\nprint('first')", "", "first\nlast\n"),
         ("import threading\nthreading.Thread(target=print, args=('late',)).start()", "", "late\n"),
+        ("import sys\nprint(1)\nsys.stdout.close()", "", "1\n"),
+        ("import sys\nwith sys.stdout as out:\n    out.write('1')", "", "1"),
+        ("import sys\nprint(1)\nsys.stdout = None", "", "1\n"),
+        ("import sys\nprint(1)\ndel sys.stdout", "", "1\n"),
+        ("import sys\nprint(1)\nsys.__stdout__.close()", "", "1\n"),
+        ("import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.detach())\nprint(1)", "", "1\n"),
+        ("import sys\nclass Out:\n    write = sys.stdout.write\n    flush = sys.stdout.flush\nsys.stdout = Out\nprint(1)", "", "1\n"),
+        ("import os\nprint(__file__ == os.path.join(os.getcwd(), 'program.py'))", "", "True\n"),
     ],
-)
+)  # fmt: skip
 def test_what_a_program_prints_is_its_answer(sandbox, code, stdin, stdout):
     result = sandbox.run_script(code, stdin)
     assert (result.outcome, result.stdout, result.message) == (Outcome.PASS, stdout, "")
@@ -41,6 +49,11 @@ def test_what_a_program_prints_is_its_answer(sandbox, code, stdin, stdout):
         ("import os\nprint(1, flush=True)\nos.kill(os.getpid(), 9)", Outcome.SIGNALLED),
         ("print(1, flush=True)\nx = [0] * 10**11", Outcome.MEMORY),
         ("input()", Outcome.ERROR),
+        # Plain Python ends with a status that is not 0, too, where standard output cannot be flushed.
+        ("import sys\nprint(1)\nsys.stdout.detach()", Outcome.ERROR),
+        ("import os\nprint(1)\nos.close(1)", Outcome.ERROR),
+        ("import sys\nprint(1)\nsys.stdout.close()\nprint(2)", Outcome.ERROR),
+        ("import sys\nprint(1)\nsys.stdout.close()\nsys.exit(3)", Outcome.EXITED),
         ("print(", Outcome.SYNTAX_ERROR),
         ("print('\\0')\n\0", Outcome.SYNTAX_ERROR),
     ],
@@ -76,6 +89,14 @@ def test_many_run_side_by_side():
 def test_input_that_is_too_large_is_the_callers_mistake(sandbox):
     with pytest.raises(ValueError, match="at most 16777216 bytes, actually: 16777217"):
         sandbox.run_script("", "x" * (1 + (16 << 20)))
+
+
+@pytest.mark.parametrize("stdin", [None, b"x", 3])
+def test_input_that_is_no_text_is_the_callers_mistake(sandbox, stdin):
+    with pytest.raises(TypeError, match="Expect stdin to be a str, actually: <class '"):
+        sandbox.run_script("print(1)", stdin)
+    with pytest.raises(TypeError, match="Expect code to be a str, actually: <class '"):
+        sandbox.submit_script(stdin)
 
 
 def test_large_input_arrives_whole_or_not_at_all(sandbox):

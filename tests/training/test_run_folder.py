@@ -87,7 +87,10 @@ def test_the_lock_of_a_dead_process_is_gone(config):
     RunFolder.reopen(config).close()
 
 
-@pytest.mark.parametrize("tail", ["", '{"step": 3, "x"', '{"step": 3}', "\n", '{"step": 12}\n{"st'])
+@pytest.mark.parametrize(
+    "tail",
+    ["", '{"step": 3, "x"', '{"step": 3}', "\n", '{"step": 12}\n{"st', "[1]\n", "{}\n", '{"step": "1"}\n'],
+)  # fmt: skip
 def test_truncating_drops_later_and_broken_rows(config, tail):
     begin(config, [{"step": step, "value": 0.1 * step} for step in range(6)])
     path = config.output_dir / METRICS

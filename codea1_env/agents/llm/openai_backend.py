@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,9 +101,22 @@ class OpenAIBackend:
             for row, messages in enumerate(prompts)
         ]
         cancelled = threading.Event()
+        errors: list[BaseException] = []
+
+        def ask(body: Mapping[str, Any]) -> Completion:
+            if errors:  # this thread may be quicker than the one that is to cancel the rest
+                raise CancelledError
+            try:
+                return self._ask(body, cancelled)
+            except BaseException as error:
+                errors.append(error)
+                raise
+
         pool = ThreadPoolExecutor(max_workers=self.concurrency)
         try:
-            return list(pool.map(lambda body: self._ask(body, cancelled), bodies))
+            return list(pool.map(ask, bodies))
+        except CancelledError:
+            raise errors[0] from None
         finally:
             # After a failure or Ctrl-C nothing is worth waiting for.
             cancelled.set()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from codea1_env.agents.llm.agent import LLMAgent
-from codea1_env.agents.llm.completions import BackendError, SamplingConfig
+from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
+from codea1_env.agents.llm.extras import require
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import (
     DEFAULT_MODEL,
     ModelError,
+    best_device,
     load_model,
     load_tokenizer,
     resolve,
@@ -25,6 +28,10 @@ SAMPLING = SamplingConfig(
 )
 """As the paper evaluates its models; answers end behind their first block of code."""
 _ADAPTER = "player"
+_GPU_SHARE = 0.9  # of its memory for an engine that shares it with nobody
+
+Engine = Literal["transformers", "vllm"]
+"""What can generate in this process."""
 
 
 def is_model(name: str) -> bool:
@@ -37,21 +44,31 @@ def is_model(name: str) -> bool:
     return name == DEFAULT_MODEL or "/" in name or Path(name).is_dir()
 
 
-def load_player(name: str, seed: int = 0, sampling: SamplingConfig = SAMPLING) -> LLMAgent:
-    """A player that generates with transformers, in this process.
+def load_player(
+    name: str,
+    seed: int = 0,
+    sampling: SamplingConfig = SAMPLING,
+    backend: Engine = "transformers",
+) -> LLMAgent:
+    """A player that generates in this process, on a GPU where there is one.
 
     Args:
         name: A model as `resolve` takes it, or a folder with an adapter as peft writes it.
         seed: Seed of the draws.
         sampling: How answers are drawn.
+        backend: What generates. vLLM is many times faster where there are many answers to draw on a GPU.
 
     Raises:
         ModelError: There is no such model, or the adapter is of another one.
+        BackendError: The engine cannot start.
+        MissingExtraError: The engine is not installed.
     """
+    start = _vllm if backend == "vllm" else _transformers
     folder = Path(name).expanduser()
     if not (folder / "adapter_config.json").is_file():
-        return LLMAgent(_engine(resolve(name)), sampling, seed)
-    engine = _engine(resolve(_base_of(folder)))
+        return LLMAgent(start(resolve(name), sampling, None), sampling, seed)
+    settings = _adapter_settings(folder)
+    engine = start(resolve(settings.base), sampling, settings.rank)
     try:
         engine.update(folder, _ADAPTER)
     except BackendError as error:
@@ -59,16 +76,36 @@ def load_player(name: str, seed: int = 0, sampling: SamplingConfig = SAMPLING) -
     return LLMAgent(engine, sampling, seed, adapter=_ADAPTER)
 
 
-def _engine(folder: Path) -> TransformersBackend:
-    return TransformersBackend(load_model(folder), load_tokenizer(folder))
+def _transformers(folder: Path, sampling: SamplingConfig, rank: int | None) -> Backend:
+    return TransformersBackend(load_model(folder, device=best_device()), load_tokenizer(folder))
 
 
-def _base_of(folder: Path) -> str:
-    """The model that an adapter belongs to."""
+def _vllm(folder: Path, sampling: SamplingConfig, rank: int | None) -> Backend:
+    from codea1_env.agents.llm.vllm_backend import VLLMBackend
+
+    config = require("transformers").AutoConfig.from_pretrained(folder, local_files_only=True)
+    wanted = sampling.max_prompt_length + sampling.max_completion_length
+    return VLLMBackend(
+        folder,
+        context_length=min(wanted, config.max_position_embeddings),
+        max_lora_rank=rank,
+        max_loras=1,
+        gpu_memory_utilization=_GPU_SHARE,
+        enforce_eager=best_device() == "cpu",
+    )
+
+
+class _Adapter(NamedTuple):
+    base: str
+    """The model that it belongs to."""
+    rank: int
+
+
+def _adapter_settings(folder: Path) -> _Adapter:
     try:
         settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-        return str(settings["base_model_name_or_path"])
+        return _Adapter(str(settings["base_model_name_or_path"]), int(settings["r"]))
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"Expect {folder}/adapter_config.json to name the adapter's model, actually: {error!r}"
+            f"Expect {folder}/adapter_config.json to name the adapter's model and rank, actually: {error!r}"
         ) from error

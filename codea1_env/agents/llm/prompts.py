@@ -14,9 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codea1_env.agents.llm.completions import Message
-from codea1_env.agents.llm.task_text import Task, in_block
+from codea1_env.agents.llm.task_text import Task, in_block, is_prose
 from codea1_env.problems import Problem
 from codea1_env.spaces import Observation, observe
+
+# ---- Both -------------------------------------------------------------------------------------------------
+
+PROSE_CODER = """\
+{problem}
+
+Put the whole Python program into one ```python block."""
 
 # ---- FewShot ----------------------------------------------------------------------------------------------
 
@@ -115,6 +122,10 @@ type, off by one. Then write {num_tests} tests, each one statement of the form \
 test must be different, and as many as possible should fail on programs with a mistake. Put the tests into \
 one ```python block, with nothing else in it."""
 
+ANOTHER_TEST = """\
+Write another test of `{entry_point}` that differs from these and reaches other lines and branches of the program. \
+Only output code in a ```python block."""
+
 
 Wording = Callable[[Observation], list[Message]]
 """Turns an observation into the chat for whoever is to act."""
@@ -143,6 +154,8 @@ class FewShot:
             return [_user(self._test(asked)), _assistant(answer), _user(self._test(observation))]
         if observation["round"] > 0:
             return [_user(self._repair(observation))]
+        if is_prose(observation):
+            return [_user(PROSE_CODER.format(problem=observation["problem"].strip()))]
         return [
             _user(self._code(observe(EXAMPLE))),
             _assistant(EXAMPLE.reference),
@@ -192,6 +205,8 @@ class Detailed:
         if observation["turn"] == 1:
             blind = not observation["code"].strip()
             wording = DETAILED_TESTER_BLIND if blind else DETAILED_TESTER
+        elif observation["round"] == 0 and is_prose(observation):
+            return [_user(PROSE_CODER.format(problem=observation["problem"].strip()))]
         else:
             wording = DETAILED_REPAIR if observation["round"] > 0 else DETAILED_CODER
         return [
@@ -206,6 +221,30 @@ class Detailed:
                 )
             )
         ]
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    r"""Asks a tester for one test at a time, with the earlier ones as its own answer, as UnLeakedTestBench does.
+
+    Example:
+        >>> problem = Problem("one", 'def one():\n    "Return 1."', "one", "one = int")
+        >>> seen = observe(problem, code="one = int", tests="assert one() == 0", turn=1)
+        >>> [message["role"] for message in OneByOne(Detailed(num_tests=1))(seen)]
+        ['user', 'assistant', 'user']
+    """
+
+    first: Wording
+    """How the first test is asked for; it should ask for one only."""
+
+    def __call__(self, observation: Observation) -> list[Message]:
+        """Return the chat; the observation's `tests` are those that the tester has written before."""
+        earlier = observation["tests"]
+        chat = self.first(observation)
+        if not earlier.strip():
+            return chat
+        more = ANOTHER_TEST.format(entry_point=observation["entry_point"])
+        return [*chat, _assistant(earlier), _user(more)]
 
 
 DEFAULT = FewShot()

@@ -19,6 +19,22 @@ def in_block(code: str) -> str:
     return f"```python\n{code.strip()}\n```"
 
 
+def is_prose(observation: Observation) -> bool:
+    r"""Whether a problem is a text that says itself what to write, and not code to complete.
+
+    Example:
+        >>> from codea1_env.problems import Problem
+        >>> from codea1_env.spaces import observe
+        >>> code = Problem("one", "def f():\n    'Return 1.'", "f", "def f(): return 1")
+        >>> text = Problem("two", "Read a number. Print its double.", "main", "print(2 * int(input()))")
+        >>> is_prose(observe(code)), is_prose(observe(text))
+        (False, True)
+    """
+    name = re.escape(observation["entry_point"])
+    outside = _FENCED.sub("", observation["problem"])
+    return re.search(rf"^(?:async +)?(?:def|class) +{name}\b", outside, re.MULTILINE) is None
+
+
 class Task(NamedTuple):
     """A problem's text, taken apart: small models write what a sentence asks for."""
 
@@ -51,6 +67,7 @@ _FUNCTION = re.compile(
     r'\s*r?(?P<quotes>"""|\'\'\'|"|\')(?P<text>(?:(?!"""|\'\'\').)*)(?P=quotes)\s*',
     re.DOTALL,
 )
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _EXAMPLES = re.compile(r"^>>>.*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"^>>> (\w+\(.*\))\n(?!>>>)(\S.*)$", re.MULTILINE)
 

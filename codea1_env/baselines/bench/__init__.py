@@ -2,9 +2,10 @@
 
 from codea1_env.baselines.bench.entries import DEFAULT_ENTRIES, Entry, EntryError, find_entry
 from codea1_env.baselines.bench.leaderboard import leaderboard
-from codea1_env.baselines.bench.results import FolderError, Result, collect
+from codea1_env.baselines.bench.results import Result, collect
 from codea1_env.baselines.bench.schedule import run_all
 from codea1_env.baselines.bench.suite import BenchConfig
+from codea1_env.evaluation.result_folder import FolderError
 
 __all__ = [
     "DEFAULT_ENTRIES",

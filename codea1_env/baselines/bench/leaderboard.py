@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.baselines.bench.results import Result, Scores
+from codea1_env.baselines.bench.results import Result
+from codea1_env.baselines.bench.run_result import Scores
 from codea1_env.baselines.bench.suite import BenchConfig
+from codea1_env.display import clean
+from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.statistics import (
     Estimate,
     interval_of_iqm,
@@ -21,6 +25,9 @@ Floats = NDArray[np.float64]
 
 START = "start"
 """Stands for the players before the first step."""
+
+_MAX_ERROR = 500
+"""Characters of an error that are shown; result.json of the run has them all."""
 
 _MEASURES = {"pass_rate": "coder", "kill_rate": "tester"}
 
@@ -128,6 +135,7 @@ def leaderboard(
         plots: Files of plots, to be shown.
     """
     table = Table(results)
+    names = short_names(table.entries)
     first = table.entries[0] if table.entries else ""
     order = sorted(table.entries, key=lambda name: -(table.mean(name, "pass_rate") or -1.0))
     lines = [
@@ -141,20 +149,20 @@ def leaderboard(
         "Pass rate: share of held-back golden tests that the coder's programs pass. Kill rate: share of held-back",
         "mutants that the tester's suites kill. No reward uses either. IQM is the interquartile mean over seeds and",
         "problems with its 95% stratified bootstrap interval, P the probability that a run scores higher than one",
-        f"of {first} on a random problem. Only book: held-back mutants that only tests of the Mistake Book kill.",
+        f"of {names.get(first, first)} on a random problem. Only book: held-back mutants that only tests of the Mistake Book kill.",
         "Past: tests that once broke a program and that programs pass at the end.",
         "",
         "| | coder: pass rate, IQM | mean | P | tester: kill rate, IQM | mean | P | only book | past | runs |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    lines += [_row(table, name, first) for name in order]
+    lines += [_row(table, name, names[name], first) for name in order]
     if table.results:
-        lines.append(_row(table, START, first))
+        lines.append(_row(table, START, START, first))
     failures = [result for result in results if result.status == "failed"]
     if failures:
         lines += ["", "## Failed runs", ""]
         lines += [
-            f"- {short_name(each.entry)}, seed {each.seed}: {each.error}" for each in failures
+            f"- {names[each.entry]}, seed {each.seed}: {_code(each.error)}" for each in failures
         ]
     found = [line for claim in CLAIMS if (line := _verdict(table, claim))]
     if found:
@@ -178,18 +186,8 @@ def command(config: BenchConfig) -> str:
     return shlex.join([*words, "--max-steps", str(config.max_steps)])
 
 
-def short_name(entry: str) -> str:
-    """The name of an entry without the folders of a file.
-
-    Example:
-        >>> short_name("/home/me/mine.py:Mine"), short_name("no-book")
-        ('mine.py:Mine', 'no-book')
-    """
-    return entry.rpartition("/")[2]
-
-
-def _row(table: Table, name: str, first: str) -> str:
-    cells = [short_name(name)]
+def _row(table: Table, name: str, shown: str, first: str) -> str:
+    cells = [shown.replace("|", "\\|")]
     for measure in _MEASURES:
         cells += [_text(table.iqm(name, measure)), _text(table.mean(name, measure))]
         improvement = table.improvement(name, first, measure) if name != first else None
@@ -201,6 +199,15 @@ def _row(table: Table, name: str, first: str) -> str:
     runs = sum(result.entry == name for result in table.results)
     cells.append(f"{runs}" if name != START else "-")
     return f"| {' | '.join(cells)} |"
+
+
+def _code(text: str) -> str:
+    """Any text as code in one line of Markdown, so that nothing in it is read as Markdown."""
+    line = " ".join(clean(text).split())
+    if len(line) > _MAX_ERROR:
+        line = f"{line[: _MAX_ERROR - 3]}..."
+    ticks = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
 
 
 def _verdict(table: Table, claim: Claim) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.baselines.bench.leaderboard import Table, short_name
+from codea1_env.baselines.bench.leaderboard import Table
 from codea1_env.baselines.bench.results import Result
+from codea1_env.evaluation.names import short_names
 
 _COLLUSION = ("self-collusion", "code-a1-no-reference", "self-play", "code-a1")
 _FORGETTING = ("code-a1", "no-book")
@@ -57,7 +58,8 @@ def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
 
 def _draw_ranking(figure: Any, table: Table, names: Sequence[str]) -> None:
     panels = figure.subplots(1, 2, sharey=True)
-    labels = [short_name(name) for name in names]
+    short = short_names(names)
+    labels = [short[name] for name in names]
     for panel, measure in zip(panels, ("pass_rate", "kill_rate"), strict=True):
         for place, name in enumerate(names):
             estimate = table.iqm(name, measure)
@@ -75,12 +77,13 @@ def _draw_curves(
 ) -> None:
     """Means over seeds, with the range of the seeds."""
     panels = np.atleast_1d(figure.subplots(1, len(metrics)))
+    short = short_names(names)
     for panel, (metric, label) in zip(panels, metrics.items(), strict=True):
         for number, name in enumerate(names):
             steps, low, middle, high = _band([r for r in results if r.entry == name], metric)
             color = f"C{number % 10}"
             style = "-" if number < 10 else "--"
-            panel.plot(steps, middle, style, color=color, label=short_name(name))
+            panel.plot(steps, middle, style, color=color, label=short[name])
             if len(names) <= 4:
                 panel.fill_between(steps, low, high, color=color, alpha=0.15)
         panel.set_xlabel("step")

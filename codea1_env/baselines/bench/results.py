@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.baselines.bench.run_result import (
+    DamagedRunError,
+    Logs,
+    Scores,
+    read_ending,
+    read_logs,
+)
 from codea1_env.baselines.bench.schedule import Job
 from codea1_env.baselines.bench.suite import BenchConfig
-from codea1_env.training.run_folder import HELD_OUT, METRICS, read_rows
+from codea1_env.evaluation.result_folder import FolderError, read_json
 
 VERSION = 1
 """Rises when results of before cannot be compared with results of now."""
-
-Scores = dict[str, dict[str, float | None]]
-"""Problem -> measure -> value."""
-
-
-class FolderError(ValueError):
-    """A results folder that cannot be used. The message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> None:
                 f"Expect {folder} to hold a benchmark to resume, actually: it has no bench.json. Check the "
                 "folder, or leave --resume out."
             )
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
             raise FolderError(
-                f"Expect {folder} to be a new or an empty folder, actually it holds other files. "
+                f"Expect {folder} to be a new or an empty folder, actually it is neither. "
                 "Name another folder."
             )
         folder.mkdir(parents=True, exist_ok=True)
         content = {"version": VERSION, "settings": settings}
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         return
-    saved = _read(path)
+    saved = read_json(path)
     if saved.get("version") != VERSION:
         raise FolderError(
             f"Expect a results folder of version {VERSION}, actually {folder} has version "
@@ -81,7 +81,12 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> None:
             f"Expect {folder} to be a new folder, actually it holds a benchmark. Add --resume to go on with "
             "it, or name another folder."
         )
-    begun = saved.get("settings", {})
+    begun = saved.get("settings")
+    if not isinstance(begun, dict):
+        raise FolderError(
+            f"Expect {path} to hold the settings of a benchmark, actually: {begun!r:.80}. The file was "
+            "changed: put it back, or name another folder."
+        )
     other = [
         f"{key} was {begun.get(key)!r}, now {settings[key]!r}"
         for key in settings
@@ -94,16 +99,8 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> None:
         )
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FolderError(f"Expect {path} to be JSON, actually: {error}") from error
-    return content if isinstance(content, dict) else {}
-
-
 def collect(jobs: Sequence[Job]) -> list[Result]:
-    """Read what the runs left; runs without a result are left out."""
+    """Read what the runs left; runs without a result are left out, those whose files are damaged have failed."""
     return [_result(job) for job in jobs if job.done]
 
 
@@ -117,28 +114,14 @@ def write_results(folder: Path, results: Sequence[Result]) -> None:
 
 
 def _result(job: Job) -> Result:
-    result = json.loads((job.folder / "result.json").read_text(encoding="utf-8"))
-    start: Scores = {}
-    end: Scores = {}
-    curves: list[dict[str, Any]] = []
-    if result["status"] == "ok":
-        rows = list(read_rows(job.folder / "run" / HELD_OUT))
-        curves = list(read_rows(job.folder / "run" / METRICS))
-        start, end = _scores(rows, 0), _scores(rows, max(row["step"] for row in rows))
+    logs = Logs({}, {}, [])
+    try:
+        ending = read_ending(job.folder)
+        if ending.status == "ok":
+            logs = read_logs(job.folder / "run", job.max_steps)
+        status, error, seconds = ending.status, ending.error, ending.seconds
+    except DamagedRunError as damage:
+        status, error, seconds = "failed", f"{damage} --resume runs it again.", 0.0
     return Result(
-        job.entry.name,
-        job.seed,
-        result["status"],
-        result["error"],
-        result["seconds"],
-        start,
-        end,
-        curves,
+        job.entry.name, job.seed, status, error, seconds, logs.start, logs.end, logs.metrics
     )
-
-
-def _scores(rows: Sequence[dict[str, Any]], step: int) -> Scores:
-    names = ("pass_rate", "kill_rate", "only_book", "past_pass_rate")
-    return {
-        row["task_id"]: {name: row[name] for name in names} for row in rows if row["step"] == step
-    }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.baselines.bench.entries import Entry
+from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_ending, read_logs
 from codea1_env.baselines.bench.suite import BenchConfig
 
 _ATTEMPTS = 2
@@ -26,11 +27,12 @@ class Job:
     entry: Entry
     seed: int
     folder: Path
+    max_steps: int
 
     @property
     def done(self) -> bool:
         """Whether it has a result, good or bad."""
-        return (self.folder / "result.json").exists()
+        return (self.folder / RESULT).exists()
 
     @property
     def steps(self) -> int:
@@ -53,18 +55,32 @@ class Progress:
 def jobs_of(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> list[Job]:
     """All runs: all entries with the first seed, then with the next. So an early end leaves whole rounds."""
     return [
-        Job(entry, seed, folder / "runs" / entry.folder / f"seed_{seed}")
+        Job(entry, seed, folder / "runs" / entry.folder / f"seed_{seed}", config.max_steps)
         for seed in range(config.seeds)
         for entry in entries
     ]
 
 
-def forget_failures(jobs: Sequence[Job]) -> None:
-    """Let runs that failed be run again: their cause may have been removed."""
+def forget_unusable(jobs: Sequence[Job]) -> list[str]:
+    """Let runs be run again that failed, whose cause may have been removed, and whose files are damaged.
+
+    Returns:
+        What is wrong with those that are damaged.
+    """
+    damages: list[str] = []
     for job in jobs:
-        path = job.folder / "result.json"
-        if job.done and json.loads(path.read_text(encoding="utf-8"))["status"] == "failed":
-            path.unlink()
+        if not job.done:
+            continue
+        try:
+            usable = read_ending(job.folder).status == "ok"
+            if usable:
+                read_logs(job.folder / "run", job.max_steps)
+        except DamagedRunError as error:
+            usable = False
+            damages.append(str(error))
+        if not usable:
+            (job.folder / RESULT).unlink()
+    return damages
 
 
 def run_all(
@@ -132,7 +148,7 @@ def _mark_failed(job: Job, code: int) -> None:
     place = "/".join(job.folder.parts[-3:])
     error = f"its process died {how}, twice; see {place}/log.txt"
     result = {"status": "failed", "error": error, "seconds": 0.0}
-    (job.folder / "result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
+    (job.folder / RESULT).write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
 def _progress(config: BenchConfig, jobs: Sequence[Job], running: Sequence[Job]) -> Progress:

@@ -22,10 +22,11 @@ from rich.console import Console
 
 from codea1_env.agents import find_class
 from codea1_env.baselines.bench.entries import Entry
+from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_logs
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.sandbox import SandboxError
-from codea1_env.training import TrainConfig, train
-from codea1_env.training.checkpoints import checkpoints, step_of
+from codea1_env.training import RunError, TrainConfig, train
+from codea1_env.training.checkpoints import checkpoints, step_of, verify
 
 INTERRUPTED = 130
 
@@ -48,9 +49,9 @@ def main(folder: Path) -> int:
         traceback.print_exc()
         result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
     result["seconds"] = time.perf_counter() - started
-    part = folder / ".result.json.part"
+    part = folder / f".{RESULT}.part"
     part.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    part.replace(folder / "result.json")
+    part.replace(folder / RESULT)
     return 0
 
 
@@ -64,7 +65,7 @@ def _end_with_parent(parent: int) -> None:
 def _train(entry: Entry, config: TrainConfig, run: Path) -> bool:
     """Train, from the last checkpoint if there is one; returns whether the run is finished."""
     config = dataclasses.replace(config, output_dir=run)
-    saved = checkpoints(run)
+    saved = _usable_checkpoints(run)
     if saved and step_of(saved[-1]) >= config.max_steps:
         return True  # it died between its last step and its result
     if run.exists() and not saved:
@@ -72,6 +73,22 @@ def _train(entry: Entry, config: TrainConfig, run: Path) -> bool:
     own = find_class(entry.name) if entry.kind == "player" else None
     console = Console(file=io.StringIO())
     return train(config, resume=bool(saved), coder=own, tester=own, console=console).finished
+
+
+def _usable_checkpoints(run: Path) -> list[Path]:
+    """The checkpoints of a run; none if the last of them is damaged, or what was measured before it.
+
+    Without the latter, training would go on all the same, to other results than those of a whole run.
+    """
+    saved = checkpoints(run)
+    try:
+        if saved:
+            read_logs(run, step_of(saved[-1]))
+            verify(saved[-1])
+    except (DamagedRunError, RunError) as error:
+        print(f"This run starts anew. {error}", flush=True)
+        return []
+    return saved
 
 
 if __name__ == "__main__":

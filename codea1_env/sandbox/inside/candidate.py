@@ -2,7 +2,7 @@
 
 Protocol, on the job and reply pipes: one job frame in, one load frame out; then, in value mode, one call
 frame in and one reply frame out, any number of times; in proxy mode a test's requests are served on two
-further pipes. All frames are plain data in the codec's form.
+further pipes first, until the test has ended. All frames are plain data in the codec's form.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     entry_point = job["entry_point"]
     if reply == ("ok",) and entry_point is not None and entry_point not in namespace:
         reply = ("raised", f"NameError: the program does not define {entry_point!r}")
+    caller = Caller(namespace, job["result"], numpy)
     if not job["proxy"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
-        caller = Caller(namespace, job["result"], numpy)
         try:
             while True:
                 frames.write_frame(reply_pipe, caller.reply(jobs.frame()))
@@ -140,5 +140,7 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     frames.write_frame(reply_pipe, codec.encode((*reply, exported)))
     with contextlib.suppress(frames.ChannelClosedError):
         peer.serve(on_first_call=lambda: frames.write_frame(reply_pipe, b"called"))
-    # The test has ended. Ending by itself would look like a program that ran away from a call.
-    jobs.frame()
+    # The test has ended; the supervisor may have a last call. Ending by itself would look like a program
+    # that ran away from a call.
+    while True:
+        frames.write_frame(reply_pipe, caller.reply(jobs.frame()))

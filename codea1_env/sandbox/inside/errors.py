@@ -35,9 +35,28 @@ def class_names(kind: type) -> list[tuple[str, str]]:
     return [(str(base.__module__)[:200], str(base.__name__)[:200]) for base in kind.__mro__[:20]]
 
 
+_SLOTS: dict[type[BaseException], tuple[str, ...]] = {
+    OSError: ("filename", "filename2"),
+    NameError: ("name",),
+    AttributeError: ("name",),
+    ImportError: ("name", "path"),
+}
+
+
+def slots_of(kind: type) -> dict[str, Any]:
+    """The attributes of a class that stand neither in `args` nor in `__dict__`: names and descriptors."""
+    for base, names in _SLOTS.items():
+        if issubclass(kind, base):
+            return {name: vars(base)[name] for name in names}
+    return {}
+
+
 def describe_exception(error: BaseException) -> dict[str, Any]:
     """An exception as plain data: its classes, its text, and those arguments and attributes that are plain."""
     attributes = {name: _plain(value) for name, value in vars(error).items()}
+    # Not by `getattr`: a class of the program may have a property of that name.
+    slots = slots_of(type(error)).items()
+    attributes |= {name: _plain(slot.__get__(error)) for name, slot in slots}
     return {
         "classes": class_names(type(error)),
         "message": message_of(error),

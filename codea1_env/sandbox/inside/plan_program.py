@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import builtins
 import marshal
+import re
 import symtable
-import sys
 import types
 import zlib
 
@@ -46,7 +46,10 @@ def quickly(text: str, entry_point: str | None) -> Program | None:
         return None  # it may be an expression over plain data
     top = symtable.symtable(text, FILE_NAME, "exec")
     functions = {table.get_name() for table in top.get_children() if table.get_type() == "function"}
-    return (*_used_names(top, {entry_point, _checked_name(closing, functions)}), _packed(code))
+    names, modules = _used_names(top, {entry_point, _checked_name(closing, functions)}, set())
+    if any(re.search(rf"(?<![\w.]){name}\s*\(", text) for name in modules):
+        return None  # it may be called, or stand in a string
+    return (names, modules, _packed(code))
 
 
 def from_tree(
@@ -55,7 +58,9 @@ def from_tree(
     """Plans any test. For the arguments see `quickly`."""
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     checked = _checked_name(tree.body[-1], functions) if tree.body else None
-    names = _used_names(symtable.symtable(text, FILE_NAME, "exec"), {entry_point, checked})
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    called = {function.id for function in calls if isinstance(function, ast.Name)}
+    names = _used_names(symtable.symtable(text, FILE_NAME, "exec"), {entry_point, checked}, called)
     return (*names, _packed(code) if len(text) >= _LONG else b"")
 
 
@@ -97,15 +102,17 @@ def _checked_name(last: ast.stmt, functions: set[str]) -> str | None:
     return None
 
 
-def _used_names(top: symtable.SymbolTable, tested: set[str | None]) -> tuple[list[str], list[str]]:
+def _used_names(
+    top: symtable.SymbolTable, tested: set[str | None], called: set[str]
+) -> tuple[list[str], list[str]]:
     """Names that a test does not define: those that may come from the program, and common modules.
 
-    Builtins and modules are Python's, or a program could replace `abs` and `math`; all but the names
-    under test.
+    Builtins and common modules are Python's, or a program could replace `abs` and `math`; all but the names
+    under test. What is called is no module: `bisect(xs, 2)` is a function of the program.
     """
     # The name under test is offered even if the test binds it too: `from solution import double`.
     own = {symbol.get_name() for symbol in top.get_symbols() if _binds(symbol)} - tested
-    own |= (_BUILTINS | sys.stdlib_module_names) - MODULE_NAMES - tested
+    own |= _BUILTINS - MODULE_NAMES - tested
     names: dict[str, None] = {}
     tables = [top]
     while tables:
@@ -116,7 +123,7 @@ def _used_names(top: symtable.SymbolTable, tested: set[str | None]) -> tuple[lis
             free = table is top or symbol.is_global()
             if free and symbol.is_referenced() and name not in own and not name.startswith("__"):
                 names[name] = None
-    modules = MODULE_NAMES - tested
+    modules = MODULE_NAMES - tested - called
     return sorted(names.keys() - modules), sorted(names.keys() & modules)
 
 

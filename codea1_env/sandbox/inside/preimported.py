@@ -11,3 +11,6 @@ PREIMPORTED = (
 
 MODULE_NAMES = frozenset({*PREIMPORTED, "np", "numpy"})
 """Names that always mean these modules in a test; a program cannot offer an object under them."""
+
+PARTS = {"matplotlib": ("matplotlib.pyplot",)}
+"""Parts of a package that its programs use, that take long to import, and that come with it only when asked."""

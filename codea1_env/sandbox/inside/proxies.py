@@ -27,6 +27,11 @@ from .operations import CHANGING_BASES, CONSTANT_BASES
 if TYPE_CHECKING:
     from .remote import Peer
 
+# Data that does not know more of equality than that a proxy is something else.
+_PLAIN = frozenset(
+    {bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple, types.NoneType}
+)
+
 # Special method -> operation, by what the operands may be.
 _UNARY = {
     "__abs__": "abs", "__aenter__": "aenter", "__aiter__": "aiter", "__anext__": "anext",
@@ -301,6 +306,8 @@ def _equality(operation: str) -> Callable[..., Any]:
             return self.remote_peer.request("op", operation, (self, other))
         if type(self).remote_base is not None:  # type: ignore[attr-defined]
             return getattr(operator, operation)(_data(self), other)
+        if type(other) in _PLAIN:  # NotImplemented would hold in `assert proxy.__eq__(5)`
+            return operation == "ne"
         return NotImplemented
 
     return method

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
-from .errors import class_names, describe_exception
+from .errors import class_names, describe_exception, slots_of
 
 if TYPE_CHECKING:
     from .remote import Peer
@@ -98,8 +98,11 @@ class Exceptions:
             # Its frames are not kept alive with it, and are nobody's business.
             number = self.peer.number_of(error.with_traceback(None))
         plain = describe_exception(error)
-        cause = error.__cause__
-        return (number, names, plain["message"], plain["args"], plain["attributes"], cause)
+        arguments = plain["args"]
+        if isinstance(error, BaseExceptionGroup):
+            message, inner = (vars(BaseExceptionGroup)[name] for name in ("message", "exceptions"))
+            arguments = (message.__get__(error), list(inner.__get__(error)))
+        return (number, names, plain["message"], arguments, plain["attributes"], error.__cause__)
 
     # What comes in
 
@@ -161,7 +164,12 @@ class Exceptions:
             return self._stand_ins[number]
         kind = self.declare(names)
         error = _construct(kind, arguments if type(arguments) is tuple else (message,))
-        error.__dict__.update(attributes)
+        slots = slots_of(kind)
+        for name, value in dict(attributes).items():
+            if name in slots:
+                slots[name].__set__(error, value)
+            else:
+                error.__dict__[name] = value
         error.__dict__["remote_message"] = message
         if isinstance(cause, BaseException):
             error.__cause__ = cause

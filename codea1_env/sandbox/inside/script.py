@@ -5,6 +5,7 @@ from __future__ import annotations
 import _sitebuiltins
 import atexit
 import builtins
+import contextlib
 import os
 import select
 import sys
@@ -60,8 +61,14 @@ def _finish(output: IO[Any]) -> None:
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, output):
-        stream.flush()
+    current = getattr(sys, "stdout", None)
+    try:
+        if current is not None and not getattr(current, "closed", False):
+            current.flush()
+    finally:
+        # Where the program has another stream in its place, nobody asks whether it could be flushed.
+        with contextlib.suppress(Exception):
+            output.flush()
 
 
 def run(code: str, data: bytes) -> tuple[str, ...]:
@@ -74,6 +81,7 @@ def run(code: str, data: bytes) -> tuple[str, ...]:
     for name in ("exit", "quit"):  # which the module `site` makes, and workers do without it
         vars(builtins)[name] = _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)")
     module = types.ModuleType("__main__")
+    module.__file__ = os.path.join(os.getcwd(), "program.py")  # there is no such file
     sys.modules["__main__"] = module
     try:
         compiled = compile(code, "<program>", "exec", dont_inherit=True)
@@ -90,6 +98,8 @@ def run(code: str, data: bytes) -> tuple[str, ...]:
         reply = describe_error(error)
     try:
         _finish(output)
-    except BaseException as error:  # a closed or replaced stream, an exit function that raises
+    except (
+        BaseException
+    ) as error:  # a stream of its own that cannot be flushed, a thread it cannot wait for
         return describe_error(error) if reply == ("ok",) else reply
     return reply

@@ -24,12 +24,13 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Iterable
 from importlib.machinery import PathFinder
 
 from . import candidate, folders, namespaces, probes, tester
 from .confinement import Confinement, Settings
 from .forking import no_hooks
-from .preimported import PREIMPORTED
+from .preimported import PARTS, PREIMPORTED
 from .privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 _NUMBER = struct.Struct("<i")
@@ -49,13 +50,17 @@ class AllowedPackages:
         return PathFinder.find_spec(name, [folder]) if folder is not None else None
 
 
+def _with_parts(packages: Iterable[str]) -> list[str]:
+    return [part for name in packages for part in (name, *PARTS.get(name, ()))]
+
+
 def _preimport(packages: dict[str, str], preload: bool) -> None:
     sys.meta_path.append(AllowedPackages(packages))  # type: ignore[arg-type]
     with no_hooks():
-        for name in (*PREIMPORTED, *(packages if preload else ())):
+        for name in (*PREIMPORTED, *(_with_parts(packages) if preload else ())):
             try:
                 importlib.import_module(name)
-            except ImportError:  # built without it, or broken: the program's own import says so
+            except Exception:  # built without it, or broken: the program's own import says so
                 continue
 
 
@@ -98,18 +103,25 @@ class Zygote:
 
     def serve(self) -> None:
         """The request loop."""
-        while True:
-            request, descriptors, _, _ = socket.recv_fds(self.control, 16, 8)
-            if not request:
-                break
-            if request[:1] in (b"c", b"t"):
-                self.fork(request[:1], descriptors)
-            else:
-                self.end(_NUMBER.unpack(request[1:])[0])
+        # A supervisor that is killed may be waiting for an answer, or have one that it has not read.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while self.serve_one():
+                pass
         for pid in list(self.live):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         self.tidy()
+
+    def serve_one(self) -> bool:
+        """Does what the next request asks for; False if there will be none."""
+        request, descriptors, _, _ = socket.recv_fds(self.control, 16, 8)
+        if not request:
+            return False
+        if request[:1] in (b"c", b"t"):
+            self.fork(request[:1], descriptors)
+        else:
+            self.end(_NUMBER.unpack(request[1:])[0])
+        return True
 
     def fork(self, role: bytes, descriptors: list[int]) -> None:
         """Forks one child and answers with its number and a pidfd."""
@@ -177,6 +189,8 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
         settings, may_change_user = _enter_namespaces(settings, control)
     # Not before: a process that cannot be looked at may not write its own user map.
     prctl(PR_SET_DUMPABLE, 0)
+    # Some packages insist on a folder that they may write to.
+    os.environ["TMPDIR"] = os.environ["HOME"] = settings.scratch
     _preimport(settings.packages, settings.preload)
     _seed_generators()
     confinement = Confinement(settings, may_change_user)
@@ -209,7 +223,8 @@ def main(arguments: list[str]) -> None:
     sys.argv[:] = [""]
     gc.collect()
     gc.freeze()
-    control.send(json.dumps({"found": found}).encode())
+    with contextlib.suppress(BrokenPipeError):  # then there is nothing to serve
+        control.send(json.dumps({"found": found}).encode())
     Zygote(control, confinement).serve()
     if settings.level != "namespaces":  # whose folder is gone already
         with contextlib.suppress(OSError):

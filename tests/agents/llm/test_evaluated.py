@@ -1,4 +1,4 @@
-"""`codea1 eval code` with a language model in this process."""
+"""`codea1 eval` with a language model in this process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ def model_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_model_goes_on_after_a_kill(model_folder: Path, tmp_path: Path, capsys) -> None:
+@pytest.mark.parametrize("what", [["code"], ["tests"], ["tests", "--protocol", "rounds"]])
+def test_a_model_goes_on_after_a_kill(
+    what: list[str], model_folder: Path, tmp_path: Path, capsys
+) -> None:
     asked = ["--agent", str(model_folder), "--max-problems", "3", "-n", "2", "--batch-size", "2"]
-    options = ["eval", "code", *asked, "--max-completion-length", "12"]
+    options = ["eval", *what, *asked, "--max-completion-length", "12"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run([*options, "--output-dir", str(whole), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

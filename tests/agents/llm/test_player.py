@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,27 @@ def test_adapter_plays_on_its_base(model_folder: Path, tmp_path: Path) -> None:
     adapter = save_adapter(tmp_path / "adapter", model_folder)
     assert load_player(str(adapter)).act(seen) == load_player(str(adapter)).act(seen)
     assert load_player(str(adapter)).act(seen) != load_player(str(model_folder)).act(seen)
+
+
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+def test_vllm_plays_with_and_without_an_adapter(model_folder: Path, tmp_path: Path) -> None:
+    seen = [observe(load_problems("starter")[0])]
+    adapter = save_adapter(tmp_path / "adapter", model_folder)
+    answers = []
+    for folder in (adapter, adapter, model_folder):
+        player = load_player(str(folder), backend="vllm")
+        answers.append(player.act(seen))
+        player.backend.close()
+    assert answers[0] == answers[1] != answers[2]
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
+def test_without_vllm_the_extra_is_named(
+    model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--agent", str(model_folder), "--backend", "vllm", "--max-problems", "1"]
+    assert run(["eval", "code", *options, "--output-dir", str(tmp_path / "run")]) == 2
+    assert "pip install 'codea1-env[vllm]'" in capsys.readouterr().err
 
 
 def test_adapter_without_its_base(model_folder: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.fitting import MARK, fit
 from codea1_env.agents.llm.prompts import WORDINGS, Detailed, FewShot, sft_example
-from codea1_env.agents.llm.task_text import Task
+from codea1_env.agents.llm.task_text import Task, is_prose
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import parse_program, parse_suite
 from codea1_env.sandbox import Sandbox
@@ -52,6 +52,27 @@ def test_other_problems_are_shown_as_they_are() -> None:
     assert task.signature == "area"
     assert OTHER.prompt.strip() in task.description
     assert task.asserts == ""
+
+
+PROSE = Problem(
+    "prose",
+    "Return n.\n\n```python\nclass Solution:\n    def f(self, n: int):\n```\n",
+    "Solution",
+    "class Solution: ...",
+)
+
+
+@pytest.mark.parametrize("name", WORDINGS)
+def test_a_problem_in_prose_is_asked_as_it_is(name: str) -> None:
+    (message,) = WORDINGS[name]()(observe(PROSE))
+    assert message["content"].startswith("Return n.\n\n```python\nclass Solution:")
+    assert message["content"].endswith("```python block.")
+    assert is_prose(observe(PROSE))
+
+
+@pytest.mark.parametrize("problem", [PROBLEM, OTHER, *load_problems("starter")])
+def test_code_is_no_prose(problem: Problem) -> None:
+    assert not is_prose(observe(problem))
 
 
 def test_every_starter_problem_is_taken_apart() -> None:

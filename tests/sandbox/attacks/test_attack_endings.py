@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from codea1_env.sandbox import Limits, Outcome
+from codea1_env.sandbox import Job, Limits, Outcome
 
 LEAVING = {
     "exit at import": "import sys\nsys.exit(0)",
@@ -163,9 +163,10 @@ def test_cpu_time_is_measured_from_outside(arena, test_text):
         "import time\nclock = time.process_time\ntime.process_time = time.time = lambda: 0.0\n"
         "def f(x):\n    end = clock() + 0.2\n    while clock() < end: pass\n    return x + 1"
     )
-    (result,) = arena.sandbox.run_tests(code, [test_text], entry_point="f")
-    assert result.outcome is Outcome.PASS
-    assert 0.15 < result.cpu_time < 0.5
+    [job] = arena.sandbox.run_jobs([Job(code, [test_text], entry_point="f")])
+    assert [result.outcome for result in job.tests] == [Outcome.PASS]
+    # On a busy machine, the call may begin before the time of loading is read.
+    assert 0.2 <= job.load.cpu_time + job.tests[0].cpu_time < 0.8
 
 
 def test_a_crash_keeps_the_verdicts_before_and_after(arena):

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_env.evaluation.code_judging import EXCLUDED, CodeVerdict, ReferenceRun, has_base
 from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, mean_pass_at_k
+from codea1_env.evaluation.programs.judging import EXCLUDED, CodeVerdict, ReferenceRun, has_base
 from codea1_env.evaluation.result_folder import VERSION
 from codea1_env.evaluation.samples import Sample, digest
 from codea1_env.evaluation.statistics import Estimate

@@ -1,0 +1,137 @@
+"""What one run of a benchmark left in its folder, checked: files get cut off and edited.
+
+result.json    status, error and seconds; written last
+run/           the run folder, as of `codea1 train`
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.training.metrics import Row, mean
+from codea1_env.training.run_folder import HELD_OUT, METRICS, whole_row
+
+RESULT = "result.json"
+
+Scores = dict[str, dict[str, float | None]]
+"""Problem -> measure -> value."""
+
+_MEASURES = ("pass_rate", "kill_rate", "only_book", "past_pass_rate")
+
+
+class DamagedRunError(ValueError):
+    """A file of a run does not hold what runs write. The message says which, and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended: result.json."""
+
+    status: str
+    """"ok" or "failed"."""
+    error: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Logs:
+    """What a run measured."""
+
+    start: Scores
+    end: Scores
+    metrics: list[Row]
+    """Rows of metrics.jsonl."""
+
+
+def read_ending(folder: Path) -> Ending:
+    """Read the result.json of a run's folder.
+
+    Raises:
+        DamagedRunError: It is something else.
+    """
+    path = folder / RESULT
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedRunError(f"Expect {path} to be a JSON file, actually: {error}") from error
+    match content:
+        case {"status": "ok" | "failed" as status, "error": str(message), "seconds": seconds} if (
+            _is_number(seconds)
+        ):
+            return Ending(status, message, seconds)
+    raise DamagedRunError(
+        f'Expect {path} to hold a status ("ok" or "failed"), an error and seconds, actually: {content!r:.80}'
+    )
+
+
+def read_logs(run: Path, step: int) -> Logs:
+    """Read what a run measured up to a step.
+
+    Args:
+        run: The run folder.
+        step: The last step to read.
+
+    Raises:
+        DamagedRunError: Rows are missing, or hold something else.
+    """
+    metrics = list(_rows(run / METRICS, step))
+    if [row["step"] for row in metrics] != list(range(step + 1)):
+        raise DamagedRunError(
+            f"Expect {run / METRICS} to have one row for each step from 0 to {step}, actually its whole rows "
+            f"are those of {_listed([row['step'] for row in metrics])}."
+        )
+    for row in metrics:
+        _check_values(run / METRICS, row, list(row))
+    scores: dict[int, Scores] = {}
+    for row in _rows(run / HELD_OUT, step):
+        _check_values(run / HELD_OUT, row, _MEASURES)
+        values = {name: row[name] for name in _MEASURES}
+        scores.setdefault(row["step"], {})[str(row.get("task_id"))] = values
+    measured = [row for row in metrics if "held_out/pass_rate" in row]
+    for row in measured:
+        found = scores.get(row["step"], {})
+        rate = mean(values["pass_rate"] for values in found.values())
+        if found.keys() != scores.get(0, {}).keys() or rate != row["held_out/pass_rate"]:
+            raise DamagedRunError(
+                f"Expect {run / HELD_OUT} to have the rows whose means are in {METRICS}, actually those of "
+                f"step {row['step']} are others, or incomplete."
+            )
+    if not measured or measured[0]["step"] != 0:
+        raise DamagedRunError(
+            f"Expect {run / METRICS} to have measures of step 0, actually: there are none."
+        )
+    return Logs(scores.get(0, {}), scores.get(measured[-1]["step"], {}), metrics)
+
+
+def _rows(path: Path, step: int) -> Iterator[Row]:
+    """The rows up to a step. As when a run is resumed, they end where one is cut off."""
+    if not path.exists():
+        return
+    with path.open("rb") as log:
+        for line in log:
+            row = whole_row(line)
+            if row is None or row["step"] > step:
+                return
+            yield row
+
+
+def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> None:
+    for name in names:
+        if name not in row or not (row[name] is None or _is_number(row[name])):
+            raise DamagedRunError(
+                f"Expect {path} to have a number or null for {name} of step {row['step']}, actually: "
+                f"{row.get(name, 'nothing')!r:.80}"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _listed(steps: list[int]) -> str:
+    return f"steps {', '.join(map(str, steps))}" if steps else "none"

@@ -1,0 +1,256 @@
+"""Options that evaluations of programs and of tests share, and what surrounds both: folder, errors, report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import tyro
+from rich.console import Console
+
+import codea1_env
+from codea1_env.agents.llm.completions import BackendError, SamplingConfig
+from codea1_env.agents.llm.player import Engine
+from codea1_env.agents.llm.prompts import Wording
+from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
+from codea1_env.cli.eval_agents import Asking, Role, is_language_model
+from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages
+from codea1_env.evaluation.programs.report import TooFewSamplesError
+from codea1_env.evaluation.result_folder import FolderError, ResultFolder
+from codea1_env.evaluation.running import Stopped
+from codea1_env.evaluation.samples import SamplesError, digest_of_problems
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox.packages import versions
+
+_NAMED = 10
+"""Tasks that a message names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingOptions:
+    """Whom to ask, and how."""
+
+    agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
+    """Who writes the samples."""
+    backend: Engine = "transformers"
+    """What language models generate with in this process, on a GPU where there is one. "vllm" needs the extra vllm,
+    and is many times faster on a GPU."""
+    model: str | None = None
+    """The server's name for the model; None for its first."""
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")]
+    """Samples per problem that an agent writes."""
+    temperature: float = 0.7
+    """Of language models."""
+    top_p: float = 0.95
+    """Of language models."""
+    max_completion_length: int = 1024
+    """Tokens of an answer of a language model."""
+    prompts: Literal["few-shot", "detailed"] = "few-shot"
+    """Wording for language models: with a worked example, for small ones; or with detailed instructions."""
+    seed: int = 0
+    """Of the agent's draws."""
+    workers: int | None = None
+    """Sandbox processes that work at the same time; None for one per core. Has no influence on the results."""
+    packages: Packages = ()
+    sandbox_level: SandboxLevel = None
+    json: bool = False
+    """Print the report as one JSON object; the progress display goes to stderr."""
+
+    def __post_init__(self) -> None:
+        self.require_positive("num_samples", "workers")
+        if self.seed < 0:
+            raise ValueError(f"Expect --seed to be at least 0, actually: {self.seed}")
+        check_packages(self.packages)
+
+    def require_positive(self, *names: str) -> None:
+        """Raise a ValueError if one of these numbers is given and below 1."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                option = name.replace("_", "-")
+                raise ValueError(f"Expect --{option} to be at least 1, actually: {value}")
+
+    @property
+    def cores(self) -> int:
+        """Sandbox processes."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+    def sandbox(self) -> Sandbox:
+        """A new sandbox."""
+        packages = ("numpy", *self.packages)
+        return Sandbox(self.cores, level=self.sandbox_level, packages=packages)
+
+    def asking(self, wording: Wording, num_tests: int = 8) -> Asking:
+        """How the agent is asked: in this wording, and a scripted tester for so many tests."""
+        return Asking(self.sampling(), wording, self.model, self.backend, num_tests)
+
+    def sampling(self) -> SamplingConfig:
+        """How language models draw."""
+        with user_input():
+            return SamplingConfig(
+                temperature=self.temperature,
+                top_p=self.top_p,
+                max_prompt_length=4096,
+                max_completion_length=self.max_completion_length,
+                stop=("\n```\n",),
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(AskingOptions):
+    """What an evaluation reads, whom it asks, and where it writes."""
+
+    problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
+    """"starter", humaneval+, mbpp+, mbpp, bigcodebench[-hard][-instruct], livecodebench, ult, a data set of the
+    Hugging Face hub, or a .jsonl, .jsonl.gz or .parquet file."""
+    split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Only this split."""
+    max_problems: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Only the first N problems."""
+    samples: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    """Samples made elsewhere."""
+    batch_size: int = 64
+    """Samples that an agent is asked for at a time. A kill loses one batch at most."""
+    output_dir: Path | None = None
+    """Result folder; None for a new one in runs/, named after the time."""
+    resume: bool = False
+    """Go on with the evaluation in --output-dir; the other options must be the same."""
+    partial: bool = False
+    """Accept a file that has no samples for some problems: they are left out of the figures, and listed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_positive("max_problems", "batch_size")
+
+    def settings(self, role: Role) -> dict[str, Any]:
+        """All that the samples depend on, and with them the verdicts."""
+        source = Path(self.problems)
+        settings: dict[str, Any] = {
+            "codea1_env": codea1_env.__version__,
+            # `eval best-of-n` loads them again, perhaps from another folder.
+            "problems": str(source.resolve()) if source.is_file() else self.problems,
+            "split": self.split,
+            "max_problems": self.max_problems,
+        }
+        if self.packages:
+            settings["packages"] = versions(sorted(self.packages))
+        if self.samples is not None:
+            settings["samples"] = str(self.samples)
+            settings["samples_sha256"] = digest_of(self.samples)
+            return settings
+        settings["agent"] = self.agent
+        settings["num_samples"] = self.num_samples
+        settings["batch_size"] = self.batch_size
+        settings["seed"] = self.seed
+        if is_language_model(role, self.agent or ""):
+            settings["model"] = self.model
+            settings["backend"] = self.backend
+            settings["prompts"] = self.prompts
+            settings |= asdict(self.sampling())
+        return settings
+
+
+C = TypeVar("C", bound=EvaluationOptions)
+F = TypeVar("F")
+
+
+def run_evaluation(
+    command: C,
+    name: str,
+    arguments: Sequence[str],
+    *,
+    read: Callable[[C, Sequence[Problem]], F],
+    settings: Callable[[C], dict[str, Any]],
+    evaluate: Callable[[C, Sequence[Problem], F, ResultFolder, Console], Mapping[str, Any]],
+    show: Callable[[Mapping[str, Any], Console], None],
+) -> int:
+    """Run an evaluation in its folder; returns the exit code.
+
+    Args:
+        command: The options.
+        name: The command as the user types it, without `codea1`.
+        arguments: The words after it.
+        read: Reads what files hold, and looks at all that can be wrong with them before anything runs.
+        settings: All that verdicts depend on.
+        evaluate: Does the work, and returns the report.
+        show: Prints the report.
+    """
+    if (command.samples is None) == (command.agent is None):
+        raise InputError("expect either --samples FILE.jsonl or --agent NAME, one of them")
+    with user_input():
+        problems = load_problems(command.problems, command.split)[: command.max_problems]
+    if command.resume and command.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
+    path = command.output_dir or Path("runs") / time.strftime(f"{name.split()[0]}-%Y%m%d-%H%M%S")
+    console = Console(stderr=command.json)
+    try:
+        read_before = read(command, problems)
+        with (
+            library_errors(),
+            ResultFolder(
+                path,
+                settings(command) | {"problems_sha256": digest_of_problems(problems)},
+                resume=command.resume,
+            ) as folder,
+        ):
+            report = evaluate(command, problems, read_before, folder, console)
+    except (SamplesError, FolderError, TooFewSamplesError) as error:
+        raise InputError(str(error)) from error
+    except BackendError as error:
+        raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
+    except (Stopped, KeyboardInterrupt):
+        console.print(
+            f"Stopped. To go on, add: --resume --output-dir {path}", highlight=False, soft_wrap=True
+        )
+        return INTERRUPTED
+    if command.json:
+        print(json.dumps(report))
+    else:
+        show(report, console)
+        words = shlex.join(arguments)
+        console.print(f"Command: codea1 {name} {words}", highlight=False, soft_wrap=True)
+        console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
+    return 1 if report["excluded"] else 0
+
+
+def require_samples(
+    samples: int, missing: Sequence[str], unknown: Sequence[str], problems: int, *, partial: bool
+) -> None:
+    """Refuse a file that has no samples for some problems, or for all.
+
+    Args:
+        samples: How many samples it has for the problems.
+        missing: Problems without samples.
+        unknown: Tasks of the file that are no problems.
+        problems: How many problems there are.
+        partial: Accept it if it has samples for some.
+
+    Raises:
+        SamplesError: It is refused.
+    """
+    if samples and (partial or not missing):
+        return
+    more = f" Unknown tasks in the file: {_names(unknown)}." if unknown else ""
+    raise SamplesError(
+        f"Expect samples for all {problems} problems, as evalplus does, actually none for "
+        f"{len(missing)}: {_names(missing)}.{more} "
+        "Add them, or leave these problems out of the figures with --partial."
+    )
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,30 @@
+"""`codea1 testgen`: tests to keep, for a problem set or for a function of one's own."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+USAGE = """\
+usage: codea1 testgen FILE.py::NAME [OPTIONS]
+       codea1 testgen --problems SOURCE --agent NAME_OR_PATH [OPTIONS]
+
+The first writes a pytest file for a function or class of your own. The second writes a suite for every problem
+of a set, and with them a new set to train on. Both keep few tests, which kill as many mutants as all of them.
+
+`codea1 testgen FILE.py::NAME --help` and `codea1 testgen --problems SOURCE --help` explain the options.
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 testgen`; returns the exit code."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    own = not arguments[0].startswith("-") or any("::" in each for each in arguments)
+    if {"-h", "--help"} & set(arguments):
+        arguments = ["--help"]  # beside it, what is already given would not be explained
+    name = "testgen_function" if own else "testgen_problems"
+    code: int = importlib.import_module(f"codea1_env.cli.{name}").run(arguments)
+    return code

@@ -1,0 +1,228 @@
+"""`codea1 testgen FILE.py::NAME`: a pytest file for a function or class of one's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.prompts import WORDINGS
+from codea1_env.cli.errors import FailureError, InputError, library_errors
+from codea1_env.cli.eval_agents import player_of
+from codea1_env.cli.eval_options import AskingOptions
+from codea1_env.cli.parsing import parse
+from codea1_env.display import clean
+from codea1_env.rollout import ask
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import observe
+from codea1_env.testgen.function import FunctionSuite, write_function_suite
+from codea1_env.testgen.invent import can_be_called
+from codea1_env.testgen.pytest_file import default_output, pytest_file
+from codea1_env.testgen.target import Target, TargetError, import_root, read_target
+
+_SHOWN = 20
+"""Findings, and mutants, that are printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionCommand(AskingOptions):
+    """Write tests for a function or class of your own, as a pytest file.
+
+    Without an agent, calls are made up from annotations, defaults, literals in the code and examples in the
+    docstring. The file runs in the sandbox, on its own. Exit code 1: done, and the function does something that
+    should be looked at.
+    """
+
+    target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME")]
+    """The function or class."""
+    agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
+    """Who writes tests: a language model, the address of an OpenAI-compatible server, the folder of a training
+    run, or FILE.py:NAME; see docs/evaluation.md. None for made-up calls, with what they return."""
+    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 8
+    """Answers of an agent."""
+    num_tests: int = 8
+    """Tests that a language model is asked for in an answer."""
+    output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
+    """The file to write; None for test_FILE_NAME.py beside the function's file. No file is overwritten."""
+    seed: int = 0
+    """Of made-up calls, and of an agent's draws."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_positive("num_tests")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 testgen FILE.py::NAME`; returns the exit code."""
+    command = parse(FunctionCommand, arguments, name="testgen")
+    path, name = _split(command.target)
+    output = command.output or default_output(path, name)
+    console = Console(stderr=command.json)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(library_errors())
+            sandbox = stack.enter_context(command.sandbox())
+            stack.enter_context(console.status(f"Writing tests for {clean(name)}"))
+            target = read_target(path, name, sandbox)
+            import_root(path)
+            _check_output(output)
+            answers = _answers(command, target, sandbox, stack)
+            suite = write_function_suite(target, answers, sandbox, command.seed)
+            if suite.tests:
+                with output.open("x", encoding="utf-8") as file:
+                    file.write(pytest_file(suite, output, sandbox))
+    except TargetError as error:
+        raise InputError(f"e{str(error)[1:]}") from error
+    except BackendError as error:
+        raise FailureError(str(error)) from error
+    if command.json:
+        print(json.dumps(_report(suite, output)))
+    else:
+        _show(suite, output, console)
+    if not suite.tests and not suite.findings:
+        raise InputError(_why_nothing(suite))
+    return 1 if suite.findings else 0
+
+
+def _split(text: str) -> tuple[Path, str]:
+    file, colons, name = text.partition("::")
+    if not colons or not name:
+        raise InputError(
+            f"expect FILE.py::NAME, actually: {text!r}. Add two colons and the name of a function or class"
+        )
+    if "." in name or "::" in name:
+        raise InputError(
+            f"expect a function or class at the top level of a file, actually: {name!r}. Tests for a method are "
+            f"among those for its class: {file}::{name.replace('::', '.').partition('.')[0]}"
+        )
+    return Path(file), name
+
+
+def _check_output(output: Path) -> None:
+    if output.exists():
+        raise InputError(
+            f"expect {output} to be a new file, actually: it exists. Remove it, or name another with --output"
+        )
+    if output.suffix != ".py" or not output.parent.is_dir():
+        what = (
+            "its folder does not exist"
+            if output.suffix == ".py"
+            else "its name does not end with .py"
+        )
+        raise InputError(f"expect {output} to be a Python file in a folder, actually: {what}")
+
+
+def _answers(
+    command: FunctionCommand, target: Target, sandbox: Sandbox, stack: ExitStack
+) -> list[str] | None:
+    """What the tester wrote; None if calls are to be made up, which is what "boundary" means here."""
+    if command.agent in (None, "boundary"):
+        return None
+    if command.agent == "golden":
+        raise InputError(
+            "expect an agent that writes tests, actually: 'golden', which knows only tests of problem sets. Leave "
+            "--agent out, or name a language model"
+        )
+    problem = target.problem
+    asking = command.asking(WORDINGS[command.prompts](command.num_tests))
+    tester = player_of("tester", command.agent, [problem], sandbox, asking, stack)
+    seen = observe(problem, code=target.core, turn=1)
+    return list(ask(tester(command.seed), "tester", [seen] * command.num_samples))
+
+
+def _show(suite: FunctionSuite, output: Path, console: Console) -> None:
+    target = suite.target
+    lines = [f"found: {clean(str(finding))}" for finding in suite.findings[:_SHOWN]]
+    if len(suite.findings) > _SHOWN:
+        lines.append(f"and {len(suite.findings) - _SHOWN} more")
+    if target.left_out:
+        lines.append(
+            f"The file as a whole does not run in the sandbox ({clean(target.left_out)}), so only the part that "
+            f"{target.name} needs was run."
+        )
+    if suite.outside and suite.tests:
+        lines.append(
+            f"Not tested, because the sandbox has no files, no network and no input: {clean(suite.outside[0])}"
+            + (f", and {len(suite.outside) - 1} more calls" if len(suite.outside) > 1 else "")
+        )
+    if suite.unstable:
+        lines.append(
+            f"Not tested, because two runs differ: {clean(suite.unstable[0])}"
+            + (f", and {len(suite.unstable) - 1} more calls" if len(suite.unstable) > 1 else "")
+        )
+    killed, mutants = len(suite.kills.killed), len(suite.kills.mutants)
+    if suite.tests:
+        lines.append(
+            f"Wrote {output}: {_count(len(suite.tests), 'test')} of {suite.candidates} that pass, "
+            f"which kill {killed} of {_count(mutants, 'mutant')}"
+        )
+    elif suite.findings:
+        lines.append("No test was written.")
+    left = suite.kills.survivors if suite.tests else ()
+    if left:
+        lines.append("Nothing tests these changes; add tests for those that matter:")
+        lines += [f"  line {each.line}: {clean(each.description)}" for each in left[:_SHOWN]]
+        if len(left) > _SHOWN:
+            lines.append(f"  and {len(left) - _SHOWN} more")
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _why_nothing(suite: FunctionSuite) -> str:
+    target = suite.target
+    start = "expect a function that can be tested, actually: "
+    if suite.unstable:
+        return (
+            f"{start}all {len(suite.unstable)} calls of {target.name} gave different results in two runs, such as "
+            f"{clean(suite.unstable[0])}. Pass in what it draws or reads (a random.Random, a time), and keep "
+            "nothing between calls"
+        )
+    if suite.outside:
+        return (
+            f"{start}{target.name} asks for what the sandbox has not, files, the network or standard input: "
+            f"{clean(suite.outside[0])}. Move the part that computes into a function of its own"
+        )
+    why = can_be_called(target.parameters)
+    if why:
+        return (
+            f"{start}{why}. Write an example into the docstring (>>> {target.name}(...) and below it the result), "
+            "or name an agent with --agent"
+        )
+    if "SystemExit" in target.raises and not suite.dropped:
+        return (
+            f"{start}no call of {target.name} can be tested, and its code ends the process. Move the part that "
+            "computes into a function of its own"
+        )
+    reasons = [reason for _, reason in suite.dropped]
+    return f"{start}no test of {target.name} passes" + (
+        f"; the first: {clean(reasons[0])}" if reasons else ""
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _report(suite: FunctionSuite, output: Path) -> dict[str, Any]:
+    return {
+        "file": str(suite.target.path),
+        "name": suite.target.name,
+        "output": str(output) if suite.tests else None,
+        "tests": [test.shown for test in suite.tests],
+        "candidates": suite.candidates,
+        "mutants": len(suite.kills.mutants),
+        "killed": len(suite.kills.killed),
+        "survivors": [
+            {"line": each.line, "description": each.description} for each in suite.kills.survivors
+        ],
+        "findings": [asdict(finding) for finding in suite.findings],
+        "dropped": [{"test": text, "reason": reason} for text, reason in suite.dropped],
+        "unstable": list(suite.unstable),
+    }

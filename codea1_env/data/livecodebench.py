@@ -1,0 +1,176 @@
+"""LiveCodeBench: problems of programming contests, with tests but without solutions.
+
+Programs read standard input and print, or complete a class `Solution` with one method. Before either, its
+evaluator puts imports that contest programs take for granted.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from codea1_env.data.packed_text import MAX_TEXT, unpack_text
+from codea1_env.data.problem import Problem, StdinTest
+from codea1_env.data.row import Row, origin, show, text_of
+
+STDIN, FUNCTIONAL = _KINDS = "stdin", "functional"
+
+_MODULES = (
+    "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics",
+    "itertools", "functools", "operator", "io", "sys", "json",
+)  # fmt: skip
+PREAMBLE = "".join(
+    [
+        *(f"from {module} import *\n" for module in (*_MODULES, "builtins", "typing")),
+        *(f"import {module}\n" for module in _MODULES),
+        "sys.setrecursionlimit(50000)\n",
+    ]
+)
+"""In this order, which decides who has names such as `open`, `pow` and `datetime`."""
+
+_READS_INPUT = """\
+{content}
+
+Write a program that reads from standard input and prints the answer to standard output.
+"""
+_COMPLETES_CLASS = """\
+{content}
+
+Complete this class:
+
+```python
+{starter}
+```
+"""
+
+
+class _Case(NamedTuple):
+    input: str
+    output: str
+
+
+def convert(row: Row) -> Problem:
+    """Return the problem that a row describes.
+
+    Raises:
+        TypeError: A field has the wrong type.
+        ValueError: A field has a value that cannot be used.
+    """
+    public = _cases("public_test_cases", text_of(row, "public_test_cases"))
+    packed = text_of(row, "private_test_cases")
+    # Of some versions plain JSON, of others packed.
+    try:
+        plain = packed if packed.lstrip()[:1] == "[" else unpack_text(packed)
+    except ValueError as error:
+        raise ValueError(
+            f"Expect 'private_test_cases' to be JSON or packed JSON. {error}"
+        ) from error
+    private = _cases("private_test_cases", plain)
+    kinds = {kind for kind, _ in (public, private) if kind}
+    if len(kinds) != 1:
+        raise ValueError(
+            f"Expect tests of one kind, actually: {', '.join(sorted(kinds)) or 'no tests'}"
+        )
+    cases = [*public[1], *private[1]]
+    about = {
+        **origin(row, "livecodebench", "test"),
+        **{
+            name: _short(row.fields[name])
+            for name in ("platform", "difficulty", "contest_date")
+            if row.fields.get(name) is not None
+        },
+    }
+    task_id, content = (
+        f"LiveCodeBench/{text_of(row, 'question_id')}",
+        text_of(row, "question_content"),
+    )
+    if kinds == {STDIN}:
+        return Problem(
+            task_id,
+            _READS_INPUT.format(content=content.rstrip()),
+            "main",
+            "",
+            metadata=about,
+            stdin_tests=tuple(StdinTest(case.input, case.output) for case in cases),
+            preamble=PREAMBLE,
+        )
+    name = _method(row)
+    return Problem(
+        task_id,
+        _COMPLETES_CLASS.format(
+            content=content.rstrip(), starter=text_of(row, "starter_code").rstrip()
+        ),
+        "Solution",
+        "",
+        tuple(_call(name, case) for case in cases),
+        metadata=about,
+        preamble=PREAMBLE,
+    )
+
+
+def _cases(field: str, text: str) -> tuple[str, list[_Case]]:
+    """The kind of the tests in a field, "" if there are none, and the tests."""
+    found = _json(field, text)
+    if not isinstance(found, list):
+        raise TypeError(f"Expect {field!r} to hold a list of tests, actually: {show(found)}")
+    kinds = set()
+    cases = []
+    for test in found:
+        if not isinstance(test, Mapping):
+            raise TypeError(f"Expect a test in {field!r} to be an object, actually: {show(test)}")
+        given, printed, kind = (test.get(name) for name in ("input", "output", "testtype"))
+        if not (isinstance(given, str) and isinstance(printed, str) and kind in _KINDS):
+            raise TypeError(
+                f"Expect a test in {field!r} to have the texts input, output and testtype "
+                f"({' or '.join(_KINDS)}), actually: {show(test)}"
+            )
+        kinds.add(str(kind))
+        cases.append(_Case(given, printed))
+    if len(kinds) > 1:
+        raise ValueError(f"Expect tests of one kind in {field!r}, actually: {' and '.join(_KINDS)}")
+    return (kinds.pop() if kinds else ""), cases
+
+
+def _method(row: Row) -> str:
+    about = _json("metadata", text_of(row, "metadata"))
+    name = about.get("func_name") if isinstance(about, Mapping) else None
+    if not isinstance(name, str) or not name.isidentifier():
+        raise TypeError(
+            f"Expect 'metadata' to name the method of functional tests as func_name, actually: {show(about)}"
+        )
+    return name
+
+
+def _call(method: str, case: _Case) -> str:
+    """A test from the lines of its input, each one argument as JSON. A tuple counts as a list, as there."""
+    arguments = ", ".join(repr(_json("input", line)) for line in case.input.split("\n"))
+    expected = repr(_json("output", case.output))
+    return (
+        f"result = Solution().{method}({arguments})\n"
+        f"assert (list(result) if isinstance(result, tuple) else result) == {expected}"
+    )
+
+
+def _json(what: str, text: str) -> Any:
+    if len(text) > MAX_TEXT:
+        raise ValueError(
+            f"Expect {what!r} to have at most {MAX_TEXT:,} characters, actually: {len(text):,}"
+        )
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"Expect {what!r} to be JSON, actually: {error} in {text[:60]!r}"
+        ) from error
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    return str(value)[:100]

@@ -1,0 +1,1 @@
+"""Programs of players, judged: what `codea1 eval code` runs."""

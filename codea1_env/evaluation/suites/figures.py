@@ -1,0 +1,172 @@
+"""Figures of suites of tests: what each problem contributes, and how problems make a figure.
+
+Every problem has values, of which some may not exist (a mutation score of right tests, where no test is right).
+A figure is made of the means of values over the problems that have them; its interval comes from problems
+drawn with replacement. docs/evaluation.md has the definitions and where they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_env.evaluation.statistics import REPETITIONS, Estimate
+from codea1_env.evaluation.suites.score import SuiteScore
+
+Floats = NDArray[np.float64]
+Values = Mapping[str, float | None]
+"""Name -> value of one problem, from 0 to 1; None where it has none."""
+
+_SEED = 0
+"""Of the bootstrap: equal values always give equal intervals."""
+_CONFIDENCE = 0.95
+
+
+class Figure(NamedTuple):
+    """How values of problems make a figure."""
+
+    parts: tuple[str, ...]
+    """Names of values."""
+    combine: Callable[[Floats], Floats]
+    """Means of these values, shape (parts, n) -> n figures."""
+
+
+def figure(name: str) -> Figure:
+    """How a figure is made.
+
+    Example:
+        >>> figure("Mul@5").parts
+        ('pass@5', 'mut@5@pass')
+    """
+    if name.startswith("Mul@"):
+        k = name.removeprefix("Mul@")
+        return Figure((f"pass@{k}", f"mut@{k}@pass"), _mul)
+    if name == "mu":
+        return Figure(("p_u", "p_01", "p_00"), _mu)
+    return Figure((name,), lambda means: means[0])
+
+
+def names(ks: Sequence[int]) -> list[str]:
+    """All figures for these k, in the order in which they are shown."""
+    at_k = [
+        "pass@{}", "mut@{}", "mut@{}@pass", "Mul@{}", "lcov@{}", "lcov@{}@pass", "bcov@{}", "bcov@{}@pass",
+        "any-pass@{}", "all-pass@{}",
+    ]  # fmt: skip
+    return [pattern.format(k) for pattern in at_k for k in ks] + ["p_u", "p_01", "p_00", "mu"]
+
+
+def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, float | None]:
+    """The values of one problem: means over its suites.
+
+    Args:
+        scores: At least one.
+        ks: How many tests of a suite to look at, each in turn.
+    """
+    values: dict[str, float | None] = {}
+    for k in ks:
+        values[f"pass@{k}"] = _mean([score.right(k) / k for score in scores])
+        values[f"any-pass@{k}"] = _mean([float(score.right(k) > 0) for score in scores])
+        values[f"all-pass@{k}"] = _mean([float(score.right(k) == k) for score in scores])
+        shares = {
+            "mut": [_share(sum(score.killed[:k]), score.mutants) for score in scores],
+            "lcov": [score.coverage[k - 1].line_share for score in scores],
+            "bcov": [score.coverage[k - 1].branch_share for score in scores],
+        }
+        for name, found in shares.items():
+            values[f"{name}@{k}"] = _mean(found)
+            of_right = [x for x, score in zip(found, scores, strict=True) if score.right(k)]
+            values[f"{name}@{k}@pass"] = _mean(of_right)
+    right = sum(not test.fault for score in scores for test in score.tests)
+    failing = sum(test.fails for score in scores for test in score.tests)
+    values["p_u"] = _share(right, right + failing)
+    pools = [score.pool for score in scores]
+    values["p_01"] = _share(sum(p.right_passed for p in pools), sum(p.right_runs for p in pools))
+    values["p_00"] = _share(sum(p.wrong_passed for p in pools), sum(p.wrong_runs for p in pools))
+    return values
+
+
+def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
+    """A figure with its 95% bootstrap interval over problems; None where no problem has its values.
+
+    Example:
+        >>> print(estimate([{"pass@1": 1.0}, {"pass@1": 1.0}], "pass@1"))
+        1.000 [1.000, 1.000]
+    """
+    made = figure(name)
+    table = _table(problems, made.parts)
+    return _estimate(table, made.combine)
+
+
+def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> Estimate | None:
+    """A figure of theirs minus that of ours, with a paired 95% bootstrap interval over problems.
+
+    Args:
+        ours: The values of each problem in one evaluation.
+        theirs: The values of the same problems in another.
+        name: The figure.
+    """
+    made = figure(name)
+    size = len(made.parts)
+    table = np.concatenate([_table(ours, made.parts), _table(theirs, made.parts)], axis=1)
+    return _estimate(table, lambda means: made.combine(means[size:]) - made.combine(means[:size]))
+
+
+def _table(problems: Sequence[Values], parts: Sequence[str]) -> Floats:
+    rows = [[_number(values.get(part)) for part in parts] for values in problems]
+    return np.asarray(rows, dtype=np.float64).reshape(len(problems), len(parts))
+
+
+def _estimate(table: Floats, combine: Callable[[Floats], Floats]) -> Estimate | None:
+    count = len(table)
+    value = float(combine(_means(table, np.ones((1, count))))[0])
+    if not np.isfinite(value):
+        return None
+    # How often each problem is drawn, which is all that means depend on.
+    drawn = np.random.default_rng(_SEED).multinomial(
+        count, np.full(count, 1 / count), size=REPETITIONS
+    )
+    found = combine(_means(table, drawn.astype(np.float64)))
+    found = found[np.isfinite(found)]  # no problem that has the value was drawn
+    low, high = np.quantile(found, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    return Estimate(value, float(low), float(high))
+
+
+def _mul(means: Floats) -> Floats:
+    """0 where no test is right; there is no score of right tests then."""
+    product: Floats = np.where(means[0] == 0, 0.0, means[0] * means[1])
+    return product
+
+
+def _mu(means: Floats) -> Floats:
+    """What wrong tests do is of no interest where there are none, and the same for right ones."""
+    right, wrong = (
+        np.where(share == 0, 0.0, share * factor)
+        for share, factor in ((means[0], 1 - means[1]), (1 - means[0], means[2]))
+    )
+    difference: Floats = right - wrong
+    return difference
+
+
+def _means(table: Floats, drawn: Floats) -> Floats:
+    """Weighted means of the columns over the rows that have a value, shape (columns, len(drawn))."""
+    known = np.isfinite(table)
+    with np.errstate(invalid="ignore"):
+        means: Floats = (drawn @ np.where(known, table, 0.0) / (drawn @ known)).T
+    return means
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean of those that exist."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,212 @@
+"""Judges suites of tests: which tests are right, and what the right ones are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from codea1_env.data.judging import submit_to_tests
+from codea1_env.evaluation.programs.judging import MIN_TIME_LIMIT, unusable_text
+from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
+from codea1_env.evaluation.suites.outcomes import (
+    MIN_SECONDS,
+    first_failures,
+    limits_beside,
+    passes,
+)
+from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
+from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, ProblemCheck, SuiteScore
+from codea1_env.faults import Fault
+from codea1_env.mutation import Mutant, generate_mutants
+from codea1_env.problems import Problem
+from codea1_env.reference import Reference, Ruling, Subject, gather
+from codea1_env.sandbox import AnalysisError, Job, JobResult, Limits, Sandbox
+
+MAX_POOL = 20
+"""Mutants of a problem that are taken as wrong programs where none are given."""
+_REFERENCE_SHARE = 0.25
+"""As in the game: a right test takes at most this share of a program's time on the reference."""
+_PATIENT = Limits(60, 600, 60, 600)
+"""What a reference may use on the golden tests of its problem."""
+_REMEMBERED = 32
+Mutator = Callable[[str], Sequence[Mutant]]
+"""Program text -> its mutants, always the same."""
+
+
+class SuiteJudge:
+    """Judges suites of a problem set. Safe to use from several threads.
+
+    Args:
+        sandbox: Where everything runs.
+        num_tests: How many tests of a suite count: the first ones.
+        mutator: Makes the mutants that suites must kill; None for those of `generate_mutants`.
+        programs: Task -> programs among which the wrong ones are looked for; None for mutants.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        num_tests: int,
+        mutator: Mutator | None = None,
+        programs: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._sandbox = sandbox
+        self._num_tests = num_tests
+        self._mutator = mutator or (lambda source: generate_mutants(source, sandbox))
+        self._programs = programs
+        self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
+        self._reference = Reference(sandbox, "correct", None, _REFERENCE_SHARE)
+        self._mutants = lru_cache(_REMEMBERED)(self._make_mutants)
+        self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
+
+    def check(self, problem: Problem) -> ProblemCheck:
+        """Find out whether tests of a problem can be judged, and which programs are wrong.
+
+        Raises:
+            InfraError: The sandbox failed.
+        """
+        if not problem.playable:
+            return ProblemCheck(
+                problem.task_id, "it has no reference whose function tests can call"
+            )
+        [failure] = self._reference.load_failures([Subject.of(problem)])
+        if failure is not None:
+            fault = f"its reference does not run: {failure.outcome.value}, {failure.message}"
+            return ProblemCheck(problem.task_id, fault)
+        try:  # what will be asked of it later
+            candidates = self._candidates(problem)
+            measure_coverage(problem, [], self._sandbox)
+        except AnalysisError as error:
+            return ProblemCheck(problem.task_id, f"its reference cannot be parsed: {error}")
+        golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
+        if not problem.all_tests or not _passes(golden):
+            return ProblemCheck(problem.task_id, "")
+        limits = limits_beside(golden, self._min_seconds)
+        jobs = [submit_to_tests(problem, each, limits, self._sandbox) for each in candidates]
+        wrong = tuple(i for i, result in enumerate(gather(jobs)) if not _passes(result))
+        return ProblemCheck(problem.task_id, "", wrong)
+
+    def judge(self, problem: Problem, check: ProblemCheck, sample: SuiteSample) -> SuiteScore:
+        """Judge a suite.
+
+        Raises:
+            InfraError: The sandbox failed.
+        """
+        if check.fault:
+            return SuiteScore(check.fault)
+        try:
+            mutants = self._mutants(problem.reference)
+        except AnalysisError as error:
+            return SuiteScore(f"its reference has no mutants: {error}")
+        suite = read_suite(sample, problem.entry_point, self._num_tests, self._sandbox)
+        while True:
+            tests = self._rule(problem, suite.tests)
+            right = [test.text for test in tests if not test.fault]
+            limits = self._limits(problem, right)
+            firsts = first_failures(mutants, right, problem.entry_point, limits, self._sandbox)
+            killers = {right[first] for first in firsts if first is not None}
+            # A test that decides by something else than the function's values gives itself away here.
+            if not self._reference.confirm({Subject.of(problem): killers}):
+                break
+        killed = [0] * self._num_tests
+        places = [place for place, test in enumerate(tests) if not test.fault]
+        for first in firsts:
+            if first is not None:
+                killed[places[first]] += 1
+        return SuiteScore(
+            "",
+            tests,
+            suite.late,
+            suite.dropped,
+            suite.empty,
+            len(mutants),
+            tuple(killed),
+            self._cover(problem, tests),
+            self._run_pool(problem, check, tests, limits),
+        )
+
+    def _rule(self, problem: Problem, tests: Sequence[ReadTest]) -> tuple[JudgedTest, ...]:
+        subject = Subject.of(problem)
+        asked = [test.text for test in tests if test.fault is None]
+        rulings = self._reference.rule({subject: asked})[subject]
+        judged = []
+        keys: set[str] = set()
+        for test in tests:
+            ruling = None if test.fault else rulings[test.text]
+            if ruling is not None and ruling.status == "kept":
+                judged.append(JudgedTest(test.text, "", "", ruling.key in keys))
+                keys.add(ruling.key)
+            else:
+                fault, reason = _fault(test, ruling)
+                judged.append(JudgedTest(test.text, fault.value, reason))
+        return tuple(judged)
+
+    def _limits(self, problem: Problem, right: Sequence[str]) -> Limits:
+        limits = self._sandbox.limits.with_room_for(len(right))
+        job = Job(problem.reference, tuple(right), problem.entry_point, limits)
+        [result] = self._sandbox.run_jobs([job])
+        return limits_beside(result)
+
+    def _cover(self, problem: Problem, tests: Sequence[JudgedTest]) -> tuple[Coverage, ...]:
+        places = range(1, self._num_tests + 1)
+        suites = [tuple(test.text for test in tests[:place] if not test.fault) for place in places]
+        covered = measure_coverage(problem, suites, self._sandbox)
+        # What runs when the program is loaded is no merit of tests that are not there.
+        return tuple(
+            each if suite else replace(each, lines_hit=0, branches_hit=0)
+            for suite, each in zip(suites, covered, strict=True)
+        )
+
+    def _run_pool(
+        self,
+        problem: Problem,
+        check: ProblemCheck,
+        tests: Sequence[JudgedTest],
+        limits: Limits,
+    ) -> PoolRuns:
+        """Run right tests, and those that the reference fails, on wrong programs."""
+        programs = self._wrong_programs(problem, check)
+        used = [test for test in tests if not test.fault or test.fails]
+        # A text that is no Python passes on nothing, and need not be tried.
+        texts = [test.text for test in used if test.fault != Fault.UNPARSABLE.value]
+        table = passes(programs, texts, problem.entry_point, limits, self._sandbox)
+        passed = {text: sum(row[i] for row in table) for i, text in enumerate(texts)}
+        right = [test.text for test in used if not test.fault]
+        wrong = [test.text for test in used if test.fault]
+        return PoolRuns(
+            len(programs),
+            len(programs) * len(right),
+            sum(passed[text] for text in right),
+            len(programs) * len(wrong),
+            sum(passed.get(text, 0) for text in wrong),
+        )
+
+    def _wrong_programs(self, problem: Problem, check: ProblemCheck) -> list[str]:
+        if check.wrong is not None:
+            candidates = self._candidates(problem)
+            return [candidates[number] for number in check.wrong]
+        # Of given programs nobody knows which are wrong; of mutants, most are.
+        return [] if self._programs is not None else self._candidates(problem)
+
+    def _make_mutants(self, source: str) -> list[str]:
+        return [mutant.code for mutant in self._mutator(source)]
+
+    def _make_candidates(self, problem: Problem) -> list[str]:
+        if self._programs is not None:
+            given = dict.fromkeys(self._programs.get(problem.task_id, ()))
+            return [code for code in given if unusable_text(code) is None]
+        mutants = generate_mutants(problem.reference, self._sandbox, MAX_POOL)
+        return [mutant.code for mutant in mutants]
+
+
+def _passes(result: JobResult) -> bool:
+    return result.load.passed and all(test.passed for test in result.tests)
+
+
+def _fault(test: ReadTest, ruling: Ruling | None) -> tuple[Fault, str]:
+    if ruling is None:
+        assert test.fault is not None
+        return test.fault, test.reason
+    assert ruling.fault is not None
+    return ruling.fault, ruling.reason

@@ -1,0 +1,93 @@
+"""Packages outside the standard library: where they are installed, and which others they need."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+_ALONE = frozenset({"numpy"})
+"""Needs no other; every sandbox has it, and its long list of files would take a while to read."""
+
+
+def locate(packages: Iterable[str]) -> dict[str, str]:
+    """Where packages, and those that they need, are installed; what is not installed is left out.
+
+    Args:
+        packages: Top-level names, as programs import them.
+
+    Returns:
+        Name -> the folder that holds the package.
+    """
+    found: dict[str, str] = {}
+    left = list(packages)
+    while left:
+        name = left.pop(0)
+        if name not in found and (folder := _folder(name)) is not None:
+            found[name] = folder
+            left += _needed(name)
+    return found
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of installed packages, by the names that they are imported by."""
+    return {name: ", ".join(each.version for each in _distributions(name)) for name in packages}
+
+
+def library_folders(name: str, folder: str) -> list[Path]:
+    """The folders beside a package that hold its shared libraries; wheels name them after the distribution."""
+    names = {name}
+    if not Path(folder, f"{name}.libs").exists():
+        names = {re.sub(r"[-.]+", "_", each.name) for each in _distributions(name)}
+    return [Path(folder, f"{each}.libs") for each in sorted(names)]
+
+
+def _folder(name: str) -> str | None:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin in (None, "built-in", "frozen"):
+        # A package without an __init__ has only folders.
+        places = list(spec.submodule_search_locations or ()) if spec is not None else []
+        return str(Path(places[0]).parent) if places else None
+    path = Path(str(spec.origin)).parent
+    return str(path.parent if spec.submodule_search_locations else path)
+
+
+def _needed(name: str) -> list[str]:
+    """The top-level names of a package's distribution, and of those that it requires without extras."""
+    names: list[str] = []
+    for distribution in () if name in _ALONE else _distributions(name):
+        names += sorted(_top_level(distribution))
+        for requirement in distribution.requires or ():
+            wanted, _, condition = requirement.partition(";")
+            found = re.match(r"[\w.-]+", wanted)
+            if found and not re.search(r"\bextra\b", condition):
+                try:
+                    names += sorted(_top_level(metadata.distribution(found[0])))
+                except metadata.PackageNotFoundError:  # for another system or version of Python
+                    continue
+    return names
+
+
+def _distributions(name: str) -> list[metadata.Distribution]:
+    with contextlib.suppress(metadata.PackageNotFoundError, ValueError):
+        return [metadata.distribution(name)]  # most have the name of their package
+    found = dict.fromkeys(metadata.packages_distributions().get(name, []))
+    return [metadata.distribution(each) for each in found]
+
+
+def _top_level(distribution: metadata.Distribution) -> set[str]:
+    """What a distribution offers to import."""
+    names = set()
+    for file in distribution.files or ():
+        first = file.parts[0]
+        if len(file.parts) > 1 and first.isidentifier() and first != "__pycache__":
+            names.add(first)
+        elif len(file.parts) == 1 and first.endswith((".py", ".so")):
+            names.add(first.partition(".")[0])
+    return names

@@ -1,0 +1,21 @@
+"""Suites of tests to keep: right on the program, few, and as strong as all that were written.
+
+For the problems of a set (`problem_suites`), and for a function or class of a user's own file (`function`).
+"""
+
+from codea1_env.testgen.function import FunctionSuite, write_function_suite
+from codea1_env.testgen.kills import Kills, find_kills, reduce_suite
+from codea1_env.testgen.pytest_file import pytest_file
+from codea1_env.testgen.target import Target, TargetError, read_target
+
+__all__ = [
+    "FunctionSuite",
+    "Kills",
+    "Target",
+    "TargetError",
+    "find_kills",
+    "pytest_file",
+    "read_target",
+    "reduce_suite",
+    "write_function_suite",
+]

@@ -1,0 +1,145 @@
+"""Calls a program and says what came of it. Its text is appended to the program, and runs in the sandbox.
+
+It has a namespace of its own there, so that it does not matter which names the program uses. What a call gave
+is a pair, which is plain data whatever the program returned:
+
+| form | content | what was returned |
+|---|---|---|
+| value | the value | plain data |
+| items | a list | an iterator that ended |
+| first | a list of `MANY` items | an iterator that went on |
+| repr | its text | something else, whose text says what it is |
+| type | name of its class | something else |
+| self | None | the object whose method it was |
+| raises | name of the exception, its message | nothing |
+| breaks | the same | an iterator that raised |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+MANY = 20
+Result = tuple[str, Any]
+
+_ATOMS = (bool, int, float, str, bytes, complex, type(None))
+_BITS = 14_000
+"""Python writes no integer of more than 4300 digits."""
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_DEPTH = 20
+
+
+def observe(
+    target: Callable[..., Any],
+    arguments: list[Any],
+    keywords: dict[str, Any],
+    steps: list[tuple[str, list[Any], dict[str, Any]]],
+    attributes: list[str],
+) -> dict[str, Any]:
+    """Call a function; or make an object, call its methods, and look at it.
+
+    Returns:
+        ``results``: of the call, or of each step; or of the making of an object, if it failed.
+        ``made``: whether it did not.
+        ``after``: the arguments that a function has changed, by position or name, with their new values.
+        ``attributes``: name -> value, of those that are plain data.
+
+    Example:
+        >>> observe(list.sort, [[2, 1]], {}, [], [])
+        {'made': True, 'results': [('value', None)], 'after': {0: [1, 2]}, 'attributes': {}}
+    """
+    given: dict[Any, Any] = {**dict(enumerate(arguments)), **keywords}
+    before = copy.deepcopy(given)
+    try:
+        made = target(*arguments, **keywords)
+        if inspect.iscoroutine(made):
+            made = asyncio.run(made)
+    except Exception as error:
+        after = _changed(before, given)
+        return {"made": False, "results": [_raised(error)], "after": after, "attributes": {}}
+    # What cannot be shown is not what the program raises: then there is no answer.
+    results = [_shown(made)] if not inspect.isclass(target) else []
+    for name, values, words in steps:
+        try:
+            returned = getattr(made, name)(*values, **words)
+            if inspect.iscoroutine(returned):
+                returned = asyncio.run(returned)
+        except Exception as error:
+            results.append(_raised(error))
+        else:
+            results.append(("self", None) if returned is made else _shown(returned))
+    seen = {name: _attribute(made, name) for name in attributes}
+    return {
+        "made": True,
+        "results": results,
+        "after": _changed(before, given) if not attributes and not steps else {},
+        "attributes": {name: value[0] for name, value in seen.items() if value},
+    }
+
+
+def _shown(value: Any) -> Result:
+    if is_plain(value):
+        return "value", value
+    if hasattr(value, "__next__"):
+        try:
+            items = list(itertools.islice(value, MANY))
+        except Exception as error:
+            return "breaks", _raised(error)[1]
+        if is_plain(items):
+            return ("first" if len(items) == MANY else "items"), items
+        return "type", type(value).__name__
+    text = repr(value)
+    if _ADDRESS.search(text):
+        return "type", type(value).__name__
+    return "repr", text
+
+
+def _raised(error: Exception) -> Result:
+    return "raises", (type(error).__name__, str(error))
+
+
+def _changed(before: dict[Any, Any], after: dict[Any, Any]) -> dict[Any, Any]:
+    return {
+        name: value
+        for name, value in after.items()
+        if is_plain(value) and repr(value) != repr(before[name])
+    }
+
+
+def _attribute(made: Any, name: str) -> list[Any]:
+    try:
+        value = len(made) if name == "len()" else getattr(made, name)
+    except Exception:
+        return []
+    return [copy.deepcopy(value)] if is_plain(value) else []
+
+
+def is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether a value is plain data that has a literal: exact types, equal to itself, no endless integers.
+
+    A result without a text, such as a list with an integer of 10,000 digits, is none: `observe` raises then.
+
+    Example:
+        >>> is_plain([1, {"a": (None, 2.5)}]), is_plain(float("nan")), is_plain(range(3))
+        (True, False, False)
+    """
+    kind = type(value)
+    if kind is int:
+        return bool(value.bit_length() <= _BITS)
+    if kind in _ATOMS:
+        return bool(value == value)
+    if depth == _DEPTH:
+        return False
+    if kind is dict:
+        return all(
+            is_plain(key, depth + 1) and is_plain(item, depth + 1) for key, item in value.items()
+        )
+    if kind in (list, tuple, set, frozenset):
+        return all(is_plain(item, depth + 1) for item in value)
+    return False

@@ -1,0 +1,134 @@
+"""Writes tests for one function or class of a user's file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from codea1_env.mutation import Mutant, generate_mutants
+from codea1_env.reference import Reference, Subject
+from codea1_env.responses import parse_suites
+from codea1_env.sandbox import Sandbox
+from codea1_env.testgen.findings import Finding
+from codea1_env.testgen.kills import Kills, reduce_and_check
+from codea1_env.testgen.search import Invented, search
+from codea1_env.testgen.stated import entry_point, examples, judge, of_tester
+from codea1_env.testgen.target import Target
+from codea1_env.testgen.texts import Test
+
+
+@dataclass(frozen=True)
+class FunctionSuite:
+    """Tests for a function, and what was found on the way."""
+
+    target: Target
+    tests: tuple[Test, ...]
+    """Few tests that pass and kill as many mutants as all that were found."""
+    findings: tuple[Finding, ...]
+    """Where the function does something else than somebody expected."""
+    candidates: int
+    """Tests that pass: those that were written, and made-up calls."""
+    dropped: tuple[tuple[str, str], ...]
+    """Tests that say nothing about the function, with the reason."""
+    unstable: tuple[str, ...]
+    """Calls that gave different results in two runs."""
+    outside: tuple[str, ...]
+    """Calls that asked for files, the network or standard input, and what they raised."""
+    kills: Kills
+    """What the tests do to the mutants of the function. Of a test of a made-up call only those mutants are known that
+    no other test kills."""
+
+
+def write_function_suite(
+    target: Target, answers: Sequence[str] | None, sandbox: Sandbox, seed: int = 0
+) -> FunctionSuite:
+    r"""Find tests for a function or class.
+
+    The examples of the docstring come first, then the tests of a tester, or calls that are made up.
+
+    Args:
+        target: What is tested.
+        answers: What a tester wrote; None to make up calls.
+        sandbox: Where everything runs.
+        seed: Of the choice among the calls that can be made up.
+
+    Raises:
+        InfraError: The sandbox failed.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from codea1_env.sandbox import default_sandbox
+        >>> from codea1_env.testgen.target import read_target
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "mean.py"
+        ...     _ = file.write_text("def mean(xs: list[int]):\n    return sum(xs) / len(xs)\n")
+        ...     target = read_target(file, "mean", default_sandbox())
+        >>> suite = write_function_suite(target, None, default_sandbox())
+        >>> print(suite.findings[0].source, suite.findings[0].did)
+        mean([]) raises ZeroDivisionError: division by zero
+    """
+    mutants = mutants_of(target, sandbox)
+    stated = examples(target)
+    for text in answers or ():
+        [suite] = parse_suites([(text, target.name)], sandbox)
+        stated += [of_tester(test) for test in suite.tests]
+    judged = judge(stated, target, sandbox)
+    texts = [test.text for test in judged.kept]
+    entry = entry_point(target, judged.kept)
+    reduction = reduce_and_check(target.program, entry, texts, mutants, sandbox)
+    killed = reduction.after.killed
+    left = [number for number in range(len(mutants)) if number not in killed]
+    invented = Invented()
+    if answers is None:
+        rng = np.random.default_rng(seed)
+        invented = search(target, [mutants[number] for number in left], sandbox, rng)
+    added = _that_pass(invented, target, sandbox) if left or not texts else []
+    return FunctionSuite(
+        target=target,
+        tests=(
+            *(judged.kept[number] for number in reduction.chosen),
+            *(test for test, _ in added),
+        ),
+        findings=(*judged.findings, *_new(invented.findings, judged.findings)),
+        candidates=len(texts) + invented.passing,
+        dropped=judged.dropped,
+        unstable=tuple(invented.unstable),
+        outside=tuple(invented.outside),
+        kills=Kills(
+            tuple(mutants),
+            (
+                *reduction.after.by_test,
+                *(frozenset(left[number] for number in kills) for _, kills in added),
+            ),
+        ),
+    )
+
+
+def mutants_of(target: Target, sandbox: Sandbox) -> list[Mutant]:
+    """The mutants of the file whose fault is in the function or class itself."""
+    first, last = target.lines
+    return [
+        each for each in generate_mutants(target.program, sandbox) if first <= each.line <= last
+    ]
+
+
+def _that_pass(
+    invented: Invented, target: Target, sandbox: Sandbox
+) -> list[tuple[Test, frozenset[int]]]:
+    """Those that also hold in their written form, in two processes with different hash seeds."""
+    subject = Subject.of(target.problem)
+    texts = [test.text for test in invented.tests]
+    rulings = Reference(sandbox, "drop", None, 1.0).rule({subject: texts})[subject]
+    return [
+        (test, kills)
+        for test, kills in zip(invented.tests, invented.kills, strict=True)
+        if rulings[test.text].status == "kept"
+    ]
+
+
+def _new(findings: Sequence[Finding], known: Sequence[Finding]) -> list[Finding]:
+    sources = {each.source for each in known}
+    return [each for each in findings if each.source not in sources]

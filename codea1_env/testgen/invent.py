@@ -1,0 +1,322 @@
+"""Makes up arguments: values of a kind, simple ones first, and calls with them.
+
+A kind is what `codea1_env.testgen.parameters` finds out about a parameter.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from codea1_env.data.fuzz import Call, in_order
+
+Kind = tuple[Any, ...]
+T = TypeVar("T")
+
+ANYTHING: tuple[Kind, ...] = (
+    ("int",),
+    ("str",),
+    ("list", ("int",)),
+    ("float",),
+    ("list", ("str",)),
+    ("dict", ("str",), ("int",)),
+)
+"""What is tried where nothing is known of a parameter."""
+_LONG = 5
+_LENGTH = 100
+"""A number in the program up to this may be the length of a text."""
+_PLANS = 64
+_KINDS = 6
+_DATE, _TIME = datetime.date, datetime.datetime
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function."""
+
+    name: str
+    way: Literal["place", "keyword", "star"]
+    kinds: tuple[Kind, ...]
+    annotated: bool
+    optional: bool
+    default: tuple[Any, ...]
+    """The default, if it is a literal."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What stands in the program and its docstring, and may be worth trying."""
+
+    words: tuple[str, ...] = ()
+    numbers: tuple[int | float, ...] = ()
+
+
+def values(kind: Kind, hints: Hints) -> list[Any]:
+    """Values of a kind: empty and small ones first, then those from the program, then larger ones.
+
+    Example:
+        >>> values(("list", ("int",)), Hints(numbers=(60,)))[:4]
+        [[], [0], [0, 1], [1, 0, 2]]
+        >>> values(("literal", "up", "down"), Hints())
+        ['up', 'down']
+        >>> values(("other", "Socket"), Hints())
+        []
+    """
+    return _distinct(_values(kind, hints))
+
+
+def kind_of_value(value: Any) -> Kind:
+    """The kind that an example is of.
+
+    Example:
+        >>> kind_of_value([(1, "a")])
+        ('list', ('tuple', ('int',), ('str',)))
+    """
+    name = type(value).__name__
+    if value is None:
+        return ("none",)
+    if isinstance(value, tuple):
+        return ("tuple", *map(kind_of_value, value))
+    if isinstance(value, dict):
+        return ("dict", _kind_of_all(value), _kind_of_all(value.values()))
+    if isinstance(value, (list, set, frozenset)):
+        return (name, _kind_of_all(value))
+    return (name,)
+
+
+def _kind_of_all(items: Iterable[Any]) -> Kind:
+    kinds = list(dict.fromkeys(map(kind_of_value, items))) or [("int",)]
+    return kinds[0] if len(kinds) == 1 else ("union", *kinds)
+
+
+def with_examples(
+    parameters: Sequence[Parameter], examples: Sequence[Call]
+) -> tuple[Parameter, ...]:
+    """Parameters without annotations get the kinds that they have in examples of the docstring."""
+    found = []
+    for place, each in enumerate(parameters):
+        given = [args[place] for args, _ in examples if each.way == "place" and place < len(args)]
+        given += [words[each.name] for _, words in examples if each.name in words]
+        if given and not each.annotated:
+            each = replace(each, kinds=(_kind_of_all(given),))
+        found.append(each)
+    return tuple(found)
+
+
+def plans(parameters: Sequence[Parameter]) -> list[tuple[Kind, ...]]:
+    """Which kinds the parameters may have together, likely ones first. There is one plan if all is annotated."""
+    options = [_kinds(parameter)[:_KINDS] for parameter in parameters]
+    ranked = itertools.islice(itertools.product(*map(enumerate, options)), 4096)
+    ordered = sorted(ranked, key=lambda choice: sum(rank for rank, _ in choice))
+    return [tuple(kind for _, kind in choice) for choice in ordered[:_PLANS]]
+
+
+def calls(
+    parameters: Sequence[Parameter],
+    plan: Sequence[Kind],
+    hints: Hints,
+    rng: np.random.Generator,
+    number: int,
+) -> list[Call]:
+    """Calls of a function with made-up arguments.
+
+    Args:
+        parameters: What it takes.
+        plan: The kind of each parameter.
+        hints: See `Hints`.
+        rng: Source of chance where there are more combinations than wanted.
+        number: How many at most.
+
+    Returns:
+        Distinct calls; none if nothing can stand for a parameter that must be given.
+    """
+    pools: list[list[Any]] = []
+    for parameter, kind in zip(parameters, plan, strict=True):
+        pool: list[Any] = values(kind, hints)
+        if parameter.way == "star":
+            pool = [tuple(some) for some in _values(("list", kind), hints)]
+        elif parameter.optional:
+            pool = [_LEFT_OUT, *parameter.default, *pool]
+        if not pool:
+            return []
+        pools.append(pool)
+    found: dict[str, Call] = {}
+    for chosen in _combinations(pools, rng, number):
+        call = _call(parameters, chosen)
+        found.setdefault(in_order(call), call)
+    return list(found.values())[:number]
+
+
+def can_be_called(parameters: Sequence[Parameter]) -> str:
+    """Why nothing can be made up for these parameters; "" if it can."""
+    for parameter in parameters:
+        if not parameter.optional and not any(values(kind, Hints()) for kind in _kinds(parameter)):
+            kind = _kinds(parameter)[0][-1]
+            return f"no value can be made up for {parameter.name} ({kind})"
+    return ""
+
+
+class _LeftOut:
+    """Stands for a parameter that keeps its default."""
+
+    def __repr__(self) -> str:
+        return "-"
+
+
+_LEFT_OUT = _LeftOut()
+
+
+def _kinds(parameter: Parameter) -> tuple[Kind, ...]:
+    return parameter.kinds or ANYTHING
+
+
+def _combinations(
+    pools: Sequence[Sequence[Any]], rng: np.random.Generator, number: int
+) -> Iterable[tuple[Any, ...]]:
+    """All combinations if they are few; else each value with ordinary others, and random ones."""
+    if not pools:
+        return [()]
+    if np.prod([float(len(pool)) for pool in pools]) <= number:
+        return itertools.product(*pools)
+    ordinary = [pool[0 if pool[0] is _LEFT_OUT else min(2, len(pool) - 1)] for pool in pools]
+    alone = [
+        (*ordinary[:place], pool[index], *ordinary[place + 1 :])
+        for index in range(max(map(len, pools)))
+        for place, pool in enumerate(pools)
+        if index < len(pool)
+    ]
+    room = max(number // 2, number - len(alone))  # alone they do not show how they go together
+    together = [tuple(pick(pool, rng) for pool in pools) for _ in range(room)]
+    return [*alone[: number - room], *together]
+
+
+def pick(items: Sequence[T], rng: np.random.Generator) -> T:
+    """One of the items; the first, which are the simpler ones, more often."""
+    return items[int(len(items) * rng.random() ** 2)]
+
+
+def _call(parameters: Sequence[Parameter], chosen: Sequence[Any]) -> Call:
+    arguments: list[Any] = []
+    keywords: dict[str, Any] = {}
+    in_order = True
+    for parameter, value in zip(parameters, chosen, strict=True):
+        if value is _LEFT_OUT:
+            in_order = False
+        elif parameter.way == "star":
+            arguments += value if in_order else ()
+        elif parameter.way == "place" and in_order:
+            arguments.append(value)
+        else:
+            keywords[parameter.name] = value
+    return tuple(arguments), keywords
+
+
+def _values(kind: Kind, hints: Hints) -> list[Any]:
+    name, inside = kind[0], kind[1:]
+    if name in _SIMPLE:
+        return _SIMPLE[name](hints)
+    if name == "literal":
+        return list(inside)
+    if name == "union":
+        each = [_values(inner, hints) for inner in inside]
+        return [
+            v
+            for row in itertools.zip_longest(*each, fillvalue=_LEFT_OUT)
+            for v in row
+            if v is not _LEFT_OUT
+        ]
+    if name == "list":
+        return _sequences(values(inside[0], hints))
+    if name == "tuple":
+        if len(inside) == 2 and inside[1] == ("...",):
+            return [tuple(items) for items in _sequences(values(inside[0], hints))]
+        pools = [values(inner, hints) for inner in inside]
+        return (
+            []
+            if not all(pools)
+            else [
+                tuple(pool[(shift + place) % len(pool)] for place, pool in enumerate(pools))
+                for shift in range(max(map(len, pools), default=0))
+            ]
+        )
+    if name in ("set", "frozenset"):
+        made = set if name == "set" else frozenset
+        return [made(items) for items in _sequences(_hashable(values(inside[0], hints)))]
+    if name == "dict":
+        contents = values(inside[1], hints)
+        keys = _sequences(_hashable(values(inside[0], hints)))
+        named = (
+            [word for word in hints.words if word.isidentifier()] if inside[0] == ("str",) else []
+        )
+        keys = [*keys[:1], named, *keys[1:]] if named else keys
+        return [
+            dict(zip(some, itertools.cycle(contents), strict=False)) for some in keys if contents
+        ]
+    return []
+
+
+def _sequences(items: list[Any]) -> list[list[Any]]:
+    """Lists of items: none, one, some, in several orders, repeated."""
+    some = items[:_LONG]
+    return [
+        [], some[:1], some[:2], [*some[1:2], *some[:1], *some[2:3]], [*some[:1], *some[:1]], some[:3],
+        some, some[::-1], items[_LONG : 2 * _LONG], [*some[2:4], *some[:1], *some[2:4]], [*items[-2:], *some[1:3]],
+        *([item] for item in items[1:]),
+    ]  # fmt: skip
+
+
+def _near(numbers: Iterable[int | float]) -> list[int]:
+    whole = [each for each in numbers if type(each) is int]
+    return [near for each in whole for near in (each, each + 1, each - 1)]
+
+
+def _texts(hints: Hints) -> list[str]:
+    words = [word for word in hints.words if word]
+    short = [word for word in words if len(word) <= 2]
+    counted = [f"1{word}" for word in short]
+    around = [f"{one}a{other}b{one}" for one in short[:4] for other in short[:4]]
+    lengths = [near for near in _near(hints.numbers) if _LONG < near <= _LENGTH]
+    long = [text for length in lengths for text in ("a" * length, ("ab " * length)[:length])]
+    return [
+        "", "a", "abc", *words, "Hello World", "12", *counted, "a b", "aba", "-3", " a ", "AB", "a,b", *around, *long
+    ]  # fmt: skip
+
+
+_SIMPLE: Mapping[str, Callable[[Hints], list[Any]]] = {
+    "int": lambda hints: [0, 1, 2, -1, 3, *_near(hints.numbers), 5, 10, 7, -4],
+    "float": lambda hints: [
+        0.0, 1.0, 2.5, -1.5, *(float(near) for near in _near(hints.numbers)),
+        *(each for each in hints.numbers if type(each) is float), 0.1, 10.0, 3.0,
+    ],
+    "bool": lambda hints: [True, False],
+    "str": _texts,
+    "bytes": lambda hints: [b"", b"a", b"abc", *(word.encode() for word in hints.words)],
+    "complex": lambda hints: [0j, 1 + 2j, -1.5j],
+    "none": lambda hints: [None],
+    "date": lambda hints: [_DATE(2024, 1, 1), _DATE(2024, 2, 29), _DATE(2023, 12, 31), _DATE(1999, 7, 4)],
+    "datetime": lambda hints: [_TIME(2024, 1, 1), _TIME(2024, 2, 29, 23, 59, 59), _TIME(2023, 12, 31, 12, 30)],
+    "timedelta": lambda hints: [
+        datetime.timedelta(), datetime.timedelta(days=1), datetime.timedelta(hours=-1, minutes=30),
+        datetime.timedelta(seconds=90061),
+    ],
+    "Decimal": lambda hints: [Decimal("0"), Decimal("1"), Decimal("2.50"), Decimal("-0.1")],
+    "Fraction": lambda hints: [Fraction(0), Fraction(1, 2), Fraction(-3, 4), Fraction(5)],
+}  # fmt: skip
+
+
+def _hashable(items: list[Any]) -> list[Any]:
+    return [item for item in items if not isinstance(item, (list, dict, set))]
+
+
+def _distinct(items: Iterable[Any]) -> list[Any]:
+    found: dict[str, Any] = {}
+    for item in items:
+        found.setdefault(in_order(item), item)
+    return list(found.values())

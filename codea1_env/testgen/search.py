@@ -1,0 +1,327 @@
+"""Finds tests for a program of which nobody has written tests: makes up calls, and keeps those that matter.
+
+Calls are made up from annotations, defaults, literals and regular expressions in the code, and examples in the
+docstring. What they give is what the program gives; so such a test says that nothing has changed, not that it
+is right. A call is worth a test if it tells the program from one of its mutants. Where mutants are left, the
+calls are varied, and those that kill are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from codea1_env.data.calls import literal_calls
+from codea1_env.data.fuzz import Call, vary_calls
+from codea1_env.mutation import Mutant
+from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.testgen.findings import (
+    Finding,
+    accident,
+    distinct,
+    is_about_surroundings,
+    is_wrong_kind,
+    sort_of,
+    what_it_did,
+)
+from codea1_env.testgen.invent import Kind, Parameter, calls, pick, plans, with_examples
+from codea1_env.testgen.kills import reduce_suite
+from codea1_env.testgen.observing import Observer, Seen, differ, is_stable
+from codea1_env.testgen.target import Target
+from codea1_env.testgen.texts import Test, Trial, names_around, observed_test, trial_text
+
+_CALLS = 100
+"""Made-up calls, of which some are tried on all mutants."""
+_VARIED = 200
+_ROUNDS = 2
+_PROBES = 4
+"""Calls that show whether a function takes arguments of some kinds."""
+_CHOSEN_PLANS = 5
+_ENOUGH = 0.75
+"""Share of the probes that must work."""
+_STEPS = 4
+"""Methods that are called on one object at most."""
+_MAX_CHARS = 600
+"""Longer tests are not kept: nobody could read them."""
+
+
+@dataclass
+class Invented:
+    """What came of a search."""
+
+    tests: list[Test] = field(default_factory=list)
+    """Few tests that kill as many mutants as all that were tried."""
+    kills: list[frozenset[int]] = field(default_factory=list)
+    """For each test the numbers of mutants that it kills, and no other test does."""
+    passing: int = 0
+    """Calls that could be tests."""
+    findings: list[Finding] = field(default_factory=list)
+    unstable: list[str] = field(default_factory=list)
+    """Calls that gave two different results."""
+    outside: list[str] = field(default_factory=list)
+    """Calls that asked for files, the network or standard input, and what they raised."""
+
+
+def search(
+    target: Target, mutants: Sequence[Mutant], sandbox: Sandbox, rng: np.random.Generator
+) -> Invented:
+    """Make up tests for a function or class.
+
+    Args:
+        target: What is tested.
+        mutants: Of its program.
+        sandbox: Where everything runs.
+        rng: Source of chance.
+    """
+    return _Search(target, mutants, sandbox, rng).run()
+
+
+class _Search:
+    def __init__(
+        self, target: Target, mutants: Sequence[Mutant], sandbox: Sandbox, rng: np.random.Generator
+    ) -> None:
+        self._target = target
+        self._codes = [mutant.code for mutant in mutants]
+        self._sandbox = sandbox
+        self._rng = rng
+        self._observer = Observer(target.name, target.attributes, sandbox)
+        self._shape = target.shape
+        self._certain = target.known and all(
+            each.annotated
+            for parameters in (target.parameters, *target.methods.values())
+            for each in parameters
+        )
+        self._ordinary = True
+        """Arguments are such as people would use: what happens with others is no finding."""
+        self._seen: dict[str, Seen] = {}
+        self._usable: dict[str, Trial] = {}
+        self._kills: dict[str, frozenset[int]] = {}
+        self._accidents: list[tuple[Finding, tuple[object, ...]]] = []
+        self._found = Invented()
+
+    def run(self) -> Invented:
+        for trials in self._stages():
+            left = self._left()
+            self._kills |= self._kills_of(self._look(trials()), left)
+            self._ordinary = False
+        self._found.findings = distinct(self._accidents)
+        chosen = self._chosen()
+        # Until now only those mutants were tried that were left at the time.
+        self._kills = self._kills_of(chosen, range(len(self._codes)))
+        chosen = self._chosen()
+        self._found.passing = len(self._usable)
+        for name in chosen:
+            others = (self._kills[other] for other in chosen if other != name)
+            self._kills[name] = self._kills[name].difference(*others)
+            if self._target.is_class:
+                self._shrink(name, sorted(self._kills[name]))
+        self._found.tests = [self._test(name) for name in chosen]
+        self._found.kills = [self._kills[name] for name in chosen]
+        return self._found
+
+    def _chosen(self) -> list[str]:
+        """Few trials that kill as many mutants as all, and give the same where nothing ran before them."""
+        while True:
+            names = list(self._kills)
+            texts = [self._test(name).text for name in names]
+            kills = [self._kills[name] for name in names]
+            chosen = [names[number] for number in reduce_suite(kills, texts)]
+            trials = [self._usable[name] for name in chosen]
+            alone = self._observer.alone(self._target.program, trials)
+            lucky = [
+                name
+                for name, seen in zip(chosen, alone, strict=True)
+                if not is_stable(self._seen[name], seen)
+            ]
+            if not lucky:
+                return chosen
+            self._found.unstable += lucky
+            for name in lucky:
+                del self._kills[name]
+
+    def _shrink(self, name: str, mutants: Sequence[int]) -> None:
+        """Leave out steps, and looks at attributes, without which a trial still kills these mutants."""
+        codes = [self._codes[number] for number in mutants]
+        rows = [row[0] for row in self._observer.on_many(codes, [self._usable[name]])]
+        trial = self._usable[name]
+        shorter = True
+        while shorter:
+            shorter = False
+            less = [
+                replace(trial, steps=(*trial.steps[:step], *trial.steps[step + 1 :]))
+                for step in range(len(trial.steps))
+            ]
+            results = self._observer.twice(self._target.program, less)
+            found = self._observer.on_many(codes, less)
+            for place, (one, other) in enumerate(results):
+                column = [row[place] for row in found]
+                if is_stable(one, other) and self._is_usable(one) and _all_differ(one, column):
+                    trial, rows, shorter = less[place], column, True
+                    self._usable[name], self._seen[name] = trial, one
+                    break
+        for attribute in list(self._seen[name].found["attributes"]):
+            less_seen = _without(self._seen[name], attribute)
+            if _all_differ(less_seen, rows):
+                self._seen[name] = less_seen
+
+    def _left(self) -> list[int]:
+        """The mutants that no trial has killed."""
+        killed = frozenset[int]().union(*self._kills.values())
+        return [number for number in range(len(self._codes)) if number not in killed]
+
+    def _test(self, name: str) -> Test:
+        return observed_test(self._usable[name], self._seen[name].found, self._shape)
+
+    # Trials
+
+    def _stages(self) -> Iterator[Callable[[], list[Trial]]]:
+        """What is tried one after the other, as long as there are mutants left."""
+        if self._target.is_class:
+            yield lambda: self._objects(_CALLS)
+            for _ in range(_ROUNDS):
+                if self._left():
+                    yield lambda: self._objects(_VARIED)
+            return
+        texts = [each["source"] for each in self._target.examples]
+        given: list[Call] = self._sandbox.analyse(literal_calls, texts, self._target.name)
+        parameters = with_examples(self._target.parameters, given)
+        first, *others = self._working(parameters, plans(parameters))
+        yield lambda: [*map(_trial, given), *self._calls(parameters, first)]
+        for _ in range(_ROUNDS):
+            if self._left():
+                yield self._varied
+        self._certain = False
+        for plan in others:
+            if self._left():
+                yield lambda plan=plan: self._calls(parameters, plan)  # type: ignore[misc]
+
+    def _calls(self, parameters: Sequence[Parameter], plan: Sequence[Kind]) -> list[Trial]:
+        return list(map(_trial, calls(parameters, plan, self._target.hints, self._rng, _CALLS)))
+
+    def _working(
+        self, parameters: Sequence[Parameter], options: Sequence[tuple[Kind, ...]]
+    ) -> list[tuple[Kind, ...]]:
+        """The kinds of arguments that a function takes: those that it does not choke on, likely ones first."""
+        if len(options) == 1:
+            return list(options)
+        probes = [
+            calls(parameters, plan, self._target.hints, self._rng, 4 * _PROBES)[-_PROBES:]
+            for plan in options
+        ]
+        trials = [_trial(call) for some in probes for call in some]
+        results = iter(self._observer.twice(self._target.program, trials))
+        shares = []
+        for some in probes:
+            good = [_is_fine(seen) for _, (seen, _) in zip(some, results, strict=False)]
+            shares.append(sum(good) / len(good) if good else 0.0)
+        enough = min(_ENOUGH, max(shares))
+        return [plan for plan, share in zip(options, shares, strict=True) if share >= enough][
+            :_CHOSEN_PLANS
+        ]
+
+    def _objects(self, number: int) -> list[Trial]:
+        """Objects of a class, with calls of their methods in some order."""
+        target, rng = self._target, self._rng
+        made = self._pool(target.parameters)
+        pools = {
+            name: pool
+            for name, parameters in target.methods.items()
+            if (pool := self._pool(parameters))
+        }
+        if not made:
+            return []
+        trials = [_trial(call) for call in made]
+        names = list(pools)
+        for index in range(number if names else 0):
+            steps = []
+            for step in range(1 + int(rng.integers(_STEPS)) if index >= len(names) else 1):
+                name = names[(index if step == 0 else int(rng.integers(len(names)))) % len(names)]
+                steps.append((name, *pick(pools[name], rng)))
+            trials.append(Trial(*pick(made, rng), tuple(steps)))
+        return trials
+
+    def _pool(self, parameters: Sequence[Parameter]) -> list[Call]:
+        return calls(parameters, plans(parameters)[0], self._target.hints, self._rng, _CALLS // 3)
+
+    def _varied(self) -> list[Trial]:
+        known = [(trial.arguments, dict(trial.keywords)) for trial in self._usable.values()]
+        return list(map(_trial, vary_calls(known, _VARIED, self._rng)))
+
+    # Results
+
+    def _look(self, trials: Sequence[Trial]) -> list[str]:
+        """Run new trials on the program; returns the names of those that can be tests."""
+        new = {trial_text(trial, self._shape): trial for trial in trials}
+        new = {name: trial for name, trial in new.items() if name not in self._seen}
+        usable = []
+        runs = self._observer.twice(self._target.program, list(new.values()))
+        for (name, trial), (one, other) in zip(new.items(), runs, strict=False):
+            self._seen[name] = one
+            if not is_stable(one, other):
+                self._found.unstable.append(name)
+                continue
+            found = accident(one, self._target.raises, self._target.returns, certain=self._certain)
+            if is_about_surroundings(one):
+                self._found.outside.append(f"{name} {what_it_did(one)}")
+            elif found is not None:
+                if self._ordinary:
+                    self._report(trial, one, *found)
+            elif self._is_usable(one):
+                self._usable[name] = trial
+                test = self._test(name)
+                if len(test.text) <= _MAX_CHARS and self._target.name not in names_around(test):
+                    usable.append(name)
+                else:
+                    del self._usable[name]
+        return usable
+
+    def _is_usable(self, seen: Seen) -> bool:
+        """Whether a test may say that it stays so."""
+        target = self._target
+        return (
+            seen.outcome is Outcome.PASS
+            and not is_about_surroundings(seen)
+            and accident(seen, target.raises, target.returns, certain=self._certain) is None
+            and (self._certain or not is_wrong_kind(seen))
+        )
+
+    def _report(self, trial: Trial, seen: Seen, number: int, why: str) -> None:
+        """Add a finding: the trial up to where it went wrong."""
+        steps = trial.steps[: number + 1] if seen.found.get("made", True) else ()
+        upto = replace(trial, steps=steps)
+        results = seen.found.get("results", ())[: number + 1]
+        seen = replace(seen, found={**seen.found, "results": results} if results else {})
+        finding = Finding(trial_text(upto, self._shape), what_it_did(seen), why)
+        self._accidents.append((finding, sort_of(seen, steps[-1][0] if steps else "")))
+
+    def _kills_of(self, names: Sequence[str], mutants: Sequence[int]) -> dict[str, frozenset[int]]:
+        """Which of these mutants each usable trial tells from the program."""
+        trials = [self._usable[name] for name in names]
+        rows = self._observer.on_many([self._codes[number] for number in mutants], trials)
+        return {
+            name: frozenset(
+                number
+                for number, row in zip(mutants, rows, strict=True)
+                if (result := row[place]) is not None and differ(self._seen[name], result)
+            )
+            for place, name in enumerate(names)
+        }
+
+
+def _trial(call: Call) -> Trial:
+    return Trial(*call)
+
+
+def _is_fine(seen: Seen) -> bool:
+    return seen.outcome is Outcome.PASS and not is_wrong_kind(seen)
+
+
+def _all_differ(seen: Seen, others: Sequence[Seen | None]) -> bool:
+    return all(other is not None and differ(seen, other) for other in others)
+
+
+def _without(seen: Seen, attribute: str) -> Seen:
+    kept = {name: value for name, value in seen.found["attributes"].items() if name != attribute}
+    return replace(seen, found={**seen.found, "attributes": kept})

@@ -1,0 +1,354 @@
+"""A user's file -> what is known of one function or class in it. Runs inside `Sandbox.analyse`.
+
+The text is treated as hostile, so this file is loaded alone in a helper process, imports only the standard
+library, and gives plain data. `codea1_env.testgen.target` makes objects of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_PARSE_ERRORS = (ValueError, RecursionError, MemoryError, OverflowError)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_CONDITIONAL = (ast.If, ast.Try, ast.With)
+_MAX_TEXT = 60
+"""Characters of a literal in the program that may be worth trying as an argument."""
+_QUOTED = re.compile(r"\"([^\"\n]{1,40})\"|'([^'\n]{1,40})'|`([^`\n]{1,40})`")
+_DOCUMENTED_ERROR = re.compile(
+    r"(?:^[ \t]*|:raises?[ \t]+)(\w*(?:Error|Exception|Exit|Iteration))[ \t]*:", re.M
+)
+_PRINTING = {"print", "pprint", "pp", "help", "write", "writelines", "stdout", "print_stack"}
+"""Names of what prints, or may."""
+_EXITS = {"sys.exit", "os._exit", "exit", "quit", "_exit"}
+_CHANGING = (ast.Assign, ast.AugAssign, ast.Delete, ast.Expr, ast.For, ast.If, ast.With, ast.Try)
+
+
+def describe(source: str, name: str) -> dict[str, Any]:
+    r"""Describe a function or class at the top level of a file.
+
+    Returns:
+        ``problem`` ("" or why the text is no program, with the line); ``names`` of all functions and classes;
+        and if there is one of this name, also: ``kind`` ("function" or "class"), ``asynchronous``, ``lines``
+        (first and last), ``prompt`` (signature and docstring), ``needed`` (the file without statements that it
+        does not need, line by line), ``imports`` (module -> names it gives, of the statements needed),
+        ``raises`` (errors that are raised or documented), ``words``, ``numbers`` and ``patterns`` (literals in
+        the code and quoted words in the docstring), ``examples`` (see `_examples`; also ``uses``: other names of
+        the file in it), ``prints`` (they, or what is called, may print).
+
+    Example:
+        >>> found = describe("import os\ndef inc(n):\n    'Add 1.'\n    return n + 1\n", "inc")
+        >>> found["kind"], found["lines"], found["prompt"], found["needed"].split("\n")[0], found["numbers"]
+        ('function', (2, 4), "def inc(n):\n    'Add 1.'", '', [1])
+        >>> describe("def f(:", "f")["problem"]
+        'line 1: invalid syntax'
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        return {"problem": f"line {error.lineno}: {error.msg}", "names": []}
+    except _PARSE_ERRORS as error:
+        return {"problem": str(error) or type(error).__name__, "names": []}
+    definitions = {node.name: node for node in _definitions(tree.body)}
+    found: dict[str, Any] = {"problem": "", "names": list(definitions)}
+    node = definitions.get(name)
+    if node is None:
+        return found
+    needed = _needed(tree.body, name)
+    docs = _docstrings(node)
+    raised = [
+        _error_name(each.exc) for part in needed for each in _all(part, ast.Raise) if each.exc
+    ]
+    if any(True for _ in _all(node, ast.Assert)):
+        raised.append("AssertionError")
+    if any(ast.unparse(call.func) in _EXITS for part in needed for call in _all(part, ast.Call)):
+        raised.append("SystemExit")
+    words, numbers, patterns = _literals(needed)
+    examples: list[dict[str, Any]] = [
+        example | {"uses": _uses(example, tree.body, name)}
+        for text in docs
+        for example in _examples(text)
+    ]
+    shown = {name}.union(*(example["uses"] for example in examples))
+    return found | {
+        "kind": "class" if isinstance(node, ast.ClassDef) else "function",
+        "asynchronous": isinstance(node, ast.AsyncFunctionDef),
+        "lines": (_first_line(node), node.end_lineno),
+        "prompt": _prompt(source, node),
+        "needed": _only(source, needed),
+        "imports": _imports(needed),
+        "raises": sorted({*filter(None, raised), *_DOCUMENTED_ERROR.findall("\n".join(docs))}),
+        "words": list(dict.fromkeys([*words, *_quoted(docs)])),
+        "numbers": numbers,
+        "patterns": patterns,
+        "examples": examples,
+        "prints": any(_prints(part) for each in shown for part in _needed(tree.body, each)),
+    }
+
+
+def _definitions(body: Iterable[ast.stmt]) -> Iterator[Any]:
+    """Functions and classes that the file defines, also under a condition."""
+    for node in body:
+        if isinstance(node, _DEFINITIONS):
+            yield node
+        elif isinstance(node, _CONDITIONAL):
+            yield from _definitions(
+                each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)
+            )
+
+
+def _first_line(node: Any) -> int:
+    return int(min([node.lineno, *(each.lineno for each in node.decorator_list)]))
+
+
+def _prompt(source: str, node: Any) -> str:
+    """Signature and docstring; of a class those of its methods, too."""
+    lines = source.splitlines()
+    parts = [_head(lines, node)]
+    if isinstance(node, ast.ClassDef):
+        parts += [_head(lines, each) for each in node.body if isinstance(each, _FUNCTIONS)]
+    return "\n".join(parts)
+
+
+def _head(lines: list[str], node: Any) -> str:
+    first = node.body[0]
+    if ast.get_docstring(node, clean=False) is not None:
+        return "\n".join(lines[_first_line(node) - 1 : first.end_lineno])
+    if first.lineno == node.lineno:  # all on one line
+        before = lines[node.lineno - 1].encode()[: first.col_offset].decode()
+        return "\n".join([*lines[_first_line(node) - 1 : node.lineno - 1], before.rstrip()])
+    return "\n".join(lines[_first_line(node) - 1 : _first_line_of(first) - 1]).rstrip()
+
+
+def _first_line_of(node: ast.stmt) -> int:
+    return _first_line(node) if isinstance(node, _DEFINITIONS) else node.lineno
+
+
+# What the function depends on
+
+
+def _needed(body: list[ast.stmt], name: str) -> list[ast.stmt]:
+    """The top-level statements that a name depends on: who binds a needed name, or changes what it names."""
+    wanted = {name}
+    kept: set[int] = set()
+    changed = True
+    while changed:
+        changed = False
+        for number, node in enumerate(body):
+            if number in kept or not (
+                _is_wide(node) or _bound(node) & wanted or _altered(node) & wanted
+            ):
+                continue
+            kept.add(number)
+            wanted |= {each.id for each in _all(node, ast.Name)}
+            changed = True
+    return [node for number, node in enumerate(body) if number in kept]
+
+
+def _is_wide(node: ast.stmt) -> bool:
+    """Whether nobody can tell which names a statement binds, or whether the others mean the same without it."""
+    return isinstance(node, ast.ImportFrom) and (
+        node.module == "__future__" or node.names[0].name == "*"
+    )
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """The names that a statement binds at the top of the file."""
+    if isinstance(node, _DEFINITIONS):
+        inside = {name for each in _all(node, ast.Global) for name in each.names}
+        return {node.name} | inside
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Store) else set()
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    return {name for child in ast.iter_child_nodes(node) for name in _bound(child)}
+
+
+def _altered(node: ast.stmt) -> set[str]:
+    """Names whose objects a statement may change: ``TABLE["x"] = 1``, ``register(f)``, ``TABLE.update(...)``."""
+    if isinstance(node, _DEFINITIONS) or not isinstance(node, _CHANGING):
+        return set()
+    if isinstance(node, ast.If) and "__name__" in {each.id for each in _all(node.test, ast.Name)}:
+        return set()  # the part that runs only as a program
+    places: list[ast.AST] = [
+        each.value
+        for each in _all(node, (ast.Subscript, ast.Attribute))
+        if not isinstance(each.ctx, ast.Load)
+    ]
+    for call in _all(node, ast.Call):
+        places += [call.func, *call.args, *(word.value for word in call.keywords)]
+    return {each.id for place in places for each in _all(place, ast.Name)}
+
+
+def _only(source: str, kept: list[ast.stmt]) -> str:
+    """The text with only these statements; the others leave empty lines, so that line numbers stay."""
+    lines = source.splitlines(keepends=True)
+    shown = {
+        number
+        for node in kept
+        for number in range(_first_line_of(node), (node.end_lineno or 0) + 1)
+    }
+    return "".join(line if number in shown else "\n" for number, line in enumerate(lines, 1))
+
+
+def _imports(nodes: list[ast.stmt]) -> list[tuple[str, list[str]]]:
+    """The modules that statements import, as they are written, with the names that they bind."""
+    found = []
+    for node in nodes:
+        for each in _all(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.asname or alias.name for alias in each.names]
+            if isinstance(each, ast.ImportFrom):
+                found.append(("." * each.level + (each.module or ""), names))
+            else:
+                found += [
+                    (alias.name, [name]) for alias, name in zip(each.names, names, strict=True)
+                ]
+    return found
+
+
+# What it may like as arguments
+
+
+def _docstrings(node: ast.AST) -> list[str]:
+    """The docstrings of a function; or of a class and its methods."""
+    nodes = [node, *node.body] if isinstance(node, ast.ClassDef) else [node]
+    texts = [ast.get_docstring(each) for each in nodes if isinstance(each, _DEFINITIONS)]
+    return [text for text in texts if text]
+
+
+def _quoted(docs: list[str]) -> list[str]:
+    return [next(filter(None, groups)) for text in docs for groups in _QUOTED.findall(text)]
+
+
+def _literals(nodes: list[ast.stmt]) -> tuple[list[str], list[int | float], list[str]]:
+    """Words, numbers and regular expressions in the code; not docstrings and messages of errors."""
+    words: list[str] = []
+    numbers: list[int | float] = []
+    patterns: list[str] = []
+    for node in nodes:
+        passed_over = {
+            id(inner)
+            for each in ast.walk(node)
+            if isinstance(each, (ast.Raise, ast.arg)) or _is_docstring(each)
+            for inner in ast.walk(each)
+        }
+        for text in _all(node, ast.JoinedStr):  # what stands in its braces counts
+            passed_over |= {id(part) for part in text.values if isinstance(part, ast.Constant)}
+        for call in _all(node, ast.Call):
+            if ast.unparse(call.func).startswith("re.") and call.args:
+                first = call.args[0]
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    patterns.append(first.value)
+                    passed_over.add(id(first))
+        for each in _all(node, ast.Constant):
+            if id(each) in passed_over:
+                continue
+            if isinstance(each.value, str) and 0 < len(each.value) <= _MAX_TEXT:
+                words.append(each.value)
+            elif type(each.value) in (int, float) and abs(each.value) < 1e9:
+                numbers.append(each.value)
+    return list(dict.fromkeys(words)), list(dict.fromkeys(numbers)), list(dict.fromkeys(patterns))
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _error_name(node: ast.expr) -> str:
+    inner = node.func if isinstance(node, ast.Call) else node
+    if isinstance(inner, ast.Attribute):
+        return inner.attr
+    return inner.id if isinstance(inner, ast.Name) else ""
+
+
+def _all(node: ast.AST, kinds: Any) -> Iterator[Any]:
+    return (each for each in ast.walk(node) if isinstance(each, kinds))
+
+
+# Examples of the docstring
+
+
+def _examples(text: str) -> list[dict[str, str]]:
+    r"""The examples of a docstring as tests.
+
+    Returns:
+        For each: ``before`` (the examples above it that show nothing), ``source`` (an expression), and what it
+        should give: ``value`` (a literal), ``shown`` (its repr), ``printed`` (its text, of ``print(expression)``)
+        or ``error`` (the name of an exception). Examples that print in other ways are left out.
+
+    Example:
+        >>> _examples(">>> a = [1]\n>>> f(a)\n2\n")
+        [{'before': 'a = [1]', 'source': 'f(a)', 'value': '2'}]
+        >>> _examples(">>> print(f(1))\n2\n")
+        [{'before': '', 'source': 'f(1)', 'printed': '2'}]
+    """
+    try:
+        examples = doctest.DocTestParser().get_examples(inspect.cleandoc(text))
+    except ValueError:
+        return []
+    found: list[dict[str, str]] = []
+    before: list[str] = []
+    for each in examples:
+        source = each.source.strip()
+        try:
+            expression = ast.parse(source, mode="eval").body
+        except SyntaxError:
+            expression = None
+        want = each.want.strip()
+        if expression is None or not (want or each.exc_msg):
+            before.append(source)
+            continue
+        result = {"before": "\n".join(before), "source": source}
+        if each.exc_msg:
+            found.append(
+                result | {"error": each.exc_msg.partition(":")[0].strip().rpartition(".")[2]}
+            )
+        elif each.options or "..." in want:
+            continue
+        elif _prints(expression):
+            printed = _printed(expression, source)
+            if printed and "<BLANKLINE>" not in want:  # such lines need not be empty
+                found.append(result | {"source": printed, "printed": each.want[:-1]})
+        else:
+            found.append(result | {"value" if _is_literal(want) else "shown": want})
+    return found
+
+
+def _prints(node: ast.AST) -> bool:
+    """Whether something in it may print."""
+    names = {each.id for each in _all(node, ast.Name)}
+    return bool(_PRINTING & (names | {each.attr for each in _all(node, ast.Attribute)}))
+
+
+def _printed(node: ast.expr, source: str) -> str:
+    """The expression in ``print(expression)``, where that is all that prints; else nothing."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "print" or node.keywords:
+        return ""
+    if len(node.args) != 1 or isinstance(node.args[0], ast.Starred) or _prints(node.args[0]):
+        return ""
+    return ast.get_source_segment(source, node.args[0]) or ""
+
+
+def _uses(example: dict[str, str], body: list[ast.stmt], name: str) -> list[str]:
+    """Names of the file that an example uses, besides the one under test."""
+    try:
+        tree = ast.parse(f"{example['before']}\n{example['source']}")
+    except (SyntaxError, *_PARSE_ERRORS):
+        return []
+    offered = {each for node in body for each in _bound(node)}
+    used = {each.id for each in _all(tree, ast.Name) if isinstance(each.ctx, ast.Load)}
+    made = {each.id for each in _all(tree, ast.Name) if isinstance(each.ctx, ast.Store)}
+    return sorted((used & offered) - made - {name})
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, TypeError, *_PARSE_ERRORS):
+        return False
+    return True

@@ -1,0 +1,302 @@
+"""The function or class that a user wants tests for: read, looked at, and run for the first time.
+
+Whatever is wrong with the file ends here, as a `TargetError` that says what to do. Nothing of the user's text
+is parsed or run in this process.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import keyword
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from codea1_env.problems import Problem
+from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox, TestResult
+from codea1_env.testgen.invent import Hints, Kind, Parameter
+from codea1_env.testgen.parameters import parameters
+from codea1_env.testgen.patterns import samples
+from codea1_env.testgen.source import describe
+from codea1_env.testgen.texts import Shape
+
+_MAX_CHARS = 1 << 20
+
+
+class TargetError(ValueError):
+    """Tests cannot be written for this; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function or class of a user's file."""
+
+    path: Path
+    name: str
+    program: str
+    """The text that runs in the sandbox, with the line numbers of the file."""
+    is_class: bool
+    asynchronous: bool
+    lines: tuple[int, int]
+    prompt: str
+    """Signature and docstring."""
+    core: str
+    """The part of the file that it depends on."""
+    names: tuple[str, ...]
+    """All functions and classes of the file."""
+    raises: frozenset[str]
+    """Exceptions that the code or the docstring mentions: it raises them on purpose."""
+    hints: Hints
+    examples: tuple[Mapping[str, str], ...]
+    """See `codea1_env.testgen.source`."""
+    parameters: tuple[Parameter, ...]
+    methods: Mapping[str, tuple[Parameter, ...]]
+    awaited: tuple[str, ...]
+    """Methods that are asynchronous."""
+    attributes: tuple[str, ...]
+    known: bool
+    """How objects are made is known: no base from elsewhere decides it."""
+    returns: Kind
+    prints: bool
+    """The code may print, and an example of the docstring may show that, too."""
+    left_out: str = ""
+    """Why the file does not run in the sandbox, if only the part that the target needs does."""
+
+    @property
+    def problem(self) -> Problem:
+        """The target as a problem of the game: what a tester sees, and the program that says what is right."""
+        return Problem(f"{self.path}::{self.name}", self.prompt, self.name, self.program)
+
+    @property
+    def shape(self) -> Shape:
+        """How calls of it are written."""
+        names = tuple(each.name for each in self.parameters)
+        return Shape(self.name, names, self.asynchronous, self.is_class, self.awaited)
+
+
+def read_target(path: Path, name: str, sandbox: Sandbox) -> Target:
+    """Find a function or class in a file, and see whether the file runs.
+
+    Args:
+        path: A Python file.
+        name: A function or class at its top level.
+        sandbox: Where the file is parsed and run.
+
+    Raises:
+        TargetError: No tests can be written for it.
+        InfraError: The sandbox failed.
+    """
+    source = _read(path)
+    try:
+        found = sandbox.analyse(describe, source, name)
+        described = sandbox.analyse(parameters, source, name) if "kind" in found else {}
+    except AnalysisError as error:
+        raise TargetError(f"Expect {path} to be a Python file, actually: {error}") from error
+    if found["problem"]:
+        raise TargetError(
+            f"Expect {path} to be a Python program, actually: {found['problem']}. Correct it first."
+        )
+    if "kind" not in found:
+        raise TargetError(_missing(path, name, found["names"]))
+    target = Target(
+        path=path,
+        name=name,
+        program=source,
+        is_class=found["kind"] == "class",
+        asynchronous=found["asynchronous"],
+        lines=tuple(found["lines"]),
+        prompt=found["prompt"],
+        core=found["needed"].strip("\n") + "\n",
+        names=tuple(found["names"]),
+        raises=frozenset(found["raises"]),
+        hints=Hints(
+            (*found["words"], *_samples(found["patterns"], sandbox)), tuple(found["numbers"])
+        ),
+        examples=tuple(found["examples"]),
+        parameters=_parameters(described["init"]),
+        methods={key: _parameters(each) for key, each in described["methods"].items()},
+        awaited=tuple(described["awaited"]),
+        known=described["known"],
+        attributes=(*described["attributes"], *(["len()"] if described["sized"] else [])),
+        returns=described["returns"],
+        prints=found["prints"],
+    )
+    return _that_runs(target, found["needed"], found["imports"], sandbox)
+
+
+def _samples(patterns: list[str], sandbox: Sandbox) -> list[str]:
+    try:
+        found: list[str] = sandbox.analyse(samples, patterns)
+    except AnalysisError:  # a regular expression that takes ages: it was only a hint
+        return []
+    return found
+
+
+def import_root(path: Path) -> tuple[Path, str]:
+    """The folder from which a file can be imported, and the name of its module.
+
+    Raises:
+        TargetError: A file of this name cannot be imported.
+    """
+    path = path.resolve()
+    parts = [path.stem] if path.stem != "__init__" else []
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    for part in parts:
+        if not part.isidentifier() or keyword.iskeyword(part):
+            raise TargetError(
+                f"Expect the names of a file and of its packages to be Python names, so that tests can import it, "
+                f"actually: {part!r}. Rename it."
+            )
+    if parts and parts[0] in sys.stdlib_module_names:
+        raise TargetError(
+            f"Expect a file that tests can import, actually: {parts[0]!r} is the name of Python's own module. Rename it."
+        )
+    return folder, ".".join(parts)
+
+
+def _read(path: Path) -> str:
+    if not path.is_file():
+        what = "it is a folder" if path.is_dir() else "there is no such file"
+        near = difflib.get_close_matches(path.name, _neighbours(path), n=3)
+        hint = f". Did you mean {' or '.join(near)}?" if near else ""
+        raise TargetError(f"Expect {path} to be a Python file, actually: {what}{hint}")
+    try:
+        source = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TargetError(
+            f"Expect {path} to be text in UTF-8, actually: {error.reason} at byte {error.start}. Save it as UTF-8."
+        ) from error
+    if "\0" in source or len(source) > _MAX_CHARS:
+        what = "it has a null byte" if "\0" in source else f"it has {len(source)} characters"
+        raise TargetError(
+            f"Expect {path} to be a program of at most {_MAX_CHARS} characters, actually: {what}"
+        )
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _neighbours(path: Path) -> list[str]:
+    return sorted(each.name for each in path.parent.glob("*.py")) if path.parent.is_dir() else []
+
+
+def _missing(path: Path, name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if near:
+        hint = f"Did you mean {' or '.join(near)}?"
+    else:
+        hint = f"It defines {', '.join(names)}." if names else "It defines none at its top level."
+    return f"Expect {path} to define the function or class {name!r} with def or class, actually: it does not. {hint}"
+
+
+def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    return tuple(
+        Parameter(
+            each["name"],
+            each["way"],
+            tuple(each["kinds"]),
+            each["annotated"],
+            each["optional"],
+            tuple(each["default"]),
+        )
+        for each in rows
+    )
+
+
+# The first run
+
+
+def _that_runs(
+    target: Target, needed: str, imports: list[tuple[str, list[str]]], sandbox: Sandbox
+) -> Target:
+    """The target with a program that runs: the file; or the part that it needs, if the rest raises."""
+    load = _load(target, sandbox)
+    if load.passed:
+        return target
+    if load.outcome is not Outcome.ERROR:  # it would not run elsewhere, either
+        raise TargetError(_explain(target, load))
+    part = replace(target, program=needed, left_out=load.message)
+    again = _load(part, sandbox)
+    if again.passed:
+        return part
+    if _is_import(again):
+        raise TargetError(_explain_import(target, _module(again), imports))
+    raise TargetError(_explain(target, again))
+
+
+def _load(target: Target, sandbox: Sandbox) -> TestResult:
+    return sandbox.submit(Job(target.program, (), target.name)).result().load
+
+
+def _is_import(load: TestResult) -> bool:
+    return load.outcome is Outcome.ERROR and load.message.startswith(
+        ("ModuleNotFoundError:", "ImportError:")
+    )
+
+
+def _module(load: TestResult) -> str:
+    """The module that is missing, as far as the message tells."""
+    return load.message.split("'")[1].partition(".")[0] if "named '" in load.message else ""
+
+
+def _explain(target: Target, load: TestResult) -> str:
+    what = {
+        Outcome.TIMEOUT: "running the file does not end. Put what should run only as a program below "
+        'if __name__ == "__main__":',
+        Outcome.EXITED: f"running the file ends the process ({load.message}). Put what should run only as a "
+        'program below if __name__ == "__main__":',
+        Outcome.OUTPUT_LIMIT: f"{load.message}. Remove what prints so much when the file is imported",
+        Outcome.MEMORY: "running the file needs more memory than the sandbox gives",
+    }.get(load.outcome, f"{load.outcome.value}: {load.message}")
+    if load.outcome is Outcome.ERROR:
+        what = (
+            f"{load.message}. The sandbox has no network and none of your files; put what needs them into "
+            "functions, so that it does not run when the file is imported"
+        )
+    return f"Expect {target.path} to run when it is imported, actually: {what}."
+
+
+def _explain_import(target: Target, module: str, imports: list[tuple[str, list[str]]]) -> str:
+    relative = [name for name, _ in imports if name.startswith(".")]
+    if not module and relative:
+        module = relative[0]
+    start = f"Expect what {target.name} imports to be in the sandbox, actually: "
+    if module.startswith(".") or _is_own(target.path, module):
+        return (
+            f"{start}{module} is a module of yours, and the sandbox sees only this one file. Put what "
+            f"{target.name} needs from it into the same file"
+            + (
+                "."
+                if module.startswith(".")
+                else f"; or allow it: PYTHONPATH={_folder(target.path, module)} "
+                f"codea1 testgen ... --packages {module}"
+            )
+        )
+    if module and _is_installed(module):
+        return f"{start}{module} is installed, but not allowed. Allow it with --packages {module}."
+    return f"{start}{module or 'a module'} is not installed here. Install it and allow it with --packages {module or 'NAME'}."
+
+
+def _folder(path: Path, module: str) -> Path | None:
+    """The folder from which a module of the user's is imported: that of the file, or one above."""
+    for folder in path.resolve().parents[:3]:
+        if (folder / f"{module}.py").is_file() or (folder / module).is_dir():
+            return folder
+    return None
+
+
+def _is_own(path: Path, module: str) -> bool:
+    return (
+        bool(module) and module not in sys.stdlib_module_names and _folder(path, module) is not None
+    )
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,314 @@
+"""Tests as text: as the sandbox runs them, and as a pytest file has them."""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from codea1_env.data.fuzz import in_order
+
+RELATIVE, ABSOLUTE = 1e-6, 1e-12
+"""How close a float must come: the tolerance of `pytest.approx`."""
+_DIGITS = 12
+"""A float of more digits is no number that somebody has written, and may differ a little elsewhere."""
+_MODULES = ("asyncio", "datetime", "decimal", "fractions")
+_USED = (*_MODULES, "pytest", "math", "cmath", "found", "error", "sys", "Path")
+"""Names that tests use, or the file around them."""
+_STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")
+_MODULE_OF = {"Decimal": "decimal", "Fraction": "fractions"}
+
+Origin = Literal["docstring", "tester", "observed"]
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test."""
+
+    __test__ = False  # pytest would collect a class of this name
+
+    text: str
+    """As the sandbox runs it: it stands on its own, and the function is there."""
+    shown: str
+    """The body of a test function of pytest; `pytest` and what `modules` names are imported."""
+    origin: Origin
+    """Who said what is right: the docstring, the tester, or the program itself when it was run."""
+    errors: tuple[str, ...] = ()
+    """Exceptions in `shown`, which may have to be imported from the file under test."""
+    uses: tuple[str, ...] = ()
+    """Other names of the file under test in `shown`."""
+
+    @property
+    def modules(self) -> list[str]:
+        """Modules of the standard library that `shown` expects to be imported, where it was written here."""
+        return [] if self.origin == "tester" else modules_of(self.shown)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A call of a function; or the making of an object, and calls of its methods."""
+
+    arguments: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    steps: tuple[tuple[str, tuple[Any, ...], Mapping[str, Any]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What decides how a call is written."""
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    """Names of the arguments by position, for those that the function changes."""
+    asynchronous: bool = False
+    is_class: bool = False
+    awaited: tuple[str, ...] = ()
+    """Methods that are asynchronous."""
+
+    @property
+    def object(self) -> str:
+        """The variable that holds the object under test."""
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.name).lower()
+        return self.variable(name)
+
+    def variable(self, name: str, taken: Collection[str] = ()) -> str:
+        """A name like this one that hides nothing which a test uses."""
+        while name in (self.name, *_USED, *taken) or hasattr(builtins, name):
+            name += "_"
+        return name
+
+
+def literal(value: Any) -> str:
+    """An expression for a value.
+
+    Example:
+        >>> import decimal
+        >>> literal([float("inf"), decimal.Decimal("1.5"), {2, 1}])
+        "[float('inf'), decimal.Decimal('1.5'), {1, 2}]"
+    """
+    return in_order(value, _leaf)
+
+
+def modules_of(text: str) -> list[str]:
+    """The modules that a text of ours uses.
+
+    Example:
+        >>> modules_of("assert repr(f(decimal.Decimal('1'))) == 'datetime.date(2024, 1, 1)'")
+        ['decimal']
+    """
+    code = _STRING.sub("''", text)
+    return [name for name in _MODULES if re.search(rf"\b{name}\.", code)]
+
+
+def call_text(name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+    """A call.
+
+    Example:
+        >>> call_text("f", [1], {"key": "a"})
+        "f(1, key='a')"
+    """
+    words = [
+        *map(literal, arguments),
+        *(f"{key}={literal(value)}" for key, value in keywords.items()),
+    ]
+    return f"{name}({', '.join(words)})"
+
+
+def trial_text(trial: Trial, shape: Shape) -> str:
+    """A trial in one line, for people.
+
+    Example:
+        >>> trial_text(Trial((1,), {}, (("add", (2,), {}), ("total", (), {}))), Shape("Sum", is_class=True))
+        'sum_ = Sum(1); sum_.add(2); sum_.total()'
+    """
+    if not shape.is_class:
+        return call_text(shape.name, trial.arguments, trial.keywords)
+    made = call_text(shape.name, trial.arguments, trial.keywords)
+    if not trial.steps:
+        return made
+    if len(trial.steps) == 1:
+        name, arguments, keywords = trial.steps[0]
+        return f"{made}.{call_text(name, arguments, keywords)}"
+    steps = [f"{shape.object}.{call_text(*step)}" for step in trial.steps]
+    return "; ".join([f"{shape.object} = {made}", *steps])
+
+
+def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Test:
+    """The test that a trial gives what it gave when it was observed.
+
+    Args:
+        trial: What was called.
+        seen: What `codea1_env.testgen.driver.observe` returned.
+        shape: How to write it.
+    """
+    writer = _Writer()
+    results = list(seen["results"])
+    if shape.is_class:
+        made = call_text(shape.name, trial.arguments, trial.keywords)
+        if not seen["made"]:
+            writer.expect(made, results[0])
+        else:
+            writer.line(f"{shape.object} = {made}")
+            for (name, arguments, keywords), result in zip(trial.steps, results, strict=True):
+                source = f"{shape.object}.{call_text(name, arguments, keywords)}"
+                if name in shape.awaited:
+                    source = f"asyncio.run({source})"
+                if result[0] == "self":
+                    writer.line(f"assert {source} is {shape.object}")
+                else:
+                    writer.expect(source, result)
+            for name, value in seen["attributes"].items():
+                place = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
+                writer.expect(place, ("value", value))
+    else:
+        writer.function(trial, results[0], seen["after"], shape)
+    return writer.test("observed")
+
+
+def stated_test(
+    before: str, source: str, wanted: Mapping[str, str], uses: Sequence[str] = ()
+) -> Test:
+    """The test that an example of a docstring gives what the docstring says.
+
+    Args:
+        before: Statements above the example.
+        source: An expression.
+        wanted: ``value`` (a literal), ``shown`` (its repr), ``printed`` (its text), or ``error`` (the name of an
+            exception).
+        uses: Other names of the file in it.
+    """
+    writer = _Writer()
+    if before:
+        writer.line(before)
+    if "error" in wanted:
+        writer.expect(source, ("raises", (wanted["error"], "")))
+    elif "shown" in wanted:
+        writer.expect(source, ("repr", wanted["shown"]))
+    elif "printed" in wanted:
+        writer.expect(f"str({source})", ("value", wanted["printed"]))
+    else:
+        text = wanted["value"]
+        writer.line(f"assert {source} {'is' if text in ('None', 'True', 'False') else '=='} {text}")
+    return writer.test("docstring", uses)
+
+
+class _Writer:
+    """Writes the two forms of a test side by side."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._shown: list[str] = []
+        self._errors: list[str] = []
+
+    def line(self, text: str, shown: str | None = None) -> None:
+        self._text.append(text)
+        self._shown.append(text if shown is None else shown)
+
+    def function(
+        self, trial: Trial, result: tuple[str, Any], after: Mapping[Any, Any], shape: Shape
+    ) -> None:
+        arguments = [literal(value) for value in trial.arguments]
+        keywords = {key: literal(value) for key, value in trial.keywords.items()}
+        names: dict[Any, str] = {}
+        for place in after:
+            wanted = place
+            if isinstance(place, int):  # the last one may stand for any number of values
+                wanted = shape.parameters[min(place, len(shape.parameters) - 1)]
+            names[place] = name = shape.variable(wanted, names.values())
+            self.line(f"{name} = {arguments[place] if isinstance(place, int) else keywords[place]}")
+            if isinstance(place, int):
+                arguments[place] = name
+            else:
+                keywords[place] = name
+        words = [*arguments, *(f"{key}={text}" for key, text in keywords.items())]
+        call = f"{shape.name}({', '.join(words)})"
+        self.expect(f"asyncio.run({call})" if shape.asynchronous else call, result)
+        for place, value in after.items():
+            self.expect(names[place], ("value", value))
+
+    def expect(self, source: str, result: tuple[str, Any]) -> None:
+        form, content = result
+        if form == "raises":
+            self._raising(source, content[0])
+        elif form == "breaks":
+            self._raising(f"list({source})", content[0])
+        elif form == "type":
+            self.line(f"assert type({source}).__name__ == {content!r}")
+        elif form == "repr":
+            self.line(f"assert repr({source}) == {content!r}")
+        elif form == "items":
+            self._equal(f"list({source})", content)
+        elif form == "first":
+            self._equal(f"[item for item, _ in zip({source}, range({len(content)}))]", content)
+        else:
+            self._equal(source, content)
+
+    def _equal(self, source: str, value: Any) -> None:
+        text = literal(value)
+        if value is None or value is True or value is False:
+            self.line(f"assert {source} is {text}")
+        elif _is_rough(value):
+            near = f"rel_tol={RELATIVE}, abs_tol={ABSOLUTE}"
+            module = "math" if type(value) is float else "cmath"
+            self.line(
+                f"import {module}\nassert {module}.isclose({source}, {text}, {near})",
+                f"assert {source} == pytest.approx({text})",
+            )
+        elif (
+            type(value) in (list, tuple)
+            and all(type(item) in (int, float, complex) for item in value)
+            and any(map(_is_rough, value))
+        ):
+            near = f"rel_tol={RELATIVE}, abs_tol={ABSOLUTE}"
+            self.line(
+                f"import cmath\nfound = {source}\nassert len(found) == {len(value)}\n"
+                f"assert all(cmath.isclose(a, b, {near}) for a, b in zip(found, {text}))",
+                f"assert {source} == pytest.approx({text})",
+            )
+        else:
+            self.line(f"assert {source} == {text}")
+
+    def _raising(self, source: str, error: str) -> None:
+        self._errors.append(error)
+        self.line(
+            f"try:\n    {source}\nexcept Exception as error:\n    assert type(error).__name__ == {error!r}\n"
+            f"else:\n    raise AssertionError('{error} expected')",
+            f"with pytest.raises({error}):\n    {source}",
+        )
+
+    def test(self, origin: Origin, uses: Sequence[str] = ()) -> Test:
+        text, shown = "\n".join(self._text), "\n".join(self._shown)
+        imports = "".join(f"import {name}\n" for name in modules_of(text))
+        return Test(imports + text, shown, origin, tuple(dict.fromkeys(self._errors)), tuple(uses))
+
+
+def names_around(test: Test) -> list[str]:
+    """The modules that a test expects to be imported: it cannot test a function of such a name."""
+    return [*test.modules, *(["pytest"] if "pytest." in test.shown else [])]
+
+
+def is_builtin_error(name: str) -> bool:
+    """Whether an exception needs no import."""
+    return isinstance(getattr(builtins, name, None), type)
+
+
+def _is_rough(value: Any) -> bool:
+    """Whether a float has so many digits that an exact comparison would ask for too much."""
+    if type(value) is complex:
+        return _is_rough(value.real) or _is_rough(value.imag)
+    return (
+        type(value) is float
+        and len(re.sub(r"\D", "", repr(value).partition("e")[0]).strip("0")) > _DIGITS
+    )
+
+
+def _leaf(value: Any) -> str:
+    if type(value) is complex and not cmath.isfinite(value):
+        return f"complex('{value}')"
+    if type(value) is float and value in (float("inf"), -float("inf")):
+        return f"float('{value}')"
+    module = _MODULE_OF.get(type(value).__name__)
+    return f"{module}.{value!r}" if module else repr(value)

@@ -1,0 +1,143 @@
+"""Damaged files of one run: it is repeated or has failed, and the rest of the benchmark does not notice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codea1_env.baselines.bench import BenchConfig, collect, find_entry, run_all
+from codea1_env.baselines.bench.run_result import DamagedRunError, read_ending, read_logs
+from codea1_env.baselines.bench.schedule import Job, forget_unusable, jobs_of
+
+CONFIG = BenchConfig(("golden-tests",), seeds=1, max_problems=4, max_steps=2, processes=1)
+
+
+def job_in(folder: Path) -> Job:
+    (job,) = jobs_of(CONFIG, [find_entry("golden-tests")], folder)
+    return job
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bench") / "results"
+    run_all(CONFIG, [job_in(folder)])
+    return folder
+
+
+@pytest.fixture
+def job(finished: Path, tmp_path: Path) -> Job:
+    shutil.copytree(finished, tmp_path / "copy")
+    return job_in(tmp_path / "copy")
+
+
+def test_a_whole_run_is_kept(job: Job):
+    assert forget_unusable([job]) == []
+    assert job.done
+    logs = read_logs(job.folder / "run", CONFIG.max_steps)
+    assert [row["step"] for row in logs.metrics] == [0, 1, 2]
+    assert len(logs.start) == len(logs.end) == 4
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "[1]",
+        "[" * 100_000,
+        '{"status": "weird", "error": "", "seconds": 1.0}',
+        '{"status": "ok", "error": null, "seconds": 1.0}',
+        '{"status": "ok", "error": "", "seconds": NaN}',
+    ],
+)
+def test_a_result_that_is_none(job: Job, content: str):
+    (job.folder / "result.json").write_text(content)
+    with pytest.raises(DamagedRunError, match=r"result\.json to "):
+        read_ending(job.folder)
+    (result,) = collect([job])
+    assert (result.status, result.end) == ("failed", {})
+    assert "result.json to " in result.error
+    assert "--resume runs it again" in result.error
+    (damage,) = forget_unusable([job])
+    assert "result.json to " in damage
+    assert not job.done
+
+
+def _changed(**values: object):
+    """Changes the third row of a log."""
+
+    def change(lines: list[str]) -> list[str]:
+        return [*lines[:2], json.dumps(json.loads(lines[2]) | values), *lines[3:]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("held_out.jsonl", lambda lines: [lines[0][:50]], "those of step 0 are others, or incomplete"),
+        ("held_out.jsonl", lambda lines: lines[:-1], "those of step 2 are others, or incomplete"),
+        ("held_out.jsonl", lambda lines: [], "those of step 0 are others"),
+        ("held_out.jsonl", _changed(pass_rate="1"), "number or null for pass_rate of step 0, actually: '1'"),
+        ("held_out.jsonl", _changed(task_id="x"), "those of step 1 are others"),
+        ("metrics.jsonl", lambda lines: lines[:2], "from 0 to 2, actually its whole rows are those of steps 0, 1"),
+        ("metrics.jsonl", lambda lines: ["[1]", *lines], "whole rows are those of none"),
+        ("metrics.jsonl", _changed(**{"tester/validity": "x"}), "for tester/validity of step 2"),
+        ("metrics.jsonl", _changed(step="2"), "whole rows are those of steps 0, 1"),
+    ],
+)  # fmt: skip
+def test_logs_that_are_not_whole(job: Job, name: str, change, message: str):
+    path = job.folder / "run" / name
+    path.write_text("".join(line + "\n" for line in change(path.read_text().splitlines())))
+    with pytest.raises(DamagedRunError, match=message):
+        read_logs(job.folder / "run", CONFIG.max_steps)
+    (damage,) = forget_unusable([job])
+    assert message in damage
+    assert not job.done
+
+
+@pytest.mark.parametrize("has_result", [True, False])
+def test_a_damaged_run_is_run_again_to_the_same_results(finished: Path, job: Job, has_result: bool):
+    path = job.folder / "run" / "held_out.jsonl"
+    path.write_bytes(path.read_bytes()[:50])
+    if not has_result:
+        (job.folder / "result.json").unlink()
+    forget_unusable([job])
+    run_all(CONFIG, [job])
+    assert "This run starts anew. Expect" in (job.folder / "log.txt").read_text()
+    (before,), (after,) = collect([job_in(finished)]), collect([job])
+    assert (after.status, after.start, after.end) == ("ok", before.start, before.end)
+
+
+def test_rows_after_a_checkpoint_may_be_cut_off(job: Job):
+    run = job.folder / "run"
+    for name in ("metrics.jsonl", "held_out.jsonl"):
+        path = run / name
+        path.write_bytes(path.read_bytes()[:-1])  # a last row without its end of line is not whole
+    logs = read_logs(run, 1)
+    assert [row["step"] for row in logs.metrics] == [0, 1]
+    assert len(logs.end) == 4
+    with pytest.raises(DamagedRunError, match="those of steps 0, 1"):
+        read_logs(run, 2)
+
+
+@pytest.mark.parametrize("name", ["coder/tabular.json", "manifest.json", None])
+def test_a_run_goes_on_from_a_whole_checkpoint_only(job: Job, name: str | None):
+    # As if the run had been killed after the second of three steps.
+    longer = dataclasses.replace(CONFIG, max_steps=3)
+    (job.folder / "result.json").unlink()
+    (job,) = jobs_of(longer, [job.entry], job.folder.parents[2])
+    if name is not None:
+        (file,) = job.folder.rglob(f"step_*/{name}")
+        file.write_bytes(file.read_bytes()[:20])
+    begun = (job.folder / "run" / "timings.jsonl").read_text().splitlines()
+    run_all(longer, [job])
+    (result,) = collect([job])
+    assert (result.status, [row["step"] for row in result.curves]) == ("ok", [0, 1, 2, 3])
+    anew = "This run starts anew. Expect" in (job.folder / "log.txt").read_text()
+    kept = (job.folder / "run" / "timings.jsonl").read_text().splitlines()[:2] == begun
+    assert (anew, kept) == (name is not None, name is None)

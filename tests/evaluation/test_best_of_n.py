@@ -1,0 +1,235 @@
+"""Choices among programs by tests that nobody has checked, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from codea1_env.evaluation.best_of_n.judging import BestOfN, ProgramRun
+from codea1_env.evaluation.best_of_n.programs import JudgedProgram
+from codea1_env.evaluation.best_of_n.report import BestOfNTally, build_best_of_n_report
+from codea1_env.evaluation.result_folder import FolderError, ResultFolder
+from codea1_env.evaluation.running import Plan, Stopped
+from codea1_env.evaluation.samples import digest
+from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.problems import Problem
+from codea1_env.sandbox import Sandbox
+
+NEXT = Problem(
+    "demo/next", "def step(n):\n", "step", "def step(n): return n + 1", ("assert step(0) == 1",)
+)
+SIGN = Problem(
+    "demo/sign",
+    "def sign(n):\n",
+    "sign",
+    "def sign(n): return (n > 0) - (n < 0)",
+    ("assert sign(0) == 0",),
+)
+RIGHT, ABS, TWICE, HANGS = (
+    "def step(n): return n + 1",
+    "def step(n): return abs(n) + 1",
+    "def step(n): return 2 * n",
+    "def step(n):\n    while True: pass",
+)  # fmt: skip
+PROGRAMS = {
+    "demo/next": [
+        JudgedProgram(RIGHT, True), JudgedProgram(ABS, False), JudgedProgram(TWICE, False),
+        JudgedProgram(RIGHT, True),
+    ],
+    "demo/sign": [JudgedProgram("def sign(n): return 1", False), JudgedProgram("", False)],
+}  # fmt: skip
+TESTS = {
+    "demo/next": [
+        "assert step(1) == 2\nassert step(-1) == 0\nassert step(0) == 0",  # the last is wrong
+        "assert step(1) == 2\nassert other(1) == 2\nassert step(",
+    ],
+    "demo/sign": ["assert sign(3) == 1\nassert sign(-3) == -1", "assert sign(3) == 1"],
+}
+
+
+class Writer:
+    """Gives prepared answers for each problem, and keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self.counts = dict.fromkeys(TESTS, 0)
+
+    def __call__(self, seed: int) -> Writer:
+        return self
+
+    def act(self, observations):
+        answers = []
+        for each in observations:
+            task = "demo/next" if each["entry_point"] == "step" else "demo/sign"
+            assert each["turn"] == 1
+            self.seen.append((task, each["code"]))
+            answers.append(TESTS[task][self.counts[task] % 2])
+            self.counts[task] += 1
+        return answers
+
+
+def samples() -> list[SuiteSample]:
+    found = [
+        SuiteSample(task, i, {"task_id": task, "answer": answer})
+        for task, answers in TESTS.items()
+        for i, answer in enumerate(answers)
+    ]
+    return found[::-1]  # a file may have them in any order
+
+
+def evaluation(
+    sandbox: Sandbox, folder: ResultFolder, stop=lambda: False, problems: Sequence[Problem] = ()
+) -> BestOfN:
+    return BestOfN(problems or [NEXT, SIGN], PROGRAMS, sandbox, folder, 4, stop)
+
+
+def test_matrix_and_figures(sandbox, tmp_path):
+    tally = BestOfNTally()
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        own = evaluation(sandbox, folder)
+        own.run_agent(Writer(), Plan(2, 3, 0), tally.add, white_box=False)
+        rows = folder.rows("verdicts.jsonl")
+        answers = folder.rows("samples.jsonl")
+    # Tests of step, in the order in which they were written: step(1) == 2 (twice), step(-1) == 0, step(0) == 0, and
+    # one of another function.
+    assert rows == [
+        {"task_id": "demo/next", "sample": 0, "passed": "1100"},
+        {"task_id": "demo/next", "sample": 1, "passed": "1000"},
+        {"task_id": "demo/next", "sample": 2, "passed": "1010"},
+        {"task_id": "demo/next", "sample": 3, "passed": "1100"},
+        {"task_id": "demo/sign", "sample": 0, "passed": "10"},
+        {"task_id": "demo/sign", "sample": 1, "passed": "00"},
+    ]
+    assert [row["answer"] for row in answers] == [*TESTS["demo/next"], *TESTS["demo/sign"]]
+    report = build_best_of_n_report({}, own.problems, tally, {}, [], {})
+    assert report["results"]["demo/next"] == {
+        "programs": 4,
+        "right": 2,
+        "tests": 5,
+        "random": 0.5,
+        "codet": 1.0,  # 2 programs x 3 tests, against 1 x 2 and 1 x 3
+        "codet_released": 1.0,
+        "most_tests": pytest.approx(
+            2 / 3
+        ),  # three programs pass 3 of the 5 tests, counted as written
+        "best": 1.0,
+        "digest": digest(NEXT),
+    }
+    assert report["results"]["demo/sign"]["codet"] == 0.0
+    assert {name: each["value"] for name, each in report["figures"].items()} == {
+        "random": 0.25, "codet": 0.5, "codet_released": 0.5, "most_tests": pytest.approx(1 / 3), "best": 0.5,
+    }  # fmt: skip
+    assert report["gains"]["codet"]["value"] == 0.25
+    assert (report["gains"]["codet"]["low"], report["gains"]["codet"]["high"]) == (0.0, 0.5)
+    assert list(report["gains"]) == ["codet", "codet_released", "most_tests", "best"]
+    assert (report["tests"], report["distinct_tests"], report["undecided"]) == (8, 6, 1)
+    assert report["unusable_tests"] == 1  # one that is no Python
+
+
+def test_a_file_gives_the_same_as_an_agent(sandbox, tmp_path):
+    found = []
+    for name in ("agent", "file"):
+        with ResultFolder(tmp_path / name, {}, resume=False) as folder:
+            own = evaluation(sandbox, folder)
+            if name == "agent":
+                own.run_agent(Writer(), Plan(2, 2, 0), lambda *_: None, white_box=False)
+            else:
+                own.run_file(samples()[::-1], lambda *_: None)
+            found.append(folder.rows("verdicts.jsonl"))
+    assert found[0] == found[1]
+
+
+def test_tests_of_some_problems_only(sandbox, tmp_path):
+    seen: list[str] = []
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        only = [each for each in samples() if each.task_id == "demo/sign"]
+        evaluation(sandbox, folder).run_file(only, lambda run, _: seen.append(run.task_id))
+    assert seen == ["demo/sign", "demo/sign"]
+
+
+def test_white_box_testers_see_the_programs_in_turn(sandbox, tmp_path):
+    tester = Writer()
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        evaluation(sandbox, folder).run_agent(
+            tester, Plan(6, 4, 0), lambda *_: None, white_box=True
+        )
+    codes = [each.code for each in PROGRAMS["demo/next"]]
+    assert tester.seen[:6] == [("demo/next", code) for code in (*codes, *codes[:2])]
+    assert [code for _, code in tester.seen[6:]] == ["def sign(n): return 1", ""] * 3
+    blind = Writer()
+    with ResultFolder(tmp_path / "blind", {}, resume=False) as folder:
+        evaluation(sandbox, folder).run_agent(
+            blind, Plan(2, 4, 0), lambda *_: None, white_box=False
+        )
+    assert {code for _, code in blind.seen} == {""}
+
+
+def test_no_tests_at_all_is_a_random_choice(sandbox, tmp_path):
+    tally = BestOfNTally()
+    rows = [SuiteSample("demo/next", 0, {"answer": "I cannot."})]
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        evaluation(sandbox, folder).run_file(rows, tally.add)
+    assert tally.chosen["demo/next"].chances == {
+        "random": 0.5, "codet": 0.5, "codet_released": 0.5, "most_tests": 0.5, "best": 1.0,
+    }  # fmt: skip
+
+
+def test_programs_that_never_end_pass_nothing(sandbox, tmp_path):
+    programs = {"demo/next": [JudgedProgram(HANGS, False), JudgedProgram(RIGHT, True)]}
+    passed: list[str] = []
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        own = BestOfN([NEXT], programs, sandbox, folder, 8)
+        tests = [
+            SuiteSample(
+                "demo/next", 0, {"tests": [f"assert step({n}) == {n + 1}" for n in range(8)]}
+            )
+        ]
+        own.run_file(tests, lambda _, signs: passed.append(signs))
+    assert passed == ["0" * 8, "1" * 8]
+
+
+def test_the_preamble_stands_before_programs(sandbox, tmp_path):
+    problem = Problem(
+        "demo/next", "def step(n):\n", "step", "", ("assert step(0) == 1",), preamble="ONE = 1"
+    )
+    programs = {"demo/next": [JudgedProgram("def step(n): return n + ONE", True)]}
+    passed: list[str] = []
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        tests = [SuiteSample("demo/next", 0, {"tests": ["assert step(1) == 2"]})]
+        own = BestOfN([problem], programs, sandbox, folder, 8)
+        own.run_file(tests, lambda _, signs: passed.append(signs))
+    assert passed == ["1"]
+
+
+@pytest.mark.parametrize("after", [1, 3, 5])
+def test_stopped_and_resumed_gives_the_same_bytes(after, sandbox, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    with ResultFolder(whole, {}, resume=False) as folder:
+        evaluation(sandbox, folder).run_agent(
+            Writer(), Plan(2, 1, 0), lambda *_: None, white_box=False
+        )
+    seen: list[ProgramRun] = []
+    with ResultFolder(parts, {}, resume=False) as folder:
+        own = evaluation(sandbox, folder, lambda: len(seen) >= after)
+        with pytest.raises(Stopped):
+            own.run_agent(Writer(), Plan(2, 1, 0), lambda run, _: seen.append(run), white_box=False)
+    rest = Writer()
+    asked = len((parts / "samples.jsonl").read_text().splitlines())
+    for task in list(TESTS):  # whoever goes on gives the answers that come next
+        rest.counts[task] = min(2, max(0, asked - 2 * list(TESTS).index(task)))
+    with ResultFolder(parts, {}, resume=True) as folder:
+        tally = BestOfNTally()
+        evaluation(sandbox, folder).run_agent(rest, Plan(2, 1, 0), tally.add, white_box=False)
+    assert len(rest.seen) == 4 - asked
+    assert tally.total == 6
+    for name in ("samples.jsonl", "verdicts.jsonl"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_verdicts_of_other_programs_are_refused(sandbox, tmp_path: Path):
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        folder.append("verdicts.jsonl", [{"task_id": "demo/sign", "sample": 0, "passed": ""}])
+        with pytest.raises(FolderError, match="go on with demo/next, sample 0"):
+            evaluation(sandbox, folder).run_file(samples(), lambda *_: None)

@@ -1,0 +1,299 @@
+"""Suites of tests, judged one by one and as an evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from codea1_env.evaluation.result_folder import FolderError, ResultFolder
+from codea1_env.evaluation.running import Plan, Stopped
+from codea1_env.evaluation.suites.coverage import Coverage
+from codea1_env.evaluation.suites.generation import SuiteEvaluation
+from codea1_env.evaluation.suites.judging import SuiteJudge
+from codea1_env.evaluation.suites.report import SuiteTally, build_suite_report
+from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.evaluation.suites.score import PoolRuns, SuiteScore
+from codea1_env.mutation import Mutant
+from codea1_env.problems import Problem, load_problems
+from codea1_env.sandbox import AnalysisError, Sandbox
+
+CLAMP = Problem(
+    "demo/clamp",
+    "def clamp(n):\n",
+    "clamp",
+    "def clamp(n):\n    if n < 0:\n        return 0\n    if n > 9:\n        return 9\n    return n\n",
+)
+MUTANTS = {
+    "at -1": CLAMP.reference.replace("return 0", "return 1"),
+    "at 10": CLAMP.reference.replace("return 9", "return 8"),
+    "at 5": CLAMP.reference.replace("return n", "return -n"),
+    "never": CLAMP.reference.replace("n > 9", "n >= 9"),
+    "endless at 10": CLAMP.reference.replace("return 9", "while True: pass"),
+}
+GOLDEN = Problem(
+    "demo/golden",
+    CLAMP.prompt,
+    "clamp",
+    CLAMP.reference,
+    tests=("assert clamp(-1) == 0", "assert clamp(10) == 9", "assert clamp(5) == 5"),
+)
+
+
+def mutator(source: str) -> list[Mutant]:
+    return [Mutant(code, "", 1, name) for name, code in MUTANTS.items()]
+
+
+def judge(
+    tests: Sequence[str],
+    sandbox: Sandbox,
+    problem: Problem = CLAMP,
+    programs: dict[str, list[str]] | None = None,
+    num_tests: int = 5,
+) -> SuiteScore:
+    own = SuiteJudge(sandbox, num_tests, mutator, programs)
+    return own.judge(problem, own.check(problem), SuiteSample(problem.task_id, 0, {"tests": tests}))
+
+
+def test_kills_and_coverage_of_the_first_tests(sandbox):
+    tests = ["assert clamp(-1) == 0", "assert clamp(5) == 6", "assert clamp(10) == 9",
+             "assert clamp(-2) == 0", "assert clamp(5) == 5"]  # fmt: skip
+    score = judge(tests, sandbox)
+    assert [test.fault for test in score.tests] == ["", "wrong value", "", "", ""]
+    assert score.mutants == 5
+    assert score.killed == (1, 0, 2, 0, 1)
+    assert [score.right(k) for k in (1, 2, 5)] == [1, 1, 4]
+    assert score.coverage == (
+        Coverage(6, 3, 4, 1),
+        Coverage(6, 3, 4, 1),
+        Coverage(6, 5, 4, 3),
+        Coverage(6, 5, 4, 3),
+        Coverage(6, 6, 4, 4),
+    )
+
+
+def test_without_a_right_test_nothing_is_killed_or_covered(sandbox):
+    score = judge(["assert clamp(-1) == 1"], sandbox)
+    assert score.killed == (0,) * 5
+    assert score.coverage == (Coverage(6, 0, 4, 0),) * 5
+
+
+def test_repeated_and_late_tests(sandbox):
+    tests = ["assert clamp(1) == 1", "assert 1 == clamp(1)", "assert clamp(2) == 2"]
+    score = judge(tests, sandbox, num_tests=2)
+    assert [(test.fault, test.repeats) for test in score.tests] == [("", False), ("", True)]
+    assert score.late == 1
+
+
+def test_what_right_and_wrong_tests_do_on_wrong_programs(sandbox):
+    # Wrong: all but the last program; what is equivalent passes the golden tests.
+    programs = {
+        GOLDEN.task_id: [*MUTANTS.values(), GOLDEN.reference, MUTANTS["at 5"], "def clamp("]
+    }
+    tests = ["assert clamp(5) == 5", "assert clamp(-1) == 1", "assert clamp(", "assert 1 == 1"]
+    own = SuiteJudge(sandbox, 5, mutator, programs)
+    check = own.check(GOLDEN)
+    assert check.wrong == (0, 1, 2, 4, 6)  # the text that came twice is one program
+    score = own.judge(GOLDEN, check, SuiteSample(GOLDEN.task_id, 0, {"tests": tests}))
+    assert [test.fault for test in score.tests] == ["", "wrong value", "unparsable", "never calls"]
+    # Right test: at -1, at 10, endless at 10 pass. Wrong ones: at -1 passes the first, none the second.
+    assert score.pool == PoolRuns(5, 5, 3, 10, 1)
+
+
+def test_mutants_are_the_wrong_programs_where_none_are_given(sandbox):
+    own = SuiteJudge(sandbox, 5)
+    golden = own.check(GOLDEN)
+    assert golden.wrong is not None
+    assert 0 < len(golden.wrong) <= 20
+    without = own.check(CLAMP)
+    assert without.wrong is None
+    sample = SuiteSample(CLAMP.task_id, 0, {"tests": ["assert clamp(5) == 5"]})
+    assert own.judge(CLAMP, without, sample).pool.programs >= len(golden.wrong)
+    given = SuiteJudge(sandbox, 5, programs={CLAMP.task_id: [CLAMP.reference]})
+    assert given.judge(CLAMP, given.check(CLAMP), sample).pool == PoolRuns()
+
+
+def test_broken_references_are_found(sandbox):
+    own = SuiteJudge(sandbox, 5)
+    broken = Problem("demo/six", "def f():", "f", "import no_such_package\n\ndef f(): return 1\n")
+    check = own.check(broken)
+    assert "its reference does not run: error, ModuleNotFoundError" in check.fault
+    assert "'no_such_package'" in check.fault
+    score = own.judge(broken, check, SuiteSample("demo/six", 0, {"tests": ["assert f() == 1"]}))
+    assert score == SuiteScore(check.fault)
+
+
+def test_a_mutator_that_cannot_read_a_reference_excludes_it(sandbox):
+    def refuse(source: str) -> list[Mutant]:
+        raise AnalysisError("too deep")
+
+    own = SuiteJudge(sandbox, 1, refuse)
+    sample = SuiteSample(CLAMP.task_id, 0, {"tests": []})
+    score = own.judge(CLAMP, own.check(CLAMP), sample)
+    assert score.excluded == "its reference has no mutants: too deep"
+    tally = SuiteTally(1)
+    tally.add(sample, score)
+    report = build_suite_report({}, [CLAMP], {CLAMP.task_id: own.check(CLAMP)}, tally, None, {})
+    assert report["excluded"] == {CLAMP.task_id: score.excluded}
+    assert report["scored"] == 0
+
+
+def test_scores_survive_a_file(sandbox):
+    score = judge(["assert clamp(-1) == 0", "assert clamp(5) == 6", "assert clamp("], sandbox)
+    assert SuiteScore.of(json.loads(json.dumps(score.row()))) == score
+    assert SuiteScore.of(SuiteScore("why").row()) == SuiteScore("why")
+    check = SuiteJudge(sandbox, 5).check(GOLDEN)
+    assert type(check).of(json.loads(json.dumps(check.row()))) == check
+
+
+class Answers:
+    """A tester with prepared answers, that counts what it was asked for."""
+
+    def __init__(self, answers: Sequence[str]) -> None:
+        self.answers = answers
+        self.asked = 0
+        self.seen: list[Any] = []
+
+    def __call__(self, seed: int) -> Answers:
+        return self
+
+    def act(self, observations):
+        self.seen += observations
+        numbers = range(self.asked, self.asked + len(observations))
+        self.asked += len(observations)
+        return [self.answers[number % len(self.answers)] for number in numbers]
+
+
+ANSWERS = [
+    f"assert clamp({n}) == {min(max(n, 0), 9)}\nassert clamp({n + 1}) == 0" for n in range(-3, 9)
+]
+FILES = ("samples.jsonl", "verdicts.jsonl")
+
+
+def run_agent(
+    folder: ResultFolder, sandbox: Sandbox, tester: Answers, **options: Any
+) -> SuiteTally:
+    """Ask for 12 suites, two at a time."""
+    tally = SuiteTally(2)
+    own = SuiteJudge(sandbox, 2, mutator)
+    evaluation = SuiteEvaluation([CLAMP], own, folder, options.get("stop", lambda: False))
+    evaluation.run_checks()
+
+    def watch(sample: SuiteSample, score: SuiteScore) -> None:
+        tally.add(sample, score)
+        options.get("watch", lambda: None)()
+
+    evaluation.judge_agent(tester, Plan(12, 2, 0), watch)
+    return tally
+
+
+def test_a_tester_sees_the_reference(sandbox, tmp_path):
+    tester = Answers(ANSWERS)
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        tally = run_agent(folder, sandbox, tester)
+        assert folder.rows("samples.jsonl")[0] == {"task_id": "demo/clamp", "answer": ANSWERS[0]}
+    assert {seen["code"] for seen in tester.seen} == {CLAMP.reference}
+    assert {seen["turn"] for seen in tester.seen} == {1}
+    assert tally.total == 12
+
+
+def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    with ResultFolder(whole, {}, resume=False) as folder:
+        run_agent(folder, sandbox, Answers(ANSWERS))
+    left = [3]
+
+    def count() -> None:
+        left[0] -= 1
+
+    first = Answers(ANSWERS)
+    with ResultFolder(parts, {}, resume=False) as folder:
+        with pytest.raises(Stopped):
+            run_agent(folder, sandbox, first, stop=lambda: left[0] <= 0, watch=count)
+        assert 3 <= len(folder.rows("verdicts.jsonl")) <= first.asked <= 12
+    rest = Answers(ANSWERS[first.asked :] or ANSWERS)
+    with ResultFolder(parts, {}, resume=True) as folder:
+        assert run_agent(folder, sandbox, rest).total == 12
+    assert first.asked + rest.asked == 12
+    for name in FILES:
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_scores_do_not_depend_on_workers(tmp_path):
+    problems = load_problems("starter")[30:36]
+    outputs = []
+    for workers in (1, 3):
+        with (
+            Sandbox(workers) as sandbox,
+            ResultFolder(tmp_path / str(workers), {}, resume=False) as folder,
+        ):
+            evaluation = SuiteEvaluation(problems, SuiteJudge(sandbox, 3), folder, threads=workers)
+            evaluation.run_checks()
+            samples = [
+                SuiteSample(problem.task_id, i, {"tests": list(problem.tests[i : i + 4])})
+                for problem in problems
+                for i in range(2)
+            ]
+            evaluation.judge_file(samples, lambda *_: None)
+        outputs.append((tmp_path / str(workers) / "verdicts.jsonl").read_bytes())
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count(b"\n") == 12
+
+
+def test_scores_of_other_suites_are_refused(sandbox, tmp_path):
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        folder.append("verdicts.jsonl", [{"task_id": "demo/clamp", "sample": 1}])
+        with pytest.raises(FolderError, match="go on with demo/clamp, sample 0"):
+            run_agent(folder, sandbox, Answers(ANSWERS))
+
+
+def test_a_failing_sandbox_is_no_score(tmp_path):
+    own = Sandbox()
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        evaluation = SuiteEvaluation([CLAMP], SuiteJudge(own, 2), folder)
+        evaluation.run_checks()
+        own.close()
+        with pytest.raises(RuntimeError):
+            evaluation.judge_agent(Answers(ANSWERS), Plan(2, 2, 0), lambda *_: None)
+        assert folder.rows("verdicts.jsonl") == []
+
+
+def test_a_report_by_hand(sandbox, tmp_path):
+    broken = Problem("demo/broken", "def f():", "f", "def g(): return 1\n")
+    silent = Problem("demo/silent", CLAMP.prompt + "#", "clamp", CLAMP.reference)
+    problems = [CLAMP, broken, GOLDEN, silent]
+    rows = {
+        "demo/clamp": ["assert clamp(-1) == 0", "import no_such\nassert clamp(no_such.n) == 1"],
+        "demo/broken": ["assert f() == 1"],
+        "demo/golden": ["assert clamp(1) == 2", "assert clamp(-1) == 0", "assert clamp(5) == 5"],
+    }
+    samples = [SuiteSample(task, 0, {"tests": tests}) for task, tests in rows.items()]
+    tally = SuiteTally(2)
+    with ResultFolder(tmp_path, {}, resume=False) as folder:
+        evaluation = SuiteEvaluation(problems, SuiteJudge(sandbox, 2, mutator), folder)
+        checks = evaluation.run_checks()
+        evaluation.judge_file(samples, tally.add)
+    report = build_suite_report({"seed": 1}, problems, checks, tally, None, {"other": 2})
+    value = {name: each["value"] for name, each in report["figures"].items()}
+    assert value["pass@1"] == pytest.approx((1 + 0) / 2)
+    assert value["pass@2"] == pytest.approx((1 / 2 + 1 / 2) / 2)
+    assert value["mut@1"] == pytest.approx((1 / 5 + 0) / 2)
+    assert value["mut@1@pass"] == pytest.approx(1 / 5)
+    assert value["mut@2"] == value["mut@2@pass"] == pytest.approx(1 / 5)
+    assert value["Mul@1"] == pytest.approx(1 / 2 * 1 / 5)
+    assert value["lcov@2"] == pytest.approx(3 / 6)
+    assert value["bcov@1"] == pytest.approx((1 / 4 + 0) / 2)
+    assert value["any-pass@2"] == 1
+    assert value["all-pass@2"] == 0
+    assert value["p_u"] == 0.5
+    assert report["tests"] == {"not installed": 1, "right": 2, "wrong value": 1}
+    assert report["not_installed"] == {"no_such": 1}
+    assert report["late"] == 1
+    assert report["scored"] == 2
+    assert list(report["excluded"]) == ["demo/broken"]
+    assert report["missing"] == ["demo/silent"]
+    assert report["unknown"] == {"other": 2}
+    assert report["mutants"] == 10
+    assert report["wrong_programs"]["problems_unchecked"] == 1

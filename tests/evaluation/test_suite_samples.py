@@ -1,0 +1,176 @@
+"""Files of suites of tests, and what counts as one test."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.evaluation.samples import SamplesError
+from codea1_env.evaluation.suites.samples import (
+    SuiteSample,
+    read_suite,
+    read_suites,
+    suite_digest,
+    suite_key,
+)
+from codea1_env.faults import Fault
+from codea1_env.problems import Problem
+
+
+def problem(task_id: str, source: str = "") -> Problem:
+    return Problem(
+        task_id,
+        "def f(n):",
+        "f",
+        "def f(n): return n",
+        metadata={"source": source} if source else {},
+    )
+
+
+PROBLEMS = [problem("ULT/10"), problem("ULT/7"), problem("MBPP/2", "mbpp+")]
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_tasks_by_their_names_and_by_the_last_part(tmp_path):
+    rows = [
+        {"task_id": "10", "test_list": ["assert f(1) == 1"], "code": "..."},
+        {"task_id": 7, "tests": []},
+        {"task_id": "ULT/10", "answer": "text"},
+        {"task_id": "Mbpp/2", "tests": ["x"]},
+    ]
+    file = read_suites(write(tmp_path / "s.jsonl", *rows), PROBLEMS)
+    assert [(each.task_id, each.index) for each in file.samples] == [
+        ("ULT/10", 0), ("ULT/7", 0), ("ULT/10", 1), ("MBPP/2", 0),
+    ]  # fmt: skip
+    assert file.samples[0].row == rows[0]
+    assert file.missing == ()
+    assert file.unknown == {}
+
+
+def test_a_last_part_that_two_problems_have_is_no_name(tmp_path):
+    both = [problem("a/1"), problem("b/1")]
+    path = write(
+        tmp_path / "s.jsonl", {"task_id": "1", "tests": []}, {"task_id": "a/1", "tests": []}
+    )
+    file = read_suites(path, both)
+    assert file.unknown == {"1": 1}
+    assert file.missing == ("b/1",)
+
+
+def test_unknown_and_missing_tasks(tmp_path):
+    path = tmp_path / "s.jsonl.gz"
+    rows = [{"task_id": "HumanEval/0", "tests": []}] * 2 + [{"task_id": "ULT/7", "tests": []}]
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    file = read_suites(path, PROBLEMS)
+    assert file.unknown == {"HumanEval/0": 2}
+    assert file.missing == ("ULT/10", "MBPP/2")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"task_id": ', "line 2: Expect one JSON object a line"),
+        ("[1]", "line 2: Expect a JSON object"),
+        ('{"tests": []}', "line 2: Expect 'task_id' to be text"),
+        ('{"task_id": true, "tests": []}', "line 2: Expect 'task_id' to be text"),
+        ('{"task_id": "ULT/7", "solution": ""}', "line 2: Expect a field 'tests'"),
+        (
+            '{"task_id": "ULT/7", "tests": "assert f(1)"}',
+            "line 2: Expect 'tests' to be a list of texts",
+        ),
+        (
+            '{"task_id": "ULT/7", "test_list": [1]}',
+            "line 2: Expect 'test_list' to be a list of texts",
+        ),
+        ('{"task_id": "ULT/7", "answer": ["x"]}', "line 2: Expect 'answer' to be text"),
+    ],
+)
+def test_broken_lines_are_named(line, message, tmp_path):
+    path = write(tmp_path / "s.jsonl", {"task_id": "ULT/7", "tests": []})
+    with path.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(SamplesError, match=message):
+        read_suites(path, PROBLEMS)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(SamplesError, match=r"to end in .jsonl or .jsonl.gz"):
+        read_suites(tmp_path / "s.json", PROBLEMS)
+    with pytest.raises(SamplesError, match="actually there is no"):
+        read_suites(tmp_path / "s.jsonl", PROBLEMS)
+    (tmp_path / "s.jsonl").write_text("\n")
+    with pytest.raises(SamplesError, match="at least one sample"):
+        read_suites(tmp_path / "s.jsonl", PROBLEMS)
+
+
+def suite(**row: Any) -> SuiteSample:
+    return SuiteSample("ULT/7", 0, row)
+
+
+def test_each_text_of_a_list_is_one_test(sandbox):
+    texts = [
+        "assert f(1) == 1",
+        "def test_f():\n    assert f(2) == 2\n    assert f(3) == 3",
+        "assert f(4) == 4\nassert f(5) == 5",
+        "```python\nassert f(6) == 6\n```",
+        "assert f(7) == 7\nassert f(",
+        "x = 8",
+        "",
+        "assert f(9) == 9",
+    ]
+    read = read_suite(suite(tests=texts), "f", 7, sandbox)
+    assert [test.text for test in read.tests] == [
+        "assert f(1) == 1",
+        "def test_f():\n    assert f(2) == 2\n    assert f(3) == 3\ntest_f()",
+        "assert f(4) == 4\nassert f(5) == 5",
+        "assert f(6) == 6",
+        "assert f(7) == 7\nassert f(",
+        "x = 8",
+        "",
+    ]
+    assert [test.fault for test in read.tests] == [
+        None, None, None, None, Fault.UNPARSABLE, Fault.NEVER_CALLS, Fault.NEVER_CALLS,
+    ]  # fmt: skip
+    assert "never closed" in read.tests[4].reason
+    assert read.late == 1
+
+
+def test_the_tests_of_an_answer(sandbox):
+    answer = (
+        "Here:\n```python\nassert f(1) == 1\nassert f(\nassert f(2) == 2\nassert f(3) == 3\n```\n"
+    )
+    read = read_suite(suite(answer=answer), "f", 2, sandbox)
+    assert [test.text for test in read.tests] == ["assert f(1) == 1", "assert f(2) == 2"]
+    assert read.late == 1
+    assert len(read.dropped) == 1
+    assert "cannot be parsed" in read.dropped[0]
+
+
+def test_an_answer_without_tests(sandbox):
+    for answer, why in (
+        ("", "the answer is empty"),
+        ("I cannot do that.", "cannot be parsed: invalid syntax"),
+        ("x" * 100_000, "the answer is too long: 100000 characters, of at most 65536"),
+        ("def f(n): return n", "defines f itself; the tests get the program's"),
+    ):
+        read = read_suite(suite(answer=answer), "f", 2, sandbox)
+        assert (read.tests, read.empty) == ((), why)
+
+
+def test_equal_suites_have_equal_keys():
+    assert suite_key(suite(tests=["a"])) == suite_key(suite(tests=["a"], other=1))
+    assert suite_key(suite(tests=["a"])) != suite_key(suite(tests=["b"]))
+
+
+def test_the_digest_follows_the_reference():
+    one, other = problem("a/1"), problem("a/2")
+    changed = Problem("a/1", "def f(n):", "f", "def f(n): return n + 1")
+    assert suite_digest(one) == suite_digest(other) != suite_digest(changed)

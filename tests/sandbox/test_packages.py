@@ -1,0 +1,64 @@
+"""Packages that programs may import: found with what they need, and nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox.packages import library_folders, locate, versions
+
+PATIENT = Limits(call_cpu_time=30, call_wall_time=120, run_cpu_time=60, run_wall_time=240)
+
+
+def test_what_is_not_installed_is_left_out() -> None:
+    assert list(locate(["numpy", "no_such_package", "", ".x", "a.b"])) == ["numpy"]
+    assert locate(["builtins", "sys"]) == {}
+
+
+def test_what_a_package_needs_comes_with_it() -> None:
+    found = locate(["pytest"])
+    assert {"pytest", "_pytest", "pluggy", "packaging"} <= found.keys()
+    for name, folder in found.items():
+        assert Path(folder, name).is_dir() or Path(folder, f"{name}.py").is_file()
+
+
+def test_a_module_of_one_file(sandbox: Sandbox) -> None:
+    folder = locate(["typing_extensions"]).get("typing_extensions")
+    if folder is None:
+        pytest.skip("it is not installed")
+    assert Path(folder, "typing_extensions.py").is_file()
+    with Sandbox(packages=("typing_extensions",)) as own:
+        assert own.run_script("import typing_extensions").outcome is Outcome.PASS
+    result = sandbox.run_script("import typing_extensions")
+    assert result.outcome is Outcome.ERROR
+    assert "ModuleNotFoundError" in result.message
+
+
+def test_shared_libraries_of_a_distribution_with_another_name() -> None:
+    if importlib.util.find_spec("PIL") is None:
+        pytest.skip("it is not installed")
+    names = [path.name for path in library_folders("PIL", locate(["PIL"])["PIL"])]
+    assert names == ["pillow.libs"]
+
+
+def test_versions() -> None:
+    found = versions(["numpy", "_pytest"])
+    assert found["numpy"] == importlib.import_module("numpy").__version__
+    assert found["_pytest"] == pytest.__version__
+
+
+def test_data_frames_and_figures() -> None:
+    for name in ("pandas", "matplotlib"):
+        pytest.importorskip(name)
+    code = (
+        "import pandas as pd\nimport matplotlib.pyplot as plt\n"
+        "figure, axes = plt.subplots()\naxes.plot([1, 2])\nfigure.savefig('figure.png')\n"
+        "print(pd.DataFrame({'a': [1, 2]})['a'].sum())"
+    )
+    with Sandbox(packages=("pandas", "matplotlib")) as own:
+        assert {"numpy", "dateutil", "PIL"} <= set(own.packages)
+        result = own.run_script(code, limits=PATIENT)
+    assert (result.outcome, result.stdout, result.message) == (Outcome.PASS, "3\n", "")

@@ -1,0 +1,102 @@
+"""BigCodeBench rows: both of the problems that a row describes, and what their tests may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from problem_rows import LAYOUTS, write_lines
+
+from codea1_env.data.judging import submit_to_tests
+from codea1_env.data.row import Row
+from codea1_env.data.schemas import to_problem
+from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.sandbox import Limits, Sandbox
+
+FRAME: dict[str, Any] = {
+    "task_id": "BigCodeBench/950",
+    "complete_prompt": "import pandas as pd\n\ndef task_func(n):\n"
+    '    """Return a table of n rows with the columns number and square."""\n',
+    "instruct_prompt": "Return a table of n rows with the columns number and square.\nYou should start with:\n"
+    "```\nimport pandas as pd\ndef task_func(n):\n```",
+    "canonical_solution": "    numbers = list(range(n))\n"
+    "    return pd.DataFrame({'number': numbers, 'square': [x * x for x in numbers]})\n",
+    "code_prompt": "import pandas as pd\ndef task_func(n):\n",
+    "test": "import unittest\nfrom unittest.mock import patch\nimport pandas as pd\n\n"
+    "class TestCases(unittest.TestCase):\n"
+    "    def test_type(self):\n        self.assertIsInstance(task_func(1), pd.DataFrame)\n"
+    "    def test_values(self):\n"
+    "        expected = pd.DataFrame({'number': [0, 1], 'square': [0, 1]})\n"
+    "        pd.testing.assert_frame_equal(task_func(2), expected)\n"
+    "    @patch('pandas.DataFrame')\n"
+    "    def test_that_it_is_made_once(self, made):\n"
+    "        task_func(3)\n        made.assert_called_once()\n",
+    "entry_point": "task_func",
+    "doc_struct": "{}",
+    "libs": "['pandas', 'os.path']",
+}
+
+
+def problem_of(row: dict[str, Any], variant: str = "") -> Problem:
+    return to_problem(Row(row, "set.jsonl, line 1", "v0.1.4", variant))
+
+
+def test_complete_and_instruct() -> None:
+    complete, instruct = problem_of(FRAME), problem_of(FRAME, "instruct")
+    assert complete.prompt == FRAME["complete_prompt"]
+    assert instruct.prompt == FRAME["instruct_prompt"]
+    assert (complete.task_id, complete.reference) == (instruct.task_id, instruct.reference)
+    assert complete.preamble == f"{FRAME['code_prompt']}\n    pass\n"
+    assert complete.metadata == {
+        "source": "bigcodebench",
+        "split": "v0.1.4",
+        "judging": "one process",
+        "packages": "os pandas",
+    }
+    assert instruct.metadata["source"] == "bigcodebench-instruct"
+
+
+def test_a_file_of_the_instructions(tmp_path) -> None:
+    path = write_lines(tmp_path / "set.jsonl", FRAME, {"broken": 1})
+    with pytest.raises(ProblemsError, match="line 2"):
+        load_problems(f"bigcodebench-instruct:{path}")
+    path = write_lines(tmp_path / "set.jsonl", FRAME)
+    assert load_problems(path)[0].prompt == FRAME["complete_prompt"]
+    assert load_problems(f"bigcodebench-hard-instruct:{path}")[0].prompt == FRAME["instruct_prompt"]
+    with pytest.raises(ProblemsError, match="Expect the problems to be one of"):
+        load_problems(f"bigcodebensh:{tmp_path / 'no' / 'such'}.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"libs": "__import__('os').system('true')"}, "Expect 'libs' to be text like"),
+        ({"libs": ["pandas"]}, "Expect 'libs' to be text like"),
+        ({"code_prompt": 3}, "Expect 'code_prompt' to be text"),
+        ({"instruct_prompt": None}, "Expect 'instruct_prompt' to be text"),
+        ({"entry_point": "f()"}, "to be a Python name"),
+    ],
+)
+def test_broken_rows(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProblemsError, match=message):
+        problem_of({**FRAME, **change}, "instruct")
+
+
+def test_fields_that_older_files_lack() -> None:
+    row = {k: v for k, v in LAYOUTS["bigcodebench"].items() if k not in ("libs", "code_prompt")}
+    problem = problem_of(row)
+    assert problem.preamble == ""
+    assert "packages" not in problem.metadata
+
+
+def test_tests_share_a_process_with_the_program() -> None:
+    pytest.importorskip("pandas")
+    problem = problem_of(FRAME)
+    wrong = "def task_func(n):\n    return pd.DataFrame({'number': range(n), 'square': range(n)}).iloc[1:]"
+    limits = Limits(call_cpu_time=30, call_wall_time=120)
+    with Sandbox(packages=("pandas",)) as sandbox:
+        jobs = [submit_to_tests(problem, c, limits, sandbox) for c in (problem.reference, wrong)]
+        (right,), (other,) = (job.result().tests for job in jobs)
+    assert (right.outcome.value, right.message) == ("pass", "")
+    assert other.outcome.value == "fail"
+    assert other.message == "test_values: [right]: (2, 2)"

@@ -1,0 +1,164 @@
+"""`codea1 eval code` on sets whose problems are not plain functions with a reference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from problem_rows import CLASS, CONTEST, OWN, write_lines
+from test_bigcodebench import FRAME
+
+from codea1_env.cli.app import run
+
+RIGHT = "print(int(input()) + int(input()))"
+TURNED = "class Solution:\n    def turned(self, nums: List[int], k: int):\n        return [k * n for n in nums[::-1]]"
+ABC, LEET = "LiveCodeBench/abc900_a", "LiveCodeBench/3900"
+
+
+def report_of(capsys, *arguments: str | Path, code: int = 0) -> dict[str, Any]:
+    assert run(["eval", "code", *map(str, arguments), "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_contest_problems_from_a_file_of_samples(tmp_path, capsys):
+    problems = write_lines(tmp_path / "set.jsonl", CONTEST, CLASS)
+    rows = [
+        {"task_id": ABC, "solution": RIGHT},
+        {"task_id": LEET, "solution": "def turned(nums, k): pass"},
+        {"task_id": ABC, "solution": ""},  # not the reference: there is none
+        {"task_id": LEET, "solution": TURNED},
+        {"task_id": ABC, "solution": RIGHT.replace("+", "-")},
+    ]
+    samples = write_lines(tmp_path / "samples.jsonl", *rows)
+    folder = tmp_path / "r"
+    options = ["--problems", problems, "--samples", samples, "--output-dir", folder]
+    report = report_of(capsys, *options)
+    verdicts = [json.loads(line) for line in (folder / "verdicts.jsonl").open()]
+    assert [row["outcome"] for row in verdicts] == ["pass", "error", "fail", "pass", "fail"]
+    assert verdicts[4]["message"] == "test 1 of 3: line 1: printed '-1', expected '3'"
+    assert {task: each["passed"] for task, each in report["results"].items()} == {ABC: 1, LEET: 1}
+    references = [json.loads(line) for line in (folder / "references.jsonl").open()]
+    assert references == [{"task_id": t, "fault": "", "time_limit": 6.0} for t in (ABC, LEET)]
+    # What is kept is what was given, and a resumed evaluation does nothing again.
+    assert [json.loads(line) for line in (folder / "samples.jsonl").open()] == rows
+    before = (folder / "verdicts.jsonl").read_bytes()
+    (folder / "verdicts.jsonl").write_bytes(before[: before.find(b"\n") + 9])
+    (folder / "references.jsonl").unlink()
+    assert report_of(capsys, *options, "--resume") == report
+    assert (folder / "verdicts.jsonl").read_bytes() == before
+
+
+def test_an_agent_writes_programs_that_read_input(tmp_path, capsys):
+    coder = tmp_path / "coder.py"
+    coder.write_text(
+        "class Coder:\n    def act(self, seen):\n"
+        f"        return ['Sure:\\n```python\\n' + {RIGHT!r} + '\\n```' for each in seen]\n"
+    )
+    own = {
+        "task_id": "demo/double",
+        "prompt": "Read two numbers and print their sum.",
+        "entry_point": "main",
+        "reference": "print(sum(map(int, open(0))))",
+        "stdin_tests": [{"stdin": "1\n2", "stdout": "3"}, {"stdin": "5\n5", "stdout": "10"}],
+    }
+    problems = write_lines(tmp_path / "set.jsonl", own)
+    base = ["--problems", problems, "-n", "2", "--output-dir"]
+    report = report_of(capsys, *base, tmp_path / "r", "--agent", f"{coder}:Coder")
+    assert report["figures"]["all"]["pass@1"]["value"] == 1.0
+    report = report_of(capsys, *base, tmp_path / "s", "--agent", "reference")
+    assert report["figures"]["all"]["pass@1"]["value"] == 1.0
+    report = report_of(capsys, *base, tmp_path / "t", "--agent", "mutant")
+    assert report["figures"]["all"]["pass@1"]["value"] < 1.0
+
+
+def test_a_broken_reference_of_an_input_problem_is_excluded(tmp_path, capsys):
+    own = {
+        "prompt": "Print 1.",
+        "entry_point": "main",
+        "stdin_tests": [{"stdin": "", "stdout": "1"}],
+    }
+    problems = write_lines(
+        tmp_path / "set.jsonl",
+        {"task_id": "a", "reference": "print(1)", **own},
+        {"task_id": "b", "reference": "print(2)", **own},
+    )
+    options = ["--problems", problems, "--agent", "reference", "-n", "1"]
+    report = report_of(capsys, *options, "--output-dir", tmp_path / "r", code=1)
+    assert report["excluded"] == {
+        "b": "its own reference fails: fail, line 1: printed '2', expected '1'"
+    }
+
+
+def test_agents_that_need_references_say_so(tmp_path, capsys):
+    problems = write_lines(tmp_path / "set.jsonl", CONTEST)
+    options = ["--problems", problems, "--agent", "mutant", "--output-dir", str(tmp_path / "r")]
+    assert run(["eval", "code", *options]) == 2
+    assert f"for the coder 'mutant', actually {ABC} has none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [["train", "--preset", "tabular", "--split", "None"], ["play", "--seed", "1"]]
+)
+def test_contest_problems_cannot_be_played(command, tmp_path, capsys):
+    problems = write_lines(tmp_path / "set.jsonl", OWN, CONTEST)
+    out = ["--output-dir", str(tmp_path / "r")] if command[0] == "train" else []
+    assert run([*command, "--problems", problems, *out]) == 2
+    error = capsys.readouterr().err
+    assert f"actually {ABC} has no reference" in error
+    assert "`codea1 eval code` can use these" in error
+
+
+def test_packages_that_problems_need(tmp_path, capsys):
+    unknown = {**FRAME, "task_id": "BigCodeBench/951", "libs": "['pandas', 'no_such_package']"}
+    plain = {
+        "task_id": "plain",
+        "prompt": "def f():",
+        "entry_point": "f",
+        "reference": "def f(): return 1",
+    }
+    rows = [FRAME, unknown, {**plain, "tests": ["assert f() == 1"]}]
+    problems = write_lines(tmp_path / "set.jsonl", *rows)
+    options = ["--problems", problems, "--agent", "reference", "-n", "1", "--output-dir"]
+    pytest.importorskip("pandas")
+    report = report_of(capsys, *options, tmp_path / "r", code=1)
+    assert report["excluded"] == {
+        "BigCodeBench/950": "needs pandas, which programs may not use here: add --packages pandas",
+        "BigCodeBench/951": "needs no_such_package, pandas; no_such_package is not installed: install, and add "
+        "--packages no_such_package pandas",
+    }
+    report = report_of(capsys, *options, tmp_path / "s", "--packages", "pandas", code=1)
+    assert list(report["excluded"]) == ["BigCodeBench/951"]
+    assert report["scored"] == 2
+    assert report["figures"]["all"]["pass@1"]["value"] == 1.0
+    assert report["settings"]["packages"].keys() == {"pandas"}
+    refused = [*options, str(tmp_path / "t"), "--packages", "pandas", "no_such_package"]
+    with pytest.raises(SystemExit, match="2"):
+        run(["eval", "code", *map(str, refused)])
+    assert "'no_such_package' is not" in capsys.readouterr().err
+
+
+def test_validate_and_show(tmp_path, capsys):
+    own = {
+        "prompt": "Print 1.",
+        "entry_point": "main",
+        "stdin_tests": [{"stdin": "", "stdout": "1"}],
+    }
+    rows = [{"task_id": "a", "reference": "print(2)", **own}, CONTEST]
+    problems = write_lines(tmp_path / "set.jsonl", *rows)
+    assert run(["problems", "validate", problems]) == 1
+    shown = capsys.readouterr().out
+    assert (
+        "line 1: error [reference-fails] a: Expect the reference to pass test 1, actually: fail"
+        in shown
+    )
+    assert f"line 2: warning [no-reference] {ABC}: " in shown
+    assert "2 problems with 4 tests: 1 error, 1 warning" in shown
+    assert run(["problems", "show", ABC, "--problems", problems]) == 0
+    shown = capsys.readouterr().out
+    assert "'1\\n2\\n' -> '3\\n'" in shown
+    assert "from heapq import *" in shown
+    assert run(["problems", "show", ABC, "--problems", problems, "--json"]) == 0
+    again = write_lines(tmp_path / "again.jsonl", json.loads(capsys.readouterr().out))
+    assert run(["problems", "show", ABC, "--problems", again]) == 0

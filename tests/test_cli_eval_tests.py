@@ -1,0 +1,281 @@
+"""`codea1 eval tests` from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.cli.app import run
+from codea1_env.problems import load_problems
+
+STARTER = {problem.task_id: problem for problem in load_problems("starter")}
+NAMES = list(STARTER)
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def golden(tasks: list[str]) -> list[dict[str, Any]]:
+    return [{"task_id": task, "tests": list(STARTER[task].tests)} for task in tasks]
+
+
+def row_of(task: str) -> dict[str, Any]:
+    """A problem as a row of a file."""
+    fields = ("task_id", "prompt", "entry_point", "reference", "tests")
+    return {name: getattr(STARTER[task], name) for name in fields}
+
+
+def report_of(arguments: list[str], capsys, code: int = 0) -> dict[str, Any]:
+    assert run(["eval", "tests", *arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def value(report: dict[str, Any], name: str) -> float:
+    return report["figures"][name]["value"]
+
+
+def test_golden_tests_are_right_and_guesses_mostly_not(tmp_path, capsys):
+    few = ["--problems", "starter", "--max-problems", "12"]
+    folders = {name: str(tmp_path / name) for name in ("golden", "boundary")}
+    right, guessed = (
+        report_of([*few, "--agent", name, "--output-dir", folders[name]], capsys)
+        for name in folders
+    )
+    assert right["figures"]["pass@5"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert value(right, "all-pass@5") == 1
+    assert value(right, "mut@1") <= value(right, "mut@2") <= value(right, "mut@5")
+    assert value(right, "mut@5") > 0.85
+    assert value(right, "lcov@5") == 1
+    assert right["tests"] == {"right": 60}
+    assert "p_00" not in right["figures"]
+    assert right["wrong_programs"]["problems_unchecked"] == 0
+    assert value(guessed, "pass@5") < 0.6
+    assert value(guessed, "mut@5") <= value(guessed, "mut@5@pass")
+    assert value(guessed, "Mul@5") == pytest.approx(
+        value(guessed, "pass@5") * value(guessed, "mut@5@pass")
+    )
+    assert value(guessed, "p_01") < 1
+    assert sum(guessed["tests"].values()) == 60
+    assert run(["eval", "compare", folders["boundary"], folders["golden"]]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "12 problems in both" in shown
+    assert "Worse in B: no problem" in shown
+    assert "share of right tests in A and B" in shown
+
+
+def test_a_file_of_suites(tmp_path, capsys):
+    rows = golden(NAMES[:3])
+    name = STARTER[NAMES[1]].entry_point
+    rows[1] = {
+        "task_id": NAMES[1],
+        "answer": f"```python\nimport nowhere\nassert {name}(nowhere.x)\n```",
+    }
+    rows[2]["tests"] = [rows[2]["tests"][0]] * 2
+    rows += [{"task_id": NAMES[0], "answer": ""}, {"task_id": "ULT/1", "tests": []}]
+    path = write(tmp_path / "suites.jsonl", rows)
+    options = ["--samples", str(path), "--max-problems", "3", "--output-dir", str(tmp_path / "r")]
+    assert run(["eval", "tests", *options, "--num-tests", "4", "--k", "1", "4"]) == 0
+    shown = capsys.readouterr().out
+    assert "Ignored, not in the problem set: ULT/1 (1)" in shown
+    assert "Imported by tests, and not there: nowhere (1)." in shown
+    assert "1 right tests repeat an earlier one of their suite; they count" in shown
+    assert "tests come after those that were asked for, and do not count" in shown
+    report = json.loads((tmp_path / "r" / "report.json").read_text())
+    assert "1 answers have no test, most often: the answer is empty (1)" in shown
+    assert [each["values"]["pass@4"] for each in report["results"].values()] == [0.5, 0, 0.5]
+    assert report["tests"] == {"missing": 9, "not installed": 1, "right": 6}
+    assert [name for name in report["figures"] if name.startswith("pass@")] == ["pass@1", "pass@4"]
+    kept = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").open()]
+    assert kept == rows[:-1]
+
+
+def test_suites_that_were_kept_are_judged_alike_again(tmp_path, capsys):
+    few = ["--max-problems", "3", "--output-dir"]
+    first = report_of(["--agent", "boundary", *few, str(tmp_path / "a")], capsys)
+    samples = str(tmp_path / "a" / "samples.jsonl")
+    again = report_of(["--samples", samples, *few, str(tmp_path / "b")], capsys)
+    assert {**first, "settings": {}} == {**again, "settings": {}}
+
+
+def test_missing_tasks_are_refused_or_left_out(tmp_path, capsys):
+    path = write(tmp_path / "suites.jsonl", golden(NAMES[:1]))
+    options = ["--samples", str(path), "--max-problems", "2", "--output-dir", str(tmp_path / "r")]
+    assert run(["eval", "tests", *options]) == 2
+    error = capsys.readouterr().err
+    assert f"none for 1: {NAMES[1]}" in error
+    assert "--partial" in error
+    report = report_of([*options, "--partial"], capsys)
+    assert report["missing"] == [NAMES[1]]
+    assert report["scored"] == 1
+
+
+def test_a_broken_reference_is_listed_and_gives_exit_code_1(tmp_path, capsys):
+    own = {"prompt": "def f():", "entry_point": "f", "tests": ["assert f() == 1"]}
+    good = {"task_id": "good", "reference": "def f(): return 1", **own}
+    bad = {"task_id": "bad", "reference": "import nowhere\ndef f(): return 1", **own}
+    path = write(tmp_path / "problems.jsonl", [good, bad])
+    options = ["--problems", str(path), "--samples", str(path)]
+    report = report_of([*options, "--output-dir", str(tmp_path / "r")], capsys, code=1)
+    assert list(report["excluded"]) == ["bad"]
+    assert "No module named 'nowhere'" in report["excluded"]["bad"]
+    assert report["scored"] == 1
+    write(path, [bad])
+    assert run(["eval", "tests", *options, "--output-dir", str(tmp_path / "s")]) == 2
+    assert "actually none does: its reference does not run" in capsys.readouterr().err
+
+
+def test_wrong_programs_of_a_file(tmp_path, capsys):
+    task = STARTER["starter/is_even"]
+    problems = write(tmp_path / "problems.jsonl", [row_of(task.task_id)])
+    programs = ["return True", task.reference.partition("\n")[2].strip(), "return n == 0"]
+    code = [f"def is_even(n):\n    {body}\n" for body in programs]
+    rows = [{"task_id": task.task_id, "solution": each} for each in code]
+    rows.append({"task_id": "elsewhere", "solution": ""})
+    given = write(tmp_path / "programs.jsonl", rows)
+    tests = ["assert is_even(4) == True", "assert is_even(3) == True"]
+    samples = write(tmp_path / "suites.jsonl", [{"task_id": task.task_id, "tests": tests}])
+    options = ["--problems", str(problems), "--samples", str(samples)]
+    more = ["--wrong-programs", str(given), "--output-dir", str(tmp_path / "r")]
+    report = report_of([*options, *more], capsys)
+    assert report["wrong_programs"] == {"programs": 2, "problems": 1, "problems_unchecked": 0}
+    assert report["unknown"] == {"elsewhere": 1}
+    assert value(report, "p_01") == value(report, "p_00") == 0.5
+    assert value(report, "mu") == pytest.approx(0.5 * 0.5 - 0.5 * 0.5)
+    own = report_of([*options, "--output-dir", str(tmp_path / "s")], capsys)
+    assert own["wrong_programs"]["programs"] > 2
+    assert run(["eval", "compare", str(tmp_path / "r"), str(tmp_path / "s")]) == 0
+    assert "Not compared, other wrong_programs: p_01, p_00, mu" in capsys.readouterr().out
+
+
+def test_one_test_at_a_time(tmp_path, capsys):
+    path = tmp_path / "own.py"
+    path.write_text(
+        "class Counting:\n    def act(self, observations):\n"
+        '        return [f\'```python\\nassert {o["entry_point"]}({o["tests"].count("assert")}) is True\\n```\'\n'
+        "                for o in observations]\n"
+    )
+    asked = ["--agent", f"{path}:Counting", "--protocol", "rounds", "--num-tests", "3", "-n", "2"]
+    few = ["--problems", str(write(tmp_path / "problems.jsonl", [row_of("starter/is_even")]))]
+    report = report_of([*asked, *few, "--output-dir", str(tmp_path / "r")], capsys)
+    rows = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").open()]
+    blocks = [f"```python\nassert is_even({n}) is True\n```" for n in range(3)]
+    assert rows == [{"task_id": "starter/is_even", "tests": blocks}] * 2
+    assert report["tests"] == {"right": 4, "wrong value": 2}
+    assert report["repeated_suites"] == 1
+    assert report["settings"]["protocol"] == "rounds"
+
+
+def test_mutants_of_cosmic_ray(tmp_path, capsys):
+    pytest.importorskip("cosmic_ray")
+    few = ["--agent", "golden", "--max-problems", "3", "--output-dir"]
+    own = report_of([*few, str(tmp_path / "own")], capsys)
+    theirs = report_of([*few, str(tmp_path / "theirs"), "--mutator", "cosmic-ray"], capsys)
+    assert theirs["settings"]["cosmic_ray"]
+    assert theirs["mutants"] > own["mutants"]
+    assert 0.5 < value(theirs, "mut@5") <= 1
+    assert value(theirs, "pass@5") == value(own, "pass@5")
+    assert value(theirs, "p_01") == value(own, "p_01")  # the wrong programs are the same
+    assert run(["eval", "compare", str(tmp_path / "own"), str(tmp_path / "theirs")]) == 0
+    assert "Not compared, other mutator: mut, Mul" in capsys.readouterr().out
+
+
+def test_programs_and_tests_are_not_compared(tmp_path, capsys):
+    few = ["--max-problems", "1", "-n", "1", "--json", "--output-dir"]
+    assert run(["eval", "code", "--agent", "reference", *few, str(tmp_path / "code")]) == 0
+    assert run(["eval", "tests", "--agent", "golden", *few, str(tmp_path / "tests")]) == 0
+    capsys.readouterr()
+    assert run(["eval", "compare", str(tmp_path / "code"), str(tmp_path / "tests")]) == 2
+    error = capsys.readouterr().err
+    assert "code is one of programs" in error
+    assert "Compare like with like" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "expect either --samples FILE.jsonl or --agent NAME"),
+        (["--agent", "golden", "--k", "6"], "k=6, and 5 tests"),
+        (["--agent", "golden", "--k", "0"], "k=0, and 5 tests"),
+        (["--agent", "golden", "--num-tests", "0"], "Expect --num-tests to be at least 1"),
+        (["--agent", "mutant", "--max-problems", "1"], "unknown player 'mutant'"),
+        (["--samples", "none.jsonl"], "actually there is no none.jsonl"),
+        (["--samples", "broken.jsonl"], "broken.jsonl, line 2: Expect one JSON object"),
+        (["--agent", "golden", "--wrong-programs", "broken.jsonl"], "broken.jsonl, line 1: Expect"),
+    ],
+)
+def test_bad_input(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (write(tmp_path / "broken.jsonl", golden(NAMES[:1])).open("a")).write('{"task_id": ')
+    try:
+        code = run(["eval", "tests", *arguments])
+    except SystemExit as exit_:
+        code = exit_.code
+    shown = capsys.readouterr()
+    assert code == 2
+    assert message in " ".join((shown.err + shown.out).replace("│", " ").split())
+
+
+LONG = [
+    "--agent",
+    "boundary",
+    "-n",
+    "3",
+    "--num-tests",
+    "3",
+    "--max-problems",
+    "24",
+    "--batch-size",
+    "8",
+]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, tmp_path, capsys):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    report_of([*LONG, "--workers", "3", "--output-dir", str(whole)], capsys)
+    command = [
+        sys.executable,
+        "-m",
+        "codea1_env.cli",
+        "eval",
+        "tests",
+        *LONG,
+        "--output-dir",
+        str(parts),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    verdicts = parts / "verdicts.jsonl"
+    while not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 5:
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    assert process.wait(60) == (130 if number == signal.SIGINT else -number)
+    assert not (parts / "report.json").exists()
+    done = verdicts.read_bytes()
+    assert (whole / "verdicts.jsonl").read_bytes().startswith(done[: done.rfind(b"\n") + 1])
+    report_of([*LONG, "--output-dir", str(parts), "--resume"], capsys)
+    for name in ("samples.jsonl", "verdicts.jsonl", "report.json"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_the_tests_that_come_with_unleakedtestbench(shared_data, tmp_path, capsys):
+    file = str(shared_data / "ult_lite.jsonl.gz")
+    options = ["--problems", file, "--samples", file, "--max-problems", "8"]
+    report = report_of([*options, "--output-dir", str(tmp_path / "r")], capsys)
+    assert report["scored"] == 8
+    assert len(report["unknown"]) == 192  # the rest of the file
+    assert sum(report["tests"].values()) == 40
+    assert 0 < value(report, "pass@5") < 0.5  # few of them hold
+    assert 0 < value(report, "mut@5") < value(report, "mut@5@pass") < 1
+    assert value(report, "lcov@5") > value(report, "bcov@5") > 0
+    assert report["wrong_programs"]["problems_unchecked"] == 8

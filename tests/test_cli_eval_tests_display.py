@@ -1,0 +1,68 @@
+"""What `codea1 eval tests` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from codea1_env.cli.eval_tests_display import print_suite_report
+
+ONE = {"value": 0.5, "low": 0.25, "high": 0.75}
+TWO = {"value": 0.6, "low": 0.4, "high": 0.8}
+REPORT: dict[str, Any] = {
+    "figures": {"pass@1": ONE, "pass@10": TWO, "mut@1": ONE, "mut@10": TWO, "mut@10@pass": TWO},
+    "tests": {"right": 3, "wrong value": 7},
+    "samples": 2,
+    "scored": 2,
+    "problems": 3,
+    "mutants": 40,
+    "not_installed": {"pandas": 2},
+    "without_tests": {"the answer is empty": 4, "a": 1, "b": 1, "c": 1},
+    "repeated": 0,
+    "repeated_suites": 1,
+    "late": 0,
+    "wrong_programs": {"programs": 9, "problems": 2, "problems_unchecked": 1},
+    "missing": [],
+    "unknown": {},
+    "excluded": {"ULT/1": "why"},
+    "settings": {"seed": 0, "model": None},
+}
+
+
+def shown(**changes: Any) -> list[str]:
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as capture:
+        print_suite_report({**REPORT, **changes}, console)
+    return [" ".join(line.split()) for line in capture.get().splitlines()]
+
+
+def test_every_figure_has_its_row_and_every_k_its_column():
+    lines = shown()
+    assert "percent [95%] k = 1 k = 10" in lines
+    assert "pass@k 50.0 [25.0, 75.0] 60.0 [40.0, 80.0]" in lines
+    assert "mut@k@pass - 60.0 [40.0, 80.0]" in lines
+
+
+def test_what_was_wrong_is_said():
+    lines = shown()
+    assert "2 suites for 2 of 3 problems, 40 mutants. Tests: right 3, wrong value 7" in lines
+    assert any(line.startswith("Imported by tests, and not there: pandas (2).") for line in lines)
+    assert any(
+        line.startswith("7 answers have no test, most often: the answer is empty (4)")
+        for line in lines
+    )
+    assert "1 suites repeat another of their problem; they count" in lines
+    assert not any("right tests repeat" in line for line in lines)
+    assert "On 9 wrong programs of 2 problems: no test ran on them" in lines
+    assert "Excluded: ULT/1: why" in lines
+    assert "Settings: seed 0" in lines
+
+
+def test_powers_of_tests():
+    figures = {**REPORT["figures"], "p_u": ONE, "p_01": TWO}
+    lines = shown(figures=figures)
+    wanted = "p_u 50.0 [25.0, 75.0], p_01 60.0 [40.0, 80.0]"
+    assert f"On 9 wrong programs of 2 problems: {wanted}" in lines
+    none = {"programs": 0, "problems": 0, "problems_unchecked": 0}
+    assert any("No problem has wrong programs" in line for line in shown(wrong_programs=none))

@@ -1,0 +1,156 @@
+"""LiveCodeBench rows: both kinds of problems, and every way in which a row can be wrong."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+from problem_rows import CLASS, CONTEST, contest_tests, packed
+
+from codea1_env.data.judging import submit_to_tests
+from codea1_env.data.livecodebench import PREAMBLE
+from codea1_env.data.row import Row
+from codea1_env.data.schemas import to_problem
+from codea1_env.problems import Problem, ProblemsError, StdinTest
+from codea1_env.sandbox import Limits, Sandbox
+
+
+def problem_of(row: dict[str, Any]) -> Problem:
+    return to_problem(Row(row, "set.jsonl, line 1", "v6"))
+
+
+def outcomes(problem: Problem, code: str, sandbox: Sandbox) -> list[str]:
+    result = submit_to_tests(problem, code, Limits(), sandbox).result()
+    return [test.outcome.value for test in result.tests]
+
+
+def test_programs_that_read_input(sandbox: Sandbox) -> None:
+    problem = problem_of(CONTEST)
+    assert (problem.task_id, problem.entry_point) == ("LiveCodeBench/abc900_a", "main")
+    assert problem.stdin_tests == (
+        StdinTest("1\n2\n", "3\n"), StdinTest("-1\n1", "0"), StdinTest("7\n8", "15"),
+    )  # fmt: skip
+    assert problem.all_tests == ()
+    assert not problem.playable
+    assert problem.metadata == {
+        "source": "livecodebench",
+        "split": "v6",
+        "platform": "atcoder",
+        "difficulty": "easy",
+        "contest_date": "2024-05-04T00:00:00",
+    }
+    assert outcomes(problem, "print(int(input()) + int(input()))", sandbox) == ["pass"] * 3
+    # Imports that contest programs take for granted; judging ends with the first wrong answer.
+    short = "a, b = map(int, stdin.read().split())\nprint(abs(a) + abs(reduce(add, [b])))"
+    assert outcomes(problem, short, sandbox) == ["pass", "fail"]
+    guarded = "def main():\n    print(int(input()) + int(input()))\nif __name__ == '__main__':\n    main()"
+    assert outcomes(problem, guarded, sandbox) == ["pass"] * 3
+
+
+def test_programs_that_complete_a_class(sandbox: Sandbox) -> None:
+    problem = problem_of(CLASS)
+    assert problem.entry_point == "Solution"
+    assert problem.tests[0] == (
+        "result = Solution().turned([1, 2], 3)\n"
+        "assert (list(result) if isinstance(result, tuple) else result) == [6, 3]"
+    )
+    assert len(problem.tests) == 3
+    assert "class Solution:" in problem.prompt
+    start = "class Solution:\n    def turned(self, nums: List[int], k: int) -> List[int]:\n"
+    for body, expected in (
+        ("        return [k * n for n in nums[::-1]]", ["pass"] * 3),
+        ("        return tuple(k * n for n in nums[::-1])", ["pass"] * 3),
+        ("        return [k * n for n in nums]", ["fail"]),
+        ("        return [k * n for n in nums[::-1]] or None", ["pass", "fail"]),
+        ("        return 1 / 0", ["error"]),
+    ):
+        assert outcomes(problem, start + body, sandbox) == expected
+
+
+def test_values_of_every_kind_survive(sandbox: Sandbox) -> None:
+    cases = [
+        ('{"a": [null, true, 1.5, "\\u00e9\\n\'"]}', '{"a": [null, true, 1.5, "\\u00e9\\n\'"]}')
+    ]
+    row = {**CLASS, "public_test_cases": contest_tests("functional", *cases)}
+    problem = problem_of({**row, "private_test_cases": "[]"})
+    same = "class Solution:\n    def turned(self, x): return x"
+    assert outcomes(problem, same, sandbox) == ["pass"]
+    other = "class Solution:\n    def turned(self, x): return {'a': [None, 1, 1.5, 'e']}"
+    assert outcomes(problem, other, sandbox) == ["fail"]
+
+
+def test_private_tests_may_be_plain(sandbox: Sandbox) -> None:
+    plain = {**CONTEST, "private_test_cases": contest_tests("stdin", ("2\n2", "4"))}
+    assert problem_of(plain).stdin_tests[1] == StdinTest("2\n2", "4")
+
+
+def test_dates_as_the_hub_has_them() -> None:
+    row = {**CONTEST, "contest_date": datetime.datetime(2024, 5, 4)}
+    assert problem_of(row).metadata["contest_date"] == "2024-05-04T00:00:00"
+    assert "contest_date" not in problem_of({**CONTEST, "contest_date": None}).metadata
+
+
+def test_the_preamble_runs_and_offers_what_contests_use(sandbox: Sandbox) -> None:
+    names = "List deque heappush bisect_left gcd lru_cache Counter defaultdict inf cache permutations sys math"
+    code = f"{PREAMBLE}\nfor name in {names.split()!r}: eval(name)\nprint(open, pow(2, 5, 7), datetime.__name__)"
+    result = sandbox.run_script(code)
+    assert result.message == ""
+    assert result.stdout == "<built-in function open> 4 datetime\n"
+
+
+HUGE = "[" * 100_000
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"public_test_cases": None}, "Expect 'public_test_cases' to be text"),
+    ({"public_test_cases": "{"}, "Expect 'public_test_cases' to be JSON, actually: "),
+    ({"public_test_cases": HUGE}, "Expect 'public_test_cases' to be JSON, actually: "),
+    ({"public_test_cases": "{}"}, "to hold a list of tests, actually: dict"),
+    ({"public_test_cases": "[3]"}, "to be an object, actually: int 3"),
+    ({"public_test_cases": '[{"input": "1"}]'}, "to have the texts input, output and testtype"),
+    ({"public_test_cases": '[{"input": "1", "output": 2, "testtype": "stdin"}]'}, "to have the texts"),
+    ({"public_test_cases": contest_tests("other", ("1", "2"))}, "(stdin or functional)"),
+    ({"public_test_cases": contest_tests("functional", ("1", "2"))}, "Expect tests of one kind, actually: functional, stdin"),
+    ({"public_test_cases": "[]", "private_test_cases": "[]"}, "actually: no tests"),
+    ({"private_test_cases": 3}, "Expect 'private_test_cases' to be text"),
+    ({"private_test_cases": "!"}, "Expect 'private_test_cases' to be JSON or packed JSON. Expect base64"),
+    ({"private_test_cases": packed("{")}, "Expect 'private_test_cases' to be JSON, actually: "),
+    ({"private_test_cases": packed('"a"')}, "to hold a list of tests, actually: str"),
+    ({"private_test_cases": packed(contest_tests("stdin", ("\ud800", "2")))}, "lone surrogate"),
+    ({"question_id": 7}, "Expect 'question_id' to be text"),
+    ({"question_content": None}, "Expect 'question_content' to be text"),
+]  # fmt: skip
+BROKEN_CLASS: list[tuple[dict[str, Any], str]] = [
+    ({"metadata": "{}"}, "to name the method of functional tests as func_name, actually: dict {}"),
+    ({"metadata": "[]"}, "as func_name"),
+    ({"metadata": None}, "Expect 'metadata' to be text"),
+    ({"metadata": json.dumps({"func_name": "f(); import os"})}, "as func_name"),
+    ({"starter_code": None}, "Expect 'starter_code' to be text"),
+    ({"public_test_cases": contest_tests("functional", ("__import__('os')", "2"))}, "Expect 'input' to be JSON"),
+    ({"public_test_cases": contest_tests("functional", ("1\n", "2"))}, "Expect 'input' to be JSON"),
+    ({"public_test_cases": contest_tests("functional", ("1", "NaN"))}, "NaN is no JSON"),
+    ({"public_test_cases": contest_tests("functional", ("9" * 5000, "1"))}, "Expect 'input' to be JSON"),
+    ({"public_test_cases": contest_tests("functional", (HUGE, "1"))}, "Expect 'input' to be JSON"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        *[({**CONTEST, **change}, message) for change, message in BROKEN],
+        *[({**CLASS, **change}, message) for change, message in BROKEN_CLASS],
+    ],
+)
+def test_broken_rows_are_named(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        problem_of(row)
+    assert str(caught.value).startswith("set.jsonl, line 1: ")
+    assert message in str(caught.value)
+
+
+def test_a_row_without_private_tests_is_no_row() -> None:
+    row = {name: value for name, value in CONTEST.items() if name != "private_test_cases"}
+    with pytest.raises(
+        ProblemsError, match="nearest layout, livecodebench, also has: private_test"
+    ):
+        problem_of(row)
