@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ import pytest
 
 import codea1_env
 from codea1_env.sandbox import examine
+from codea1_env.sandbox.paths import settings
+from codea1_env.sandbox.worker import environment, interpreter
 
 # Asks for more than it waits for, and is gone: answers cannot be sent, or are never read.
 IMPATIENT = """
@@ -75,6 +78,11 @@ def descendants(pid: int) -> set[int]:
     while new := {each for each, parent in everybody.items() if parent in family} - family:
         family |= new
     return family - {pid}
+
+
+def forked_by(pid: int) -> set[int]:
+    """What a process of one thread has forked: quicker than `descendants`."""
+    return {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
@@ -140,6 +148,35 @@ def test_nothing_is_left_by_a_supervisor_that_waits_for_no_answer(
     assert outcome_of(asking) == ""
     assert asking.returncode == -signal.SIGKILL
     assert until(lambda: list(tmp_path.iterdir()) == [])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_worker_killed_at_any_moment_of_its_start_leaves_no_process(
+    level: str, tmp_path: Path
+) -> None:
+    if not examine(level).works:
+        pytest.skip(f"level {level} does not work here: {examine(level).error}")
+    for attempt in range(24):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:  # kept open: a closed socket would end what is left, too
+            worker = subprocess.Popen(
+                interpreter(
+                    "start.py",
+                    "zygote",
+                    str(theirs.fileno()),
+                    settings(level, {}, False, str(tmp_path)),
+                ),
+                pass_fds=[theirs.fileno()],
+                env=environment(0),
+            )
+            end = time.monotonic() + 20
+            while not (forked := forked_by(worker.pid)) and time.monotonic() < end:
+                pass  # no sleep: a process that the worker only tries things with is soon gone
+            assert forked
+            time.sleep(attempt % 8 * 5e-5)  # the most dangerous moments are the first ones
+            worker.kill()
+            worker.wait()
+            assert until(lambda: not forked & parents().keys()), attempt
 
 
 @pytest.mark.parametrize("level", LEVELS)

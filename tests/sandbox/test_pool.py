@@ -191,11 +191,17 @@ def test_a_worker_killed_while_idle() -> None:
 
 def test_what_a_killed_worker_had_forked_ends_with_it() -> None:
     with Sandbox() as sandbox:
+        sandbox.run_tests(DOUBLE, [VALUE])  # the worker has started, and its own tries have ended
         future = sandbox.submit(Job(SLOW, [VALUE]))
-        assert wait_until(lambda: any(children(pid) for pid in children() if is_worker(pid)))
-        forked = [pid for worker in children() if is_worker(worker) for pid in children(worker)]
-        kill_workers()
-        assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in forked))
+        time.sleep(0.1)
+        (worker,) = [pid for pid in children() if is_worker(pid)]
+        forked = [
+            *children(worker),
+            *(pid for child in children(worker) for pid in children(child)),
+        ]
+        assert forked
+        os.kill(worker, signal.SIGKILL)
+        assert wait_until(lambda: not any(map(lives, forked)))
         assert future.result().tests[0].outcome is Outcome.PASS
 
 

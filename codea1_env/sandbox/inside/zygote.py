@@ -20,6 +20,7 @@ import json
 import os
 import platform
 import random
+import select
 import signal
 import socket
 import struct
@@ -171,12 +172,17 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Setti
     # It gets another one; later, nobody in here can reach the machine's.
     folders.remove(settings.scratch)
     in_user_namespace = namespaces.enter()
+    starter = os.pidfd_open(os.getpid())
     pid = os.fork()
     if pid:
         control.close()
         _, status = os.waitpid(pid, 0)
         os._exit(0 if status == 0 else 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # If it was killed before, nobody waits for us. getppid() cannot tell: there is no number for it in here.
+    if select.select([starter], [], [], 0)[0]:
+        os._exit(1)
+    os.close(starter)
     namespaces.isolate_files(settings.mounts, platform.machine())
     if [name for _, name in socket.if_nameindex()] not in ([], ["lo"]):
         raise OSError("the network namespace has interfaces of the machine")
