@@ -32,6 +32,7 @@ from codea1_env.baselines.bench.suite import QUICK
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import parse, parse_some
+from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.sandbox_speed.machine import this_machine
 from codea1_env.problems import load_problems
 
@@ -80,8 +81,17 @@ def run(arguments: Sequence[str]) -> int:
         raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
     folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")
     with user_input():
-        open_folder(folder, config, resume=command.resume)
-    jobs = scheduling.jobs_of(config, entries, folder)
+        results = open_folder(folder, config, resume=command.resume)
+    with results:
+        return _run(command, config, scheduling.jobs_of(config, entries, folder), results)
+
+
+def _run(
+    command: AlgorithmsCommand,
+    config: BenchConfig,
+    jobs: Sequence[scheduling.Job],
+    folder: ResultFolder,
+) -> int:
     console, machine = Console(stderr=command.json), this_machine()
     for damage in scheduling.forget_unusable(jobs):
         console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
@@ -96,18 +106,18 @@ def run(arguments: Sequence[str]) -> int:
             signal.signal(signal.SIGTERM, before)
     results = collect(jobs)
     write_results(folder, results)
-    plots = _plots(folder, results, console)
+    plots = _plots(folder.path, results, console)
     text = leaderboard(config, results, len(jobs), str(machine), plots)
-    (folder / "LEADERBOARD.md").write_text(text, encoding="utf-8")
+    (folder.path / "LEADERBOARD.md").write_text(text, encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     if command.json:
-        about = {"output_dir": str(folder), "runs": len(jobs), "done": len(results)}
+        about = {"output_dir": str(folder.path), "runs": len(jobs), "done": len(results)}
         print(json.dumps(about | {"failed": failed, "leaderboard": text}))
     else:
         print_markdown(text, console)
-    console.print(f"Results folder: {folder}", highlight=False, soft_wrap=True)
+    console.print(f"Results folder: {folder.path}", highlight=False, soft_wrap=True)
     if interrupted:
-        console.print(f"To go on, add: --resume --output-dir {folder}", highlight=False)
+        console.print(f"To go on, add: --resume --output-dir {folder.path}", highlight=False)
         return INTERRUPTED
     return 1 if failed else 0
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,29 +30,50 @@ class FolderError(ValueError):
     """A result folder that cannot be used. The message says what to do."""
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What a folder holds the results of."""
+
+    name: str
+    """With its article, for messages."""
+    settings: str
+    """The file of its version and settings."""
+    version: int
+    """Rises when results of before cannot be compared with results of now."""
+    extensible: tuple[str, ...] = ()
+    """Settings that may be others when it goes on."""
+
+
+EVALUATION = Kind("an evaluation", SETTINGS, VERSION)
+
+
 class ResultFolder:
-    """An open evaluation. Only one process at a time can have it open; a context manager.
+    """An open folder of results. Only one process at a time can have it open; a context manager.
 
     Args:
         path: The folder. It is made if need be.
-        settings: All that the verdicts depend on, as JSON has it.
-        resume: Go on with the evaluation that the folder holds.
+        settings: All that the results depend on, as JSON has it.
+        resume: Go on with what the folder holds.
+        kind: What it holds.
 
     Raises:
-        FolderError: It holds another evaluation, or none to go on with, or somebody works on it.
+        FolderError: It holds something else, or nothing to go on with, or somebody works on it.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self, path: Path, settings: Mapping[str, Any], *, resume: bool, kind: Kind = EVALUATION
+    ) -> None:
         self.path = path
-        begun = (path / SETTINGS).exists()
+        self._kind = kind
+        begun = (path / kind.settings).exists()
         if resume and not begun:
             raise FolderError(
-                f"Expect {path} to hold an evaluation to resume, actually: it has no {SETTINGS}. Check the "
+                f"Expect {path} to hold {kind.name} to resume, actually: it has no {kind.settings}. Check the "
                 "folder, or leave --resume out."
             )
         if begun and not resume:
             raise FolderError(
-                f"Expect {path} to be a new folder, actually it holds an evaluation. Add --resume to go on "
+                f"Expect {path} to be a new folder, actually it holds {kind.name}. Add --resume to go on "
                 "with it, or name another folder."
             )
         if not begun and path.exists() and not _is_free(path):
@@ -62,7 +84,7 @@ class ResultFolder:
         self._logs: dict[str, IO[str]] = {}
         self._lock = lock_folder(self.path, FolderError)
         if not begun:
-            self.write(SETTINGS, {"version": VERSION, "settings": dict(settings)})
+            self.write(kind.settings, {"version": kind.version, "settings": dict(settings)})
             return
         try:
             self._check(settings)
@@ -119,22 +141,23 @@ class ResultFolder:
         self._lock.close()
 
     def _check(self, settings: Mapping[str, Any]) -> None:
-        saved = read_json(self.path / SETTINGS)
-        if saved.get("version") != VERSION:
+        path, kind = self.path / self._kind.settings, self._kind
+        saved = read_json(path)
+        if saved.get("version") != kind.version:
             raise FolderError(
-                f"Expect an evaluation of version {VERSION}, actually {self.path} has version "
-                f"{saved.get('version')!r}. Name another folder."
+                f"Expect {kind.name} of version {kind.version}, actually {self.path} has version "
+                f"{saved.get('version')!r}: its results cannot be compared with new ones. Name another folder."
             )
         before, now = saved.get("settings"), json.loads(json.dumps(dict(settings)))
         if not isinstance(before, dict):
             raise FolderError(
-                f"Expect {self.path / SETTINGS} to hold the settings of an evaluation, actually: {before!r:.80}. "
-                "Name another folder."
+                f"Expect {path} to hold the settings of {kind.name}, actually: {before!r:.80}. The file was "
+                "changed: put it back, or name another folder."
             )
         other = [
             f"{key} was {before.get(key)!r:.200}, now {now.get(key)!r:.200}"
             for key in sorted(before.keys() | now.keys())
-            if before.get(key) != now.get(key)
+            if key not in kind.extensible and before.get(key) != now.get(key)
         ]
         if other:
             raise FolderError(

@@ -9,7 +9,6 @@ LEADERBOARD.md, *.png
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +23,10 @@ from codea1_env.baselines.bench.run_result import (
 )
 from codea1_env.baselines.bench.schedule import Job
 from codea1_env.baselines.bench.suite import BenchConfig
-from codea1_env.evaluation.result_folder import FolderError, read_json
+from codea1_env.evaluation.result_folder import Kind, ResultFolder
 
-VERSION = 1
-"""Rises when results of before cannot be compared with results of now."""
+RESULTS = "results.jsonl"
+_BENCHMARK = Kind("a benchmark", "bench.json", version=1, extensible=("algorithms", "seeds"))
 
 
 @dataclass(frozen=True)
@@ -46,57 +45,15 @@ class Result:
     """Rows of metrics.jsonl."""
 
 
-def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> None:
+def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFolder:
     """Begin a results folder, or go on with one.
 
     Raises:
-        FolderError: It holds other results, or none.
+        FolderError: It holds other results, or none, or somebody works on it.
     """
-    path = folder / "bench.json"
-    settings = dataclasses.asdict(config) | {"algorithms": list(config.algorithms)}
-    settings.pop("processes")
-    if not path.exists():
-        if resume:
-            raise FolderError(
-                f"Expect {folder} to hold a benchmark to resume, actually: it has no bench.json. Check the "
-                "folder, or leave --resume out."
-            )
-        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-            raise FolderError(
-                f"Expect {folder} to be a new or an empty folder, actually it is neither. "
-                "Name another folder."
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        content = {"version": VERSION, "settings": settings}
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        return
-    saved = read_json(path)
-    if saved.get("version") != VERSION:
-        raise FolderError(
-            f"Expect a results folder of version {VERSION}, actually {folder} has version "
-            f"{saved.get('version')!r}: its results cannot be compared with new ones. Name another folder."
-        )
-    if not resume:
-        raise FolderError(
-            f"Expect {folder} to be a new folder, actually it holds a benchmark. Add --resume to go on with "
-            "it, or name another folder."
-        )
-    begun = saved.get("settings")
-    if not isinstance(begun, dict):
-        raise FolderError(
-            f"Expect {path} to hold the settings of a benchmark, actually: {begun!r:.80}. The file was "
-            "changed: put it back, or name another folder."
-        )
-    other = [
-        f"{key} was {begun.get(key)!r}, now {settings[key]!r}"
-        for key in settings
-        if key not in ("algorithms", "seeds") and begun.get(key) != settings[key]
-    ]
-    if other:
-        raise FolderError(
-            f"Expect the settings that {folder} was begun with, actually: {'; '.join(other)}. Give the same "
-            "options, or name another folder."
-        )
+    settings = dataclasses.asdict(config)
+    del settings["processes"]
+    return ResultFolder(folder, settings, resume=resume, kind=_BENCHMARK)
 
 
 def collect(jobs: Sequence[Job]) -> list[Result]:
@@ -104,13 +61,12 @@ def collect(jobs: Sequence[Job]) -> list[Result]:
     return [_result(job) for job in jobs if job.done]
 
 
-def write_results(folder: Path, results: Sequence[Result]) -> None:
+def write_results(folder: ResultFolder, results: Sequence[Result]) -> None:
     """Write results.jsonl: everything but the curves, which are in the run folders."""
-    with (folder / "results.jsonl").open("w", encoding="utf-8") as file:
-        for result in results:
-            row = dataclasses.asdict(result)
-            del row["curves"]
-            file.write(json.dumps(row) + "\n")
+    rows = [dataclasses.asdict(result) for result in results]
+    for row in rows:
+        del row["curves"]
+    folder.write_lines(RESULTS, rows)
 
 
 def _result(job: Job) -> Result:
