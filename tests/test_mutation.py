@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -230,18 +229,6 @@ def test_limit_larger_than_the_number_of_mutants() -> None:
 def test_no_faults_in_a_program_without_code() -> None:
     assert mutants("") == []
     assert mutants('"""Only text."""\nimport os\n') == []
-
-
-def test_cheap() -> None:
-    source = SEARCH[: SEARCH.index("if __name__")]
-    best = min(_seconds(source) for _ in range(5))
-    assert best < 0.1, "a function of 20 lines takes about 15 ms"
-
-
-def _seconds(source: str) -> float:
-    started = time.perf_counter()
-    mutants(source)
-    return time.perf_counter() - started
 
 
 def test_file_needs_only_the_standard_library() -> None:

@@ -79,7 +79,7 @@ def test_what_takes_too_long_is_ended(analyst: Analyst) -> None:
     started = time.monotonic()
     with pytest.raises(AnalysisError, match=r"within 0.3 s"):
         analyst.analyse(spin, timeout=0.3)
-    assert time.monotonic() - started < 3.0
+    assert time.monotonic() - started < 15.0
     assert analyst.analyse(echo, "next") == "next"
 
 

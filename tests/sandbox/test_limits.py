@@ -44,8 +44,8 @@ def test_a_call_that_takes_too_long(sandbox: Sandbox, act: str, test: str) -> No
     result = judge(sandbox, program(act), test, **wall)
     assert result.outcome is TIMEOUT
     assert ("CPU" if act == SPIN else "wall") in result.message
-    assert time.monotonic() - started < 5.0
-    assert (0.2 <= result.cpu_time < 0.5) if act == SPIN else result.cpu_time < 0.15
+    assert time.monotonic() - started < 30.0
+    assert (0.2 <= result.cpu_time < 1.0) if act == SPIN else result.cpu_time < 0.15
 
 
 @modes
@@ -73,7 +73,7 @@ def test_every_call_has_its_own_time(sandbox: Sandbox) -> None:
     assert [result.outcome for result in results] == [PASS] * 6
     # Six times 0.1 s, where 0.2 s is a call's limit. Where this process waits for a processor, the next call
     # has begun before the last one's time is read: only the sum is sure.
-    assert 0.5 < sum(result.cpu_time for result in results) < 1.2
+    assert 0.5 < sum(result.cpu_time for result in results) < 1.5
 
 
 @pytest.mark.parametrize("act", [SPIN, SLEEP, "import os; os.abort()", "import os; os._exit(0)"])
@@ -90,11 +90,11 @@ def test_a_bad_call_keeps_the_results_before_and_after_it(sandbox: Sandbox, act:
 
 def test_the_cpu_time_of_a_run(sandbox: Sandbox) -> None:
     limits = Limits(call_cpu_time=0.2, call_wall_time=5.0, run_cpu_time=0.5)
-    tests = [f"assert f({x}) == {x}" for x in (1, 2, 2, 2, 2, 1)]
+    tests = [f"assert f({x}) == {x}" for x in (1, *[2] * 10, 1)]
     results = sandbox.run_tests(program(SPIN), tests, limits=limits)
-    assert [result.outcome for result in results] == [PASS] + [TIMEOUT] * 5
+    assert [result.outcome for result in results] == [PASS] + [TIMEOUT] * 11
     assert "the limit of the whole run" in results[-1].message
-    assert sum(result.cpu_time for result in results) < 0.9
+    assert sum(result.cpu_time for result in results) < 1.5  # without it: ten times 0.2 s and more
 
 
 def test_the_wall_clock_time_of_a_run(sandbox: Sandbox) -> None:
@@ -102,7 +102,7 @@ def test_the_wall_clock_time_of_a_run(sandbox: Sandbox) -> None:
     started = time.monotonic()
     results = sandbox.run_tests(program(SLEEP), ["assert f(2) == 2"] * 6, limits=limits)
     assert [result.outcome for result in results] == [TIMEOUT] * 6
-    assert time.monotonic() - started < 3.0
+    assert time.monotonic() - started < 10.0
 
 
 @modes
@@ -150,7 +150,7 @@ def test_endless_output_ends_at_once(sandbox: Sandbox) -> None:
     for test in BOTH:
         result = judge(sandbox, program(act), test, call_cpu_time=5.0, call_wall_time=9.0)
         assert result.outcome is Outcome.OUTPUT_LIMIT
-    assert time.monotonic() - started < 4.0
+    assert time.monotonic() - started < 15.0
 
 
 def test_printing_does_not_block(sandbox: Sandbox) -> None:

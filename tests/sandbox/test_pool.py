@@ -95,12 +95,11 @@ def test_results_come_in_the_order_of_the_jobs() -> None:
 
 
 def test_workers_work_at_the_same_time() -> None:
-    jobs = [Job(SLOW, [VALUE])] * 4
+    jobs = [Job(SLOW.replace("0.25", "2"), [VALUE])] * 4
     with Sandbox(workers=4) as sandbox:
-        sandbox.run_many(jobs)
         started = time.monotonic()
         sandbox.run_many(jobs)
-        assert time.monotonic() - started < 0.9
+        assert time.monotonic() - started < 7.5  # one after the other: more than 8
 
 
 def test_many_threads_share_a_sandbox() -> None:
@@ -160,8 +159,8 @@ def test_closing_ends_everything_and_can_be_repeated() -> None:
 def test_closing_finishes_what_has_begun_and_cancels_the_rest() -> None:
     sandbox = Sandbox()
     sandbox.run_tests(DOUBLE, [VALUE])
-    futures = [sandbox.submit(Job(SLOW, [VALUE])) for _ in range(4)]
-    time.sleep(0.15)  # one runs, and takes longer; another one waits for its worker
+    futures = [sandbox.submit(Job(SLOW.replace("0.25", "1.5"), [VALUE])) for _ in range(4)]
+    time.sleep(0.5)  # one runs, and takes longer; another one waits for its worker
     sandbox.close()
     for future in futures[:2]:
         assert future.result().tests[0].outcome is Outcome.PASS
@@ -248,7 +247,7 @@ def test_an_interrupted_batch_does_not_run_to_its_end() -> None:
         with pytest.raises(KeyboardInterrupt):
             sandbox.run_many([Job("import time\ndef f(x): time.sleep(60)", [VALUE])] * 50)
         timer.join()
-        assert time.monotonic() - started < 3.0
+        assert time.monotonic() - started < 15.0  # all of them: 25
         assert sandbox.run_tests(DOUBLE, [VALUE])[0].outcome is Outcome.PASS
 
 

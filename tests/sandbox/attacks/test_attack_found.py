@@ -229,7 +229,7 @@ def test_literals_that_are_larger_than_they_look(arena, name):
     results = arena.sandbox.run_tests(RIGHT, tests, entry_point="f", limits=limits)
     assert results[0].outcome not in (Outcome.PASS, Outcome.INFRA_ERROR)
     assert results[1].outcome is Outcome.PASS
-    assert time.monotonic() - started < 5.0
+    assert time.monotonic() - started < 20.0
 
 
 def test_more_than_1024_descriptors_of_ours(arena, test_text):

