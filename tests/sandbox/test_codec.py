@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.sandbox.inside import codec, formats
+from codea1_env.sandbox.inside.formats import SCALARS
 
 np = pytest.importorskip("numpy")
 NUMPY = codec.Numpy(np)
@@ -207,6 +208,28 @@ def test_records_and_objects_in_arrays_are_refused_even_with_numpy() -> None:
     for array in (np.array([object()]), np.zeros(2, dtype=[("a", "i4")]), np.zeros(2, dtype="V3")):
         with pytest.raises(codec.EncodeError):
             codec.encode(array, numpy=NUMPY)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_numbers_of_numpy(name: str) -> None:
+    number = getattr(np, name)(1)
+    data = codec.encode([number, {number: number}], numpy=NUMPY)
+    there, plain = codec.decode(data, numpy=NUMPY), codec.decode(data)
+    assert there == plain == [1, {1: 1}]
+    assert {type(there[0]), *map(type, there[1])} == {type(number)}
+    assert {type(plain[0]), *map(type, plain[1])} == {SCALARS[name]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"n", b"n\x00", b"n\xffT", b"n\x00N", b"n\x01T", b"n\x09" + codec.encode(1),
+        b"n\x01" + codec.encode(1.0), b"n\x01" + codec.encode(128), b"n\x05" + codec.encode(-1),
+    ],
+)  # fmt: skip
+def test_malformed_numbers_of_numpy(data: bytes) -> None:
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data, numpy=NUMPY)
 
 
 def test_named_tuples_cross_as_tuples() -> None:

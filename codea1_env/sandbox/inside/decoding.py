@@ -27,6 +27,7 @@ from .formats import (
     MIN_PACKED,
     MIXED,
     PACKED,
+    SCALAR_KINDS,
     DecodeError,
     NdArray,
     Numpy,
@@ -203,7 +204,7 @@ class _Decoder(Reader):
         return timedelta(days, seconds, microseconds)
 
     def read_array(self, depth: int) -> Any:
-        if not self.budget.arrays:
+        if not self.budget.numpy:
             raise BudgetError("an array")
         self.meter.spend(_ARRAY)
         dtype, shape, data = (self.value(depth + 1) for _ in range(3))
@@ -217,6 +218,16 @@ class _Decoder(Reader):
             found = self.numpy.frombuffer(data, dtype=dtype).reshape(shape).copy()
         self.number(found)
         return found
+
+    def scalar(self, depth: int) -> Any:
+        """One of numpy's numbers; Python's where numpy is not wanted."""
+        if not self.budget.numpy:
+            raise BudgetError("a number of numpy")
+        place = self.take(1)[0]
+        number = self.value(depth + 1)
+        if type(number) is not SCALAR_KINDS[place]:
+            raise DecodeError("a malformed number of numpy")
+        return number if self.numpy is None else self.numpy.scalar_types[place](number)
 
     def reference(self, depth: int) -> Any:
         kind, data = self.value(depth + 1), self.value(depth + 1)
@@ -265,6 +276,7 @@ _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"O": lambda decoder, depth: decoder.filled(OrderedDict(), depth),
     b"g": _Decoder.read_defaultdict,
     b"a": _Decoder.read_array,
+    b"n": _Decoder.scalar,
     b"x": _Decoder.reference,
     b"@": lambda decoder, depth: decoder.again(),
 }
@@ -286,7 +298,8 @@ def decode(
     Args:
         data: Bytes from a process that may be hostile.
         resolve: Turns a reference (its kind and its data) into an object.
-        numpy: Decodes arrays to real ones; without it they become `NdArray`.
+        numpy: Decodes arrays and numbers of numpy to real ones; without it arrays become `NdArray`, numbers
+            Python's.
         containers: As for `encode`; both sides must have begun with lists of the same length.
         meter: What reading may cost. Without it, only the format's own bounds hold.
 

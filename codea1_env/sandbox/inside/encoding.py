@@ -259,6 +259,7 @@ class _Encoder:
         elif kind is timedelta:
             self.many(b"e", 3, (value.days, value.seconds, value.microseconds), depth)
         elif self.numpy is not None and kind in self.numpy.scalars:
+            self.put(b"n" + bytes([self.numpy.scalars[kind]]))
             self.value(value.item(), depth)
         else:
             return False
@@ -319,7 +320,7 @@ def encode(
     Args:
         value: Plain data: exact builtin types and a few of the standard library.
         refer: Called for anything else; returns a kind and plain data that stand for the object, or None.
-        numpy: Lets numpy scalars and arrays cross (scalars as Python numbers).
+        numpy: Lets numpy's numbers and arrays cross.
         limit: Largest size of the result in bytes.
         containers: Containers that the reader knows by their place in this list. Those that are written
             are appended. A container that comes again is written as a reference to its place, so that

@@ -79,19 +79,25 @@ class NdArray:
         return f"NdArray(dtype={self.dtype!r}, shape={self.shape!r})"
 
 
+# numpy's types of single numbers -> Python's that holds the same. They are sent by their place in here.
+SCALARS: dict[str, type] = {
+    "bool_": bool,
+    "int8": int, "int16": int, "int32": int, "int64": int,
+    "uint8": int, "uint16": int, "uint32": int, "uint64": int,
+    "float16": float, "float32": float, "float64": float,
+    "complex64": complex, "complex128": complex,
+}  # fmt: skip
+SCALAR_KINDS = tuple(SCALARS.values())
+
+
 class Numpy:
     """The types of an imported numpy that the codec understands. Built once, before foreign code runs."""
 
     def __init__(self, numpy: Any) -> None:
         self.array_type = numpy.ndarray
         self.frombuffer = numpy.frombuffer
-        self.scalars = {
-            getattr(numpy, name): None
-            for name in (
-                "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                "float16", "float32", "float64", "complex64", "complex128",
-            )
-        }  # fmt: skip
+        self.scalar_types = tuple(getattr(numpy, name) for name in SCALARS)
+        self.scalars = {kind: number for number, kind in enumerate(self.scalar_types)}
 
 
 def is_plain_dtype(name: str) -> bool:
