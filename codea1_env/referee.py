@@ -150,6 +150,25 @@ class Referee:
         """
         return self._reference.loads([Subject.of(problem) for problem in problems])
 
+    def corrected(self, suites: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[str]]:
+        """Tests as they attack: with the reference's value where they predict another one.
+
+        Args:
+            suites: Problems whose reference runs, each with tests.
+
+        Returns:
+            The texts of each suite, in order; a test that is invalid stays as it is.
+        """
+        subjects = [Subject.of(problem) for problem, _ in suites]
+        wanted: dict[Subject, list[str]] = {}
+        for subject, (_, tests) in zip(subjects, suites, strict=True):
+            wanted.setdefault(subject, []).extend(tests)
+        rulings = self._reference.rule(wanted)
+        return [
+            [rulings[subject][test].text for test in tests]
+            for subject, (_, tests) in zip(subjects, suites, strict=True)
+        ]
+
     def _run(
         self, rounds: Sequence[Round], rulings: dict[Subject, dict[str, Ruling]]
     ) -> dict[_Attack, tuple[TestResult, dict[str, TestResult]]]:

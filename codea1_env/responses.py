@@ -13,7 +13,6 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from codea1_env.sandbox import AnalysisError, Sandbox
 from codea1_env.splitting import Splitter, Statement
@@ -237,16 +236,19 @@ def _described(codes: list[str], sandbox: Sandbox) -> Iterator[tuple[list[Statem
                 break
             batch.append(code)
         codes = codes[len(batch) :]
-        for rows, dropped in _analysed(batch, sandbox):
-            yield [Statement(**row) for row in rows], [(a, b, c) for a, b, c in dropped]
+        yield from _analysed(batch, sandbox)
 
 
-def _analysed(codes: list[str], sandbox: Sandbox) -> list[tuple[list[dict[str, Any]], list[Item]]]:
+def _analysed(codes: list[str], sandbox: Sandbox) -> list[tuple[list[Statement], list[Item]]]:
     try:
-        found: list[tuple[list[dict[str, Any]], list[Item]]] = sandbox.analyse(describe, codes)
+        rows, found = sandbox.analyse(describe, codes)
     except AnalysisError as error:
         if len(codes) == 1:
             return [([], [(f"cannot be parsed: {error}", codes[0][:200], True)])]
         half = len(codes) // 2
         return _analysed(codes[:half], sandbox) + _analysed(codes[half:], sandbox)
-    return found
+    # A statement that comes twice in a text is two statements.
+    return [
+        ([Statement(**rows[place]) for place in places], [(a, b, c) for a, b, c in dropped])
+        for places, dropped in found
+    ]

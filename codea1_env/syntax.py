@@ -52,29 +52,47 @@ Item = tuple[str, str, bool]
 """What was dropped: (reason, text, whether it counts as an invalid test)."""
 
 
-def describe(texts: list[str]) -> list[tuple[list[dict[str, Any]], list[Item]]]:
-    r"""The statements of many texts, as `codea1_env.splitting.Statement` takes them, and what was dropped.
+def describe(
+    texts: list[str],
+) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[Item]]]]:
+    r"""The statements of many texts, as `codea1_env.splitting.Statement` takes them.
+
+    Suites of one step have many statements in common: each is described, and sent, only once.
+
+    Returns:
+        All different statements; and for each text the places of its own among them, with what was dropped.
 
     Example:
-        >>> [(statements, dropped)] = describe(["x = [1]; assert f(x) == 2\nassert f("])
-        >>> [statement["text"] for statement in statements], dropped
+        >>> statements, [(places, dropped)] = describe(["x = [1]; assert f(x) == 2\nassert f("])
+        >>> [statements[place]["text"] for place in places], dropped
         (['x = [1]', 'assert f(x) == 2'], [("cannot be parsed: '(' was never closed", 'assert f(', True)])
     """
-    return [_describe(text) for text in texts]
-
-
-def _describe(code: str) -> tuple[list[dict[str, Any]], list[Item]]:
-    dropped: list[Item] = []
     statements: list[dict[str, Any]] = []
+    known: _Places = {}
+    return statements, [_describe(text, statements, known) for text in texts]
+
+
+_Places = dict[tuple[type[ast.stmt], str], int]
+
+
+def _describe(
+    code: str, statements: list[dict[str, Any]], known: _Places
+) -> tuple[list[int], list[Item]]:
+    dropped: list[Item] = []
+    places: list[int] = []
     for node, text in _statements(code, dropped):
-        if len(statements) == MAX_STATEMENTS:
+        if len(places) == MAX_STATEMENTS:
             dropped.append(("too many statements", text[:200], True))
             break
-        try:
-            statements.append(_description(node, text))
-        except _PARSE_ERRORS as error:
-            dropped.append((f"cannot be compiled: {_message(error)}", text, True))
-    return statements, dropped
+        if (type(node), text) not in known:
+            try:
+                statements.append(_description(node, text))
+            except _PARSE_ERRORS as error:
+                dropped.append((f"cannot be compiled: {_message(error)}", text, True))
+                continue
+            known[type(node), text] = len(statements) - 1
+        places.append(known[type(node), text])
+    return places, dropped
 
 
 def _statements(code: str, dropped: list[Item]) -> Iterator[tuple[ast.stmt, str]]:

@@ -44,6 +44,17 @@ def rule(referee: Referee, test: str, code: str = WRONG) -> TestVerdict:
     return judge(referee, code, [test]).suites[0].tests[0]
 
 
+def test_tests_as_they_attack(referee: Referee):
+    other = dataclasses.replace(INC, reference="def inc(n):\n    return n + 2\n")
+    tests = ["assert inc(7) == 8", "assert inc(7) == 7", "assert inc(", "assert inc(7) > 0"]
+    assert referee.corrected([(INC, tests), (other, tests), (INC, []), (INC, tests[:2])]) == [
+        ["assert inc(7) == 8", "assert inc(7) == 8", "assert inc(", "assert inc(7) > 0"],
+        ["assert inc(7) == 9", "assert inc(7) == 9", "assert inc(", "assert inc(7) > 0"],
+        [],
+        ["assert inc(7) == 8", "assert inc(7) == 8"],
+    ]
+
+
 # What counts
 
 

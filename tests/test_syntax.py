@@ -15,8 +15,8 @@ from codea1_env.splitting import Splitter, Statement
 
 
 def split(code: str, entry_point: str = "f") -> tuple[list[str], list[tuple[str, str, bool]]]:
-    [(rows, dropped)] = syntax.describe([code])
-    splitter = Splitter([Statement(**row) for row in rows], entry_point)
+    rows, [(places, dropped)] = syntax.describe([code])
+    splitter = Splitter([Statement(**rows[place]) for place in places], entry_point)
     tests = splitter.tests()
     return tests, dropped + splitter.dropped
 
@@ -316,6 +316,24 @@ def test_the_number_and_length_of_tests_is_bounded():
     assert ("too many statements", "x = 1", True) in dropped
 
 
+def test_statements_that_come_again_are_described_once():
+    guarded = 'if __name__ == "__main__":\n    for x in [1]:\n        assert f(x)\n'
+    texts = [
+        "x = 1\nx = 1\nassert f(x)",
+        "assert f(x)\nx = 1",
+        guarded,
+        "for x in [1]:\n    assert f(x)\n",
+    ]
+    rows, found = syntax.describe(texts)
+    assert [row["text"] for row in rows] == [
+        "x = 1", "assert f(x)", "if True:\n    for x in [1]:\n        assert f(x)", "for x in [1]:\n    assert f(x)",
+    ]  # fmt: skip
+    assert found == [([0, 0, 1], []), ([1, 0], []), ([2], []), ([3], [])]
+    for text, (places, _) in zip(texts, found, strict=True):
+        alone, [(order, _)] = syntax.describe([text])
+        assert [rows[place] for place in places] == [alone[place] for place in order]
+
+
 HOSTILE = [
     "(\n" * 30_000, "@\n" * 30_000, "\\\n" * 30_000, '"""\n' * 16_000, "if x:\n" * 10_000,
     "def f(:\n" * 8_000, "assert f(" * 7_000, "a=f()\n" * 10_000, "x=f()\nassert x.a()\n" * 3_000,
@@ -326,8 +344,8 @@ HOSTILE = [
 @pytest.mark.parametrize("code", HOSTILE, ids=[repr(code[:12]) for code in HOSTILE])
 def test_hostile_texts_cost_little(sandbox: Sandbox, code):
     started = time.process_time()
-    [(rows, _)] = sandbox.analyse(syntax.describe, [code])
-    Splitter([Statement(**row) for row in rows], "f").tests()
+    rows, [(places, _)] = sandbox.analyse(syntax.describe, [code])
+    Splitter([Statement(**rows[place]) for place in places], "f").tests()
     assert time.process_time() - started < 3
 
 

@@ -15,7 +15,7 @@ from codea1_env.agents.pools import Pool
 from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
-from codea1_env.referee import Referee, Round
+from codea1_env.referee import Referee
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 
@@ -171,17 +171,17 @@ class TabularSelfPlayer:
             )
             for key, program in new
         ]
-        rounds = []
+        running = []
         runs = self._referee.references_run(believed)
         for pair, problem, loads in zip(new, believed, runs, strict=True):
-            items = self._tests[pair[0]].items
-            self._texts[pair] = items  # as they are in the pool, if the program says nothing
+            self._texts[pair] = self._tests[pair[0]].items  # if the program says nothing
             if loads:
-                # One suite for each test, so that two which become the same do not exclude each other.
-                rounds.append((pair, Round(problem, problem.reference, [[item] for item in items])))
-        verdicts = self._referee.judge([each for _, each in rounds])
-        for (pair, _), verdict in zip(rounds, verdicts, strict=True):
-            self._texts[pair] = tuple(suite.tests[0].text for suite in verdict.suites)
+                running.append((pair, problem))
+        found = self._referee.corrected(
+            [(problem, self._tests[pair[0]].items) for pair, problem in running]
+        )
+        for (pair, _), texts in zip(running, found, strict=True):
+            self._texts[pair] = tuple(texts)
 
     def _fingerprints(self) -> dict[str, list[str]]:
         return {

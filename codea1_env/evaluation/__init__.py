@@ -6,7 +6,7 @@ from codea1_env.evaluation.held_out import (
     hold_out,
     kill_rate,
     kills,
-    kills_of_tests,
+    kills_beside,
     pass_rate,
     pass_rates,
 )
@@ -17,7 +17,7 @@ __all__ = [
     "hold_out",
     "kill_rate",
     "kills",
-    "kills_of_tests",
+    "kills_beside",
     "pass_rate",
     "pass_rates",
 ]

@@ -17,7 +17,7 @@ from codea1_env.evaluation.loops import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
 from codea1_env.programs import read_program
-from codea1_env.referee import Referee, Round, TestVerdict
+from codea1_env.referee import Referee, Round, TestVerdict, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
 from codea1_env.sandbox import Job, Outcome, Sandbox
@@ -145,37 +145,48 @@ def kills(
     Returns:
         Name of the problem -> one flag for each mutant.
     """
+    return _killed(referee.judge(_rounds(tester, held_out, referee, samples)))
+
+
+def _rounds(
+    tester: Agent, held_out: Sequence[HeldOut], referee: Referee, samples: int
+) -> list[Round]:
     shown = [(item.problem, mutant) for item in held_out for mutant in item.mutants[:samples]]
     seen = [observe(problem, code=mutant, turn=1) for problem, mutant in shown]
     answers = ask(tester, "tester", seen)
     texts = [(text, problem.entry_point) for text, (problem, _) in zip(answers, shown, strict=True)]
     suites = parse_suites(texts, referee.sandbox)
-    rounds = [
+    return [
         Round(problem, mutant, [suite])
         for (problem, mutant), suite in zip(shown, suites, strict=True)
     ]
-    return _killed(rounds, referee)
 
 
-def kills_of_tests(
-    tests: Sequence[tuple[HeldOut, Sequence[str]]], referee: Referee, samples: int = 4
-) -> dict[str, list[bool]]:
-    """Which held-back mutants given tests break: for the Mistake Book, what `kills` is for a tester.
+def kills_beside(
+    tester: Agent,
+    tests: Sequence[tuple[HeldOut, Sequence[str]]],
+    referee: Referee,
+    samples: int = 4,
+) -> tuple[dict[str, list[bool]], dict[str, list[bool]]]:
+    """What `kills` finds, and the same for given tests, such as those of the Mistake Book.
 
     Args:
-        tests: Problems with the tests of each.
-        referee: Judges the tests.
+        tester: Writes one suite for each mutant.
+        tests: Problems with the given tests of each.
+        referee: Judges both. Each mutant runs once.
         samples: Mutants of each problem, the first ones held back.
 
     Returns:
-        Name of the problem -> one flag for each mutant.
+        Name of the problem -> one flag for each mutant: of the tester, and of the given tests.
     """
-    rounds = [
+    rounds = _rounds(tester, [item for item, _ in tests], referee, samples)
+    given = [
         Round(item.problem, mutant, [list(texts)])
         for item, texts in tests
         for mutant in item.mutants[:samples]
     ]
-    return _killed(rounds, referee)
+    verdicts = referee.judge([*rounds, *given])
+    return _killed(verdicts[: len(rounds)]), _killed(verdicts[len(rounds) :])
 
 
 def kill_rate(
@@ -190,11 +201,11 @@ def kill_rate(
     return float(np.mean(flags)) if flags else None
 
 
-def _killed(rounds: Sequence[Round], referee: Referee) -> dict[str, list[bool]]:
+def _killed(verdicts: Iterable[Verdict]) -> dict[str, list[bool]]:
     killed: dict[str, list[bool]] = {}
-    for each, verdict in zip(rounds, referee.judge(rounds), strict=True):
+    for verdict in verdicts:
         flag = any(_kills(test) for suite in verdict.suites for test in suite.tests)
-        killed.setdefault(each.problem.task_id, []).append(flag)
+        killed.setdefault(verdict.task_id, []).append(flag)
     return killed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from codea1_env.evaluation import HeldOut, kills, kills_of_tests, pass_rates
+from codea1_env.evaluation import HeldOut, kills, kills_beside, pass_rates
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.referee import Referee
 from codea1_env.rollout import Rollouts
@@ -50,9 +50,12 @@ def measure(
     samples = config.eval_samples
     tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
     passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
-    killed = kills(players.tester, held_out, referee, samples)
-    booked = [(split, book.tests(split.problem.task_id, 2 * PAST_TESTS)) for split in held_out]
-    by_book = kills_of_tests(booked, referee, samples) if config.use_book else {}
+    by_book: dict[str, list[bool]] = {}
+    if config.use_book:
+        booked = [(split, book.tests(split.problem.task_id, 2 * PAST_TESTS)) for split in held_out]
+        killed, by_book = kills_beside(players.tester, booked, referee, samples)
+    else:
+        killed = kills(players.tester, held_out, referee, samples)
     rows: list[Row] = []
     for split in held_out:
         name = split.problem.task_id

@@ -7,7 +7,7 @@ import pytest
 
 from codea1_env import Referee, Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.evaluation import hold_out, kill_rate, pass_rate
+from codea1_env.evaluation import hold_out, kill_rate, kills, kills_beside, pass_rate
 from codea1_env.problems import Problem, load_problems
 from codea1_env.spaces import Observation
 
@@ -49,6 +49,16 @@ def test_kill_rate_of_good_and_bad_testers(held_out, sandbox: Sandbox):
     assert kill_rate(GoldenTester(PROBLEMS, None), held_out, referee) > 0.95
     assert kill_rate(Says("assert True"), held_out, referee) == 0.0
     assert kill_rate(Says(""), held_out, referee) == 0.0
+
+
+def test_given_tests_are_measured_beside_a_tester(held_out, sandbox: Sandbox):
+    golden, nothing = GoldenTester(PROBLEMS, None), Says("assert True")
+    tests = [(item, item.problem.tests) for item in held_out]
+    referee = Referee(sandbox)
+    alone = kills(golden, held_out, referee)
+    assert any(map(any, alone.values()))
+    assert kills_beside(nothing, tests, referee) == (kills(nothing, held_out, referee), alone)
+    assert kills_beside(golden, [(item, ()) for item in held_out], referee)[0] == alone
 
 
 def test_a_corrected_test_is_no_kill(sandbox: Sandbox):
