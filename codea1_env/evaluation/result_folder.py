@@ -1,4 +1,6 @@
-"""The folder of an evaluation, which can go on after a kill.
+"""Folders of results, of evaluations and benchmarks, which can go on after a kill.
+
+That of an evaluation holds:
 
 eval.json          version and settings: an evaluation is resumed only with the same
 references.jsonl   one row per problem: what its reference did, and the time limit that follows
