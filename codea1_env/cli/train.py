@@ -69,6 +69,7 @@ class SourcesAndFolder(Sources):
     """What decides the defaults of all other options."""
 
     output_dir: Path | None = None
+    max_steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,9 @@ def run(arguments: Sequence[str]) -> int:
     sources = parse_some(SourcesAndFolder, arguments, name="train")
     default = TrainCommand(settings=base_settings(sources))
     command = parse(TrainCommand, arguments, name="train", default=default, switches_only=False)
+    if sources.max_steps is not None:  # goes before a time budget
+        settings = dataclasses.replace(command.settings, time_budget=None)
+        command = dataclasses.replace(command, settings=settings)
     if command.dry_run:
         print(to_toml(command.settings), end="")
         return 0
@@ -134,7 +138,12 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
             raise unknown_name("baseline", sources.baseline, BASELINES)
         config = BASELINES[sources.baseline].apply(config)
     if sources.config is not None:
-        config = apply_table(config, read_toml(sources.config), str(sources.config))
+        table = read_toml(sources.config)
+        if (
+            "max_steps" in table
+        ):  # of a file that says how many, which goes before a preset's time budget
+            config = dataclasses.replace(config, time_budget=None)
+        config = apply_table(config, table, str(sources.config))
     return config
 
 

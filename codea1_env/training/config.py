@@ -93,6 +93,15 @@ class TrainConfig:
     """Language model of the players: a name that comes with the package, an id of the hub, or a folder."""
     tester_model: str | None = None
     """Another model for the tester; None for the coder's."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Number format that language models compute in (what is trained is kept in float32): the faster one on this
+    processor, which is measured, or one by name. A run's config.toml has what was chosen."""
+    generation_dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    """Another one for writing; None for the same, or for the faster one where that is measured."""
+    threads: int | None = None
+    """Threads that language models compute with on a processor; None measures which number is fastest."""
+    generation_threads: int | None = None
+    """Another number for writing; None for the same, or for the fastest."""
     backend: Literal["transformers", "vllm", "server"] = "transformers"
     """What generates the answers of language models: the trained model itself; vLLM in this process; or the
     OpenAI-compatible server at `server_url`."""
@@ -136,6 +145,10 @@ class TrainConfig:
     num_iterations: int = 1
     """GRPO: gradient steps per batch."""
 
+    time_budget: float | None = None
+    """Minutes that a run of language models may take, from start to end. The speed of this machine is measured, and
+    steps, problems and the length of answers follow: problems per step, problems and lengths given are upper
+    bounds. --max-steps on the command line overrides it. None for no such limit."""
     max_steps: int = 90
     """Steps of the whole run."""
     eval_steps: int = 30
@@ -222,6 +235,14 @@ class TrainConfig:
             )
 
     def _check_language_models(self) -> None:
+        if self.time_budget is not None and (
+            "llm" not in (self.coder, self.tester) or self.backend != "transformers"
+        ):
+            raise ValueError(
+                "Expect time_budget with language models and backend='transformers', whose speed can be measured "
+                f"before the run, actually: coder={self.coder!r}, tester={self.tester!r}, backend="
+                f"{self.backend!r}. Set max_steps instead."
+            )
         if self.lora_rank < 0:
             raise ValueError(f"Expect lora_rank not to be negative, actually: {self.lora_rank!r}")
         if self.backend != "transformers" and self.lora_rank == 0:
@@ -239,7 +260,7 @@ class TrainConfig:
 
 
 _POSITIVE = (
-    "max_problems", "golden_tests", "pool_size", "generation_batch", "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem",
+    "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch", "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem",
     "learning_rate", "tester_learning_rate", "num_iterations", "max_steps", "eval_steps",
     "eval_samples", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
 )  # fmt: skip

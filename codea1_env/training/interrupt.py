@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the end of the step."""
+"""Ctrl-C that waits for the end of the step; the second one waits for nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 _NOTE = b"\nStopping after this step; once more to stop at once.\n"
+_SHOW_CURSOR = b"\x1b[?25h"
+_PATIENCE = 1.0
+"""Seconds that a run has to end by itself after it was told to stop at once."""
+_INTERRUPTED = 130
+"""Exit code, as shells have it."""
 
 
 class StopRequest:
@@ -18,15 +23,23 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.requested = False
+        self.waits = False
+        """Whether the first signal is a request; before, there is no step to wait for, and it ends the run."""
+
+    def wait_for_step(self) -> None:
+        """Take the first signal as a request from now on."""
+        self.waits = True
 
 
 @contextmanager
 def stop_request() -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM into a request, which the loop obeys between two steps.
 
-    A step that is broken off would leave players, book and logs at different moments. The second signal has
-    its usual effect: whoever cannot wait loses the steps since the last checkpoint, nothing else. Only the
-    main thread can set signal handlers; elsewhere nothing is changed.
+    A step that is broken off would leave players, book and logs at different moments. The second signal, and the
+    first one before `StopRequest.wait_for_step`, ends the run at once: by KeyboardInterrupt, and where Python does
+    not get to it, because an update is computing, by leaving the process a second later. Whoever cannot wait loses
+    the steps since the last checkpoint, nothing else. Only the main thread can set signal handlers; elsewhere
+    nothing is changed.
     """
     stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -35,17 +48,60 @@ def stop_request() -> Iterator[StopRequest]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def handle(number: int, frame: FrameType | None) -> None:
+        if stop.waits and not stop.requested:
+            stop.requested = True
+            # Not print(): the signal may have come in the middle of one, and buffers are not reentrant.
+            _write(_NOTE)
+            return
         stop.requested = True
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        # Not print(): the signal may have come in the middle of one, and buffers are not reentrant.
-        with suppress(OSError, ValueError):
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTE)
+        raise KeyboardInterrupt
 
-    for number in before:
-        signal.signal(number, handle)
+    with _watchdog(stop):
+        for number in before:
+            signal.signal(number, handle)
+        try:
+            yield stop
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def _watchdog(stop: StopRequest) -> Iterator[None]:
+    """Leave the process if a signal that ends the run has not ended it after a moment.
+
+    Python's handlers run between two operations of Python. Backpropagation is one operation, of many seconds. The
+    bytes that signals write into this pipe are read by a thread, which runs meanwhile.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        asked = False
+        while number := os.read(reader, 1):
+            if number[0] not in (signal.SIGINT, signal.SIGTERM):
+                continue
+            if stop.waits and not asked:
+                asked = True
+                continue
+            if not ended.wait(_PATIENCE):
+                _write(_SHOW_CURSOR if sys.__stderr__ and sys.__stderr__.isatty() else b"")
+                os._exit(_INTERRUPTED)
+
+    ended = threading.Event()
+    thread = threading.Thread(target=watch, name="interrupt", daemon=True)
+    thread.start()
     try:
-        yield stop
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        ended.set()
+        signal.set_wakeup_fd(previous)
+        os.close(writer)  # ends the thread
+        thread.join()
+        os.close(reader)
+
+
+def _write(text: bytes) -> None:
+    with suppress(OSError, ValueError):
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, text)

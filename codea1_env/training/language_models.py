@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import Backend, BackendError
+from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.processes import (
     LeadingPlayer,
     SharedAgent,
@@ -42,12 +43,16 @@ class LanguageModels:
     Args:
         config: The run.
         problems: Number of problems to train on: a step has no more.
+        bases: Models that are loaded already, folder by folder; those that are loaded here are added.
     """
 
-    def __init__(self, config: TrainConfig, problems: int) -> None:
+    def __init__(
+        self, config: TrainConfig, problems: int, bases: dict[Path, Any] | None = None
+    ) -> None:
         self._config = config
         self._groups = min(config.problems_per_step, problems)
-        self._bases: dict[Path, Any] = {}
+        self._bases = {} if bases is None else bases
+        self._chosen: dict[Path, Computing] = {}
         self._engine: Backend | None = None
         self._players: dict[str, Any] = {}
 
@@ -58,10 +63,9 @@ class LanguageModels:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
         config = self._config
-        name = (config.tester_model if role == "tester" else None) or config.model
         frozen = {"coder": config.freeze_coder, "tester": config.freeze_tester}.get(role, False)
         try:
-            plan = _Plan(role, resolve(name), not frozen, seed)
+            plan = _Plan(role, resolve(self._name(role)), not frozen, seed)
             imitates = role == "tester" and config.tester_objective == "golden-tests"
             learner = self._imitator if imitates else self._learner
             player = learner(plan) if plan.learns else self._frozen(plan)
@@ -102,6 +106,30 @@ class LanguageModels:
             **self._common(plan),
         )
 
+    def trial(self, role: Role, size: int, updates: int) -> Any:
+        """Make a player that learns from one group of this size at a time, to be thrown away: for measuring.
+
+        It trains like those of the run, but for the size of its batch.
+        """
+        from codea1_env.agents.llm.grpo_learner import GRPOLearner
+        from codea1_env.agents.llm.grpo_settings import UpdateShape
+
+        plan = _Plan(role, resolve(self._name(role)), learns=True, seed=0)
+        fields = self._fields(role)
+        for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
+            fields.pop(name, None)
+        return GRPOLearner(
+            role,
+            self._model(plan.folder, trained=self._config.lora_rank == 0),
+            load_tokenizer(plan.folder),
+            shape=UpdateShape(1, size, updates),
+            fields=fields,
+            **self._common(plan),
+        )
+
+    def _name(self, role: Role) -> str:
+        return (self._config.tester_model if role == "tester" else None) or self._config.model
+
     def _imitator(self, plan: _Plan) -> Learner:
         from codea1_env.agents.llm.grpo_settings import UpdateShape
         from codea1_env.agents.llm.sft_learner import SFTLearner
@@ -112,7 +140,11 @@ class LanguageModels:
             load_tokenizer(plan.folder),
             # As many as `demonstrations` shows.
             shape=UpdateShape(self._groups, config.num_suites, config.max_steps),
-            fields={"learning_rate": config.tester_learning_rate, **config.tester_trainer},
+            fields={
+                "learning_rate": config.tester_learning_rate,
+                **self._formats(),
+                **config.tester_trainer,
+            },
             **self._common(plan),
         )
 
@@ -125,6 +157,7 @@ class LanguageModels:
             "seed": plan.seed,
             "write": self._wording(),
             "batch_size": self._config.generation_batch,
+            "computing": self._computing(plan.folder),
         }
 
     def _frozen(self, plan: _Plan) -> Learner:
@@ -136,6 +169,8 @@ class LanguageModels:
             self._model(plan.folder, trained=False),
             load_tokenizer(plan.folder),
             self._config.generation_batch,
+            self._computing(plan.folder).generation_dtype,
+            self._computing(plan.folder).generation_threads,
         )
         agent = LLMAgent(
             engine, self._sampling(plan.role), plan.seed + rank(), write=self._wording()
@@ -149,8 +184,15 @@ class LanguageModels:
         if trained:
             return load_model(folder, dtype="float32", device=best_device())
         if folder not in self._bases:
-            self._bases[folder] = load_model(folder, dtype="bfloat16", device=best_device())
+            dtype = self._computing(folder).dtype
+            self._bases[folder] = load_model(folder, dtype=dtype, device=best_device())
         return share_weights(self._bases[folder])
+
+    def _computing(self, folder: Path) -> Computing:
+        """How the model computes: as the configuration says, which is asked for what a run has chosen."""
+        if folder not in self._chosen:
+            self._chosen[folder] = computing_of(self._config, folder)
+        return self._chosen[folder]
 
     def _adapter(self) -> Any:
         if self._config.lora_rank == 0:
@@ -193,8 +235,14 @@ class LanguageModels:
             "beta": config.beta,
             "loss_type": config.loss_type,
             "num_iterations": config.num_iterations,
+            **self._formats(),
             **(config.tester_trainer if role == "tester" else config.coder_trainer),
         }
+
+    def _formats(self) -> dict[str, Any]:
+        """The trainer's names of the number format."""
+        dtype = self._computing(resolve(self._config.model)).dtype
+        return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
 
     def _external_engine(self, folder: Path) -> Backend | None:
         """The engine that both players share, or None if the trained models generate themselves."""
@@ -226,6 +274,31 @@ class LanguageModels:
             max_lora_rank=config.lora_rank,
             enforce_eager=best_device() == "cpu",
         )
+
+
+def computing_of(config: TrainConfig, folder: Path) -> Computing:
+    """Return how a model computes in a run: as the configuration says, and where it leaves that open, measured.
+
+    Several processes must agree without a word, so that they measure nothing.
+
+    Raises:
+        ValueError: What it says cannot be had on this machine.
+    """
+    dtype: Dtype | None = None if config.dtype == "auto" else config.dtype
+    threads = config.threads
+    if world_size() > 1:
+        import torch
+
+        dtype = dtype or ("float32" if best_device() == "cpu" else "bfloat16")
+        threads = threads or torch.get_num_threads()
+    return choose_computing(
+        folder,
+        best_device(),
+        dtype=dtype,
+        generation_dtype=config.generation_dtype,
+        threads=threads,
+        generation_threads=config.generation_threads,
+    )
 
 
 def find_trainer(name: str) -> tuple[Any, Any]:

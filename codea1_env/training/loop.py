@@ -12,6 +12,7 @@ from rich.console import Console
 
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
+from codea1_env.agents.llm.reporting import report
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
@@ -34,7 +35,7 @@ from codea1_env.training.language_models import LanguageModels, Role
 from codea1_env.training.lessons import demonstrations, lessons
 from codea1_env.training.measuring import measure, new_past, remember
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
-from codea1_env.training.phases import phases_table
+from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import OwnPlayer, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import (
@@ -46,6 +47,7 @@ from codea1_env.training.run_folder import (
     read_rows,
 )
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
+from codea1_env.training.time_budget import fit_to_machine
 
 
 def train(
@@ -80,12 +82,20 @@ def train(
         print(result.end["held_out/pass_rate"], result.output_dir)
     """
     console = console or Console()
+    started = time.perf_counter()
     problems = _load(config)
     if rank() > 0:
         return _follow(config, len(problems))
     with ExitStack() as stack:
+        stop = stack.enter_context(stop_request())
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
+        display = stack.enter_context(TrainingProgress(console))
+        with display.phase("speed"):
+            known = mean_seconds(read_rows(folder.path / TIMINGS)) if resume else {}
+            plan = fit_to_machine(config, problems, started, known, display.say, report)
+        config, problems = plan.config, problems[: plan.config.max_problems]
+        display.begin("prepare")
         limits = Limits(call_cpu_time=config.time_limit)
         sandbox = sandbox or stack.enter_context(Sandbox(workers=config.workers, limits=limits))
         rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper)
@@ -93,7 +103,7 @@ def train(
             sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         )
         held_out = hold_out(problems, sandbox, config.seed)
-        models = LanguageModels(config, len(problems))
+        models = plan.models
         stack.callback(models.close)
         players = make_players(
             config, problems, held_out, sandbox, coder=coder, tester=tester, models=models
@@ -117,12 +127,23 @@ def train(
                     f"Expect a run that is not finished, actually: {folder.path} has done {step} of "
                     f"{config.max_steps} steps. Raise max_steps to train further."
                 )
-            console.print(f"Resuming {folder.path} after step {step}.", highlight=False)
+            display.say(f"Resuming {folder.path} after step {step}.")
         folder.write_config(config)
         folder.truncate(step if saved else -1)
 
+        display.expect(
+            steps=config.max_steps,
+            done=step,
+            step=plan.step,
+            measurements=-(-config.max_steps // config.eval_steps)
+            - step // config.eval_steps
+            + (not saved),
+            each=plan.measurement,
+        )
+
         def measured() -> Row:
-            row, rows = measure(config, players, held_out, referee, book, past)
+            with display.phase("evaluate"):
+                row, rows = measure(config, players, held_out, referee, book, past)
             for each in rows:
                 folder.append(HELD_OUT, {"step": step, **each})
             return row
@@ -147,14 +168,15 @@ def train(
         if not saved:
             folder.append(METRICS, {"step": 0, **measured()})
             save()
+        coder_seat = display.watch(players.coder, "coder")
+        tester_seat = display.watch(players.tester, "tester", then="judge")
 
-        display = stack.enter_context(TrainingProgress(console, config.max_steps, step))
-        stop = stack.enter_context(stop_request())
+        stop.wait_for_step()
         while step < config.max_steps and not stop.requested:
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
             players.take_usage()  # of a measurement
             try:
-                played = rollout(batch, players.coder, players.tester, referee, book, numbers)
+                played = rollout(batch, coder_seat, tester_seat, referee, book, numbers)
             except BackendError:
                 save_if_new()  # nobody has learned anything of this step yet
                 raise
@@ -170,7 +192,8 @@ def train(
             to_learn = lessons(config, players, coder_experience, tester_experience, shown)
             for role, learn in to_learn.items():
                 started = time.perf_counter()
-                learned |= prefixed(role, learn())
+                with display.phase(f"learn_{role}"):
+                    learned |= prefixed(role, learn())
                 seconds[f"learn_{role}"] = time.perf_counter() - started
 
             step += 1

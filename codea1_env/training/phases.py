@@ -10,6 +10,21 @@ from rich.table import Table
 from codea1_env.training.metrics import Row
 
 
+def mean_seconds(timings: Iterable[Row]) -> dict[str, float]:
+    """Phase -> mean seconds over the rows of timings.jsonl that have it.
+
+    Example:
+        >>> mean_seconds([{"step": 1, "seconds/coder": 2.0}, {"step": 2, "seconds/coder": 4.0}])
+        {'coder': 3.0}
+    """
+    found: dict[str, list[float]] = {}
+    for row in timings:
+        for name, value in row.items():
+            if name.startswith("seconds/"):
+                found.setdefault(name.removeprefix("seconds/"), []).append(value)
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
 def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
     """Show the phases of a run as a table, the longest first.
 

@@ -1,24 +1,49 @@
-"""Shows how a run gets on: a live bar in a terminal, now and then a line elsewhere."""
+"""Shows what a run does, how far it is, and how long it will take."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
+from typing import Protocol
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 
+from codea1_env.agents.llm.reporting import listening
+from codea1_env.spaces import Observation
 from codea1_env.training.metrics import Row
+from codea1_env.training.remaining import ONCE, Remaining
 
-_LINES = 10
-"""Lines that a whole run prints where there is no terminal."""
+_LINES = 12
+"""Lines about steps that a whole run prints."""
+_PAUSE = 10.0
+"""Seconds between two lines about phases where there is no terminal."""
+
+PHASES = {
+    "prepare": "getting ready",
+    "speed": "measuring this machine",
+    "evaluate": "measuring both players",
+    "coder": "coder writes",
+    "tester": "tester writes",
+    "judge": "judging",
+    "learn_coder": "coder learns",
+    "learn_tester": "tester learns",
+    "learn_model": "both learn",
+    "checkpoint": "saving",
+}
+"""Phase -> what is shown."""
 
 _SHOWN = {
     "reward/coder/mean": "coder",
@@ -30,27 +55,30 @@ _SHOWN = {
 
 
 class TrainingProgress:
-    """Context manager around the loop.
+    """Context manager around a run.
+
+    In a terminal a bar moves all the time; elsewhere a line says now and then where the run is.
 
     Args:
         console: Where to show it.
-        max_steps: Steps of the whole run.
-        step: Steps done before.
     """
 
-    def __init__(self, console: Console, max_steps: int, step: int = 0) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._max_steps = max_steps
+        self._clock = Remaining()
         self._latest: Row = {}
-        self._task: TaskID | None = None
-        self._bar = progress_bar(console, "step")
-        self._start = step
+        self._said = 0.0
+        self._steps = (0, 0)
+        """Steps done, and steps of the whole run."""
+        # Drawn again and again by a thread: it moves while a single operation takes long, too.
+        self._bar = Live(
+            get_renderable=self._drawn, console=console, refresh_per_second=4, transient=True
+        )
 
     def __enter__(self) -> TrainingProgress:
-        self._bar.start()
-        self._task = self._bar.add_task(
-            "", total=self._max_steps, completed=self._start, state="starting"
-        )
+        if self._console.is_terminal:
+            self._bar.start()
+        self._tell()
         return self
 
     def __exit__(
@@ -61,18 +89,108 @@ class TrainingProgress:
     ) -> None:
         self._bar.stop()
 
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        self._console.print(text, highlight=False)
+
+    def expect(
+        self, *, steps: int, done: int, step: Mapping[str, float], measurements: int, each: float
+    ) -> None:
+        """Tell what is to come.
+
+        Args:
+            steps: Steps of the whole run.
+            done: Steps that were done before.
+            step: Phase -> seconds, as estimated; may be empty.
+            measurements: Measurements to come.
+            each: Seconds of one of them, as estimated.
+        """
+        self._clock.expect(steps - done, step, measurements, each)
+        self._steps = (done, steps)
+
+    def begin(self, name: str) -> None:
+        """Show that this is done now, until something else is."""
+        self._clock.begin(name)
+        self._tell()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Show that this is done inside, and how far it says that it is."""
+        self.begin(name)
+        try:
+            with listening(self._heard):
+                yield
+        finally:
+            self._clock.end()
+
+    def watch(self, agent: Actor, name: str, then: str = "") -> Actor:
+        """Return a player that says when it is asked, and what is done after its answers."""
+        return _Watched(agent, name, then, self)
+
     def update(self, row: Row) -> None:
         """Show the metrics of a step."""
         self._latest.update({name: row[name] for name in _SHOWN if row.get(name) is not None})
-        state = "  ".join(
-            f"{_SHOWN[name]} {_number(value)}" for name, value in self._latest.items()
-        )
-        step: int = row["step"]
-        if self._task is not None:
-            self._bar.update(self._task, completed=step, state=state)
-        every = max(1, self._max_steps // _LINES)
-        if not self._console.is_terminal and (step % every == 0 or step == self._max_steps):
-            self._console.print(f"step {step}/{self._max_steps}  {state}", highlight=False)
+        done, steps = row["step"], self._steps[1]
+        self._steps = (done, steps)
+        self._clock.end_step()
+        every = max(1, steps // _LINES)
+        if done % every == 0 or done == steps:
+            values = "  ".join(
+                f"{_SHOWN[name]} {_number(value)}" for name, value in self._latest.items()
+            )
+            self.say(f"step {done}/{steps}  {values}")
+            self._said = time.monotonic()
+
+    def _heard(self, share: float) -> None:
+        self._clock.share = share
+        if not self._console.is_terminal:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say where the run is, if there is no terminal, and it was not said just now."""
+        now = time.monotonic()
+        if not self._console.is_terminal and (now - self._said >= _PAUSE or self._said == 0.0):
+            self._said = now
+            self.say(f"{self._place()}  {self._clock.text()}")
+
+    def _place(self) -> str:
+        phase = PHASES.get(self._clock.phase, self._clock.phase)
+        done, steps = self._steps
+        if not steps or self._clock.phase in ONCE:
+            return phase
+        return f"step {min(done + 1, steps)}/{steps} {phase}"
+
+    def _drawn(self) -> Table:
+        """One line, of at most 80 columns."""
+        line = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=1.0, completed=self._clock.done(), width=14)
+        line.add_row(f"{self._place():<24}", bar, self._clock.text())
+        return line
+
+
+class Actor(Protocol):
+    """A player, as far as it is watched."""
+
+    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
+        """Return one answer for each observation, in order."""
+        ...
+
+
+class _Watched:
+    """A player that says when it is asked."""
+
+    def __init__(self, agent: Actor, name: str, then: str, display: TrainingProgress) -> None:
+        self._agent = agent
+        self._names = (name, then)
+        self._display = display
+
+    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
+        """Return one answer for each observation, in order."""
+        name, then = self._names
+        with self._display.phase(name):
+            answers = self._agent.act(observations)
+        self._display.begin(then)
+        return answers
 
 
 def _number(value: float) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from codea1_env.agents.llm.completions import Backend, Message, SamplingConfig
+from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
 from codea1_env.agents.llm.rows import Memory
 from codea1_env.agents.llm.trained_player import TrainedPlayer
@@ -20,7 +21,7 @@ class GRPOLearner(TrainedPlayer):
     """A player whose model is trained by TRL's GRPOTrainer, one update per step of the game.
 
     Trained parameters and the optimizer's state are float32; computing is in bfloat16 unless `fields` say
-    otherwise (`bf16 = false`).
+    otherwise (`bf16 = False`, for a model that was loaded in float32).
 
     Args:
         role: Which player it is; "model" for one that plays both.
@@ -40,6 +41,7 @@ class GRPOLearner(TrainedPlayer):
         batch_size: Answers that the trained model generates at the same time.
         tester_sampling: How suites are drawn by a model that plays both roles, which then draws its programs
             as `sampling` says. None for a player of one role.
+        computing: Number formats and threads of this machine; None for those of `fields` and of torch.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class GRPOLearner(TrainedPlayer):
         write: Callable[[Observation], list[Message]] | None = None,
         batch_size: int = 64,
         tester_sampling: SamplingConfig | None = None,
+        computing: Computing | None = None,
     ) -> None:
         from trl import GRPOConfig, GRPOTrainer
 
@@ -75,6 +78,8 @@ class GRPOLearner(TrainedPlayer):
             )
         self.shape = shape
         self._memory = Memory()
+        # Then the probabilities that answers were drawn with are not quite those that are learned from.
+        mixed = computing is not None and computing.dtype != computing.generation_dtype
 
         def make_drive(folder: str) -> TrainerDrive:
             args = trainer_config(
@@ -92,7 +97,7 @@ class GRPOLearner(TrainedPlayer):
                 args,
                 tokenizer,
                 peft_config=peft_config,
-                engine_samples=engine is not None,
+                engine_samples=engine is not None or mixed,
                 name=role,
                 seed=seed,
             )
@@ -108,6 +113,7 @@ class GRPOLearner(TrainedPlayer):
             seed=seed,
             write=write,
             batch_size=batch_size,
+            computing=computing,
         )
 
     def act(self, observations: Sequence[Observation]) -> list[str]:

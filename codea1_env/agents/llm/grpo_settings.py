@@ -31,6 +31,10 @@ DECIDED: Mapping[str, str] = {
 """Fields that follow from the run -> what decides them."""
 
 
+_TOGETHER_ON_GPU, _TOGETHER_ON_CPU = 8, 16
+"""Answers that are learned from at the same time, if the user does not say how many."""
+
+
 @dataclass(frozen=True)
 class UpdateShape:
     """Size of the batch that one update learns from, and their number.
@@ -145,7 +149,9 @@ def common_fields(
             f"number of processes ({processes}). Change problems_per_step."
         )
     values = dict(fields)
-    size = values.setdefault("per_device_train_batch_size", _largest_divisor(share, 8))
+    # A CPU computes the prompt of a group once, if the group is not divided.
+    most = _TOGETHER_ON_GPU if torch.cuda.is_available() else _TOGETHER_ON_CPU
+    size = values.setdefault("per_device_train_batch_size", _largest_divisor(share, most))
     steps, rest = divmod(share, size)
     if rest:
         raise ValueError(

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.extras import require
+from codea1_env.agents.llm.growing_cache import growing_cache
+from codea1_env.agents.llm.shared_prompts import common_beginning
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,6 +52,7 @@ def sample(
     *,
     end_ids: Collection[int],
     stopped: Callable[[list[int]], bool],
+    tell: Callable[[float], None] = lambda _: None,
 ) -> list[Sampled]:
     """Draw one answer to each prompt, all in one batch.
 
@@ -60,12 +63,13 @@ def sample(
         noise: What `draw_noise` returned, one row for each prompt.
         end_ids: Tokens that end an answer.
         stopped: Whether an answer has come to a stop text.
+        tell: Is told the share of the work that is done, after each token.
     """
     torch: Any = require("torch")
     device = model.device
     answers = [Sampled() for _ in prompts]
     rows = list(range(len(prompts)))
-    state = _prefill(torch, model, prompts)
+    state = _prefill(torch, model, prompts, sampling.max_completion_length)
     noise = noise.to(device)
     for place in range(sampling.max_completion_length):
         logprobs = log_probabilities(state.logits, sampling)
@@ -85,6 +89,9 @@ def sample(
             kept = torch.tensor(alive, device=device)
             state.select(kept)
             tokens = tokens[kept]
+        # Most answers are much shorter than the longest may be: those that have ended count, too.
+        ended = 1 - len(alive) / len(answers)
+        tell(max(ended, (place + 1) / sampling.max_completion_length))
         state.step(torch, model, tokens)
     return answers
 
@@ -152,23 +159,36 @@ class _State:
         self.positions = self.positions + 1
 
 
-def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]]) -> _State:
-    """Compute each different prompt once, and give every row its own copy."""
+def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]], room: int) -> _State:
+    """Compute each different prompt once, what all begin with only once, and give every row its own copy."""
     different = {tuple(prompt): None for prompt in prompts}
     places = {prompt: i for i, prompt in enumerate(different)}
     longest = max(map(len, different))
-    # Padding stands on the left, so that all answers begin at the same place of the cache.
-    ids = [[0] * (longest - len(prompt)) + list(prompt) for prompt in different]
-    counts = [[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in different]
+    cache = growing_cache(model, longest + room)
+    # The first and the last in alphabetical order differ earliest. Every prompt keeps a token of its own.
+    shared = min(common_beginning(min(different), max(different)), min(map(len, different)) - 1)
+    if shared:
+        start = torch.tensor([next(iter(different))[:shared]], device=model.device)
+        model(input_ids=start, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        cache.batch_select_indices(
+            torch.zeros(len(different), dtype=torch.long, device=model.device)
+        )
+    # Padding stands behind what is shared and before the rest, so that all answers begin at the same place.
+    ids = [[0] * (longest - len(prompt)) + list(prompt[shared:]) for prompt in different]
+    counts = [
+        [1] * shared + [0] * (longest - len(prompt)) + [1] * (len(prompt) - shared)
+        for prompt in different
+    ]
     mask = torch.tensor(counts, device=model.device)
     output = model(
         input_ids=torch.tensor(ids, device=model.device),
         attention_mask=mask,
-        position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
+        position_ids=(mask.cumsum(-1) - 1).clamp(min=0)[:, shared:],
+        past_key_values=cache,
         use_cache=True,
         logits_to_keep=1,
     )
-    state = _State(output.past_key_values, output.logits[:, -1], mask, mask.sum(-1))
+    state = _State(cache, output.logits[:, -1], mask, mask.sum(-1))
     rows = [places[tuple(prompt)] for prompt in prompts]
     if rows != list(range(len(different))):
         state.select(torch.tensor(rows, device=model.device))

@@ -9,6 +9,7 @@ from typing import Any
 from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.chat import encode_chat
 from codea1_env.agents.llm.completions import Backend, SamplingConfig
+from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.grpo_settings import UpdateShape
 from codea1_env.agents.llm.rows import Row
 from codea1_env.agents.llm.sft_settings import imitation_config
@@ -108,6 +109,7 @@ class SFTLearner(TrainedPlayer):
         seed: Decides what is drawn, by the player and by the trainer.
         write: The wording of prompts; None for the default.
         batch_size: Answers that the trained model generates at the same time.
+        computing: Number formats and threads of this machine; None for those of `fields` and of torch.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class SFTLearner(TrainedPlayer):
         seed: int = 0,
         write: prompts.Wording | None = None,
         batch_size: int = 64,
+        computing: Computing | None = None,
     ) -> None:
         def make_drive(folder: str) -> SFTDrive:
             args = imitation_config(fields or {}, shape, seed=seed, folder=folder)
@@ -147,6 +150,7 @@ class SFTLearner(TrainedPlayer):
             seed=seed,
             write=write,
             batch_size=batch_size,
+            computing=computing,
         )
 
     def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:

@@ -11,6 +11,7 @@ from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.both_roles import BothRoles
 from codea1_env.agents.llm.completions import Backend, SamplingConfig
+from codea1_env.agents.llm.computing import Computing, Dtype
 from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.agents.llm.processes import SharedAgent, rank, world_size
 from codea1_env.agents.llm.trainer_drive import Drive
@@ -42,6 +43,7 @@ class TrainedPlayer(LanguagePlayer):
         seed: Decides what the player draws.
         write: The wording of prompts; None for the default.
         batch_size: Answers that the trained model generates at the same time.
+        computing: Number formats and threads; None for the trainer's format, and torch's number of threads.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class TrainedPlayer(LanguagePlayer):
         seed: int,
         write: prompts.Wording | None,
         batch_size: int,
+        computing: Computing | None,
     ) -> None:
         import torch
 
@@ -72,12 +75,16 @@ class TrainedPlayer(LanguagePlayer):
         self._base = fingerprint(model)
         self._folder = tempfile.TemporaryDirectory(prefix="codea1-trainer-")
         self.drive = make_drive(self._folder.name)
+        self.drive.threads = computing.threads if computing else None
         self._engine = engine
         backend = engine or TransformersBackend(
             self.drive.model,
             tokenizer,
             batch_size,
-            compute_dtype=_compute_dtype(self.drive.trainer.args),
+            compute_dtype=(
+                computing.generation_dtype if computing else _compute_dtype(self.drive.trainer.args)
+            ),
+            threads=computing.generation_threads if computing else None,
         )
         own_adapter = None if peft_config is None else ADAPTER
         adapter = own_adapter if engine is None else role
@@ -115,6 +122,6 @@ class TrainedPlayer(LanguagePlayer):
                 self._engine.update(saved, self.role)
 
 
-def _compute_dtype(args: Any) -> str | None:
+def _compute_dtype(args: Any) -> Dtype | None:
     """The type that the trainer computes in: answers are drawn from the model as it is trained."""
     return "bfloat16" if args.bf16 else "float16" if args.fp16 else None

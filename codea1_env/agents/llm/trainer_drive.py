@@ -14,12 +14,14 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from codea1_env.agents.llm.computing import thread_number
 from codea1_env.agents.llm.extras import require
 from codea1_env.agents.llm.randomness import own_randomness
 from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.shared_prompts import shared_prompts
 
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
 """Entries of a trainer's log that differ between equal runs, or say nothing. (The learning rate is taken as it
@@ -49,6 +51,8 @@ class Drive:
         self._name = name
         self._seed = seed
         self._updates = 0
+        self.threads: int | None = None
+        """Threads of an update on a CPU; None for as many as torch takes."""
         with _quiet(), own_randomness(seed):
             self.trainer = make()
             self.trainer.remove_callback(PrinterCallback)
@@ -93,7 +97,12 @@ class Drive:
         self._rows = list(rows[first : first + size])
         before = len(self.trainer.state.log_history)
         seed = self._seed + self._updates + 1
-        with _quiet(), _scoring_answers_only(), own_randomness(seed):
+        with ExitStack() as stack:
+            stack.enter_context(_quiet())
+            stack.enter_context(_scoring_answers_only())
+            stack.enter_context(shared_prompts(self.model))
+            stack.enter_context(thread_number(self.threads))
+            stack.enter_context(own_randomness(seed))
             self._enter()
         self._updates += 1
         logs = self.trainer.state.log_history[before:]

@@ -14,8 +14,10 @@ from codea1_env.agents.llm.completions import (
     Messages,
     SamplingConfig,
 )
+from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
 from codea1_env.agents.llm.decoding_attention import fast_decoding
 from codea1_env.agents.llm.extras import quiet_loading, require
+from codea1_env.agents.llm.reporting import report
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
 
 if TYPE_CHECKING:
@@ -36,8 +38,9 @@ class TransformersBackend:
             each role.
         tokenizer: The model's, with a chat template.
         batch_size: Answers that grow at the same time. More is faster, and needs more memory.
-        compute_dtype: Type that matrices are multiplied in, for models whose parameters are kept in float32 to
-            be trained: "bfloat16" for speed. None computes in the parameters' own type.
+        compute_dtype: Format that matrices are multiplied in; None for that of the parameters. Those that are not
+            trained are kept in it, too, while answers are written.
+        threads: Threads that write, on a CPU; None for as many as torch takes.
     """
 
     def __init__(
@@ -45,7 +48,8 @@ class TransformersBackend:
         model: Any,
         tokenizer: PreTrainedTokenizerBase,
         batch_size: int = 64,
-        compute_dtype: str | None = None,
+        compute_dtype: Dtype | None = None,
+        threads: int | None = None,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"Expect batch_size to be at least 1, actually: {batch_size!r}")
@@ -53,6 +57,7 @@ class TransformersBackend:
         self.tokenizer = tokenizer
         self.batch_size = batch_size
         self.compute_dtype = compute_dtype
+        self.threads = threads
 
     @property
     def context_length(self) -> int:
@@ -81,11 +86,17 @@ class TransformersBackend:
             stack.enter_context(torch.no_grad())
             stack.enter_context(self._generating(adapter))
             stack.enter_context(fast_decoding(self._plain_model()))
-            if self.compute_dtype is not None:
+            stack.enter_context(thread_number(self.threads))
+            stack.enter_context(frozen_weights_in(self.model, self.compute_dtype))
+            if self.compute_dtype not in (None, "float32"):
                 dtype = getattr(torch, self.compute_dtype)
                 stack.enter_context(torch.autocast(self.model.device.type, dtype))
             for start in range(0, len(order), self.batch_size):
                 rows = order[start : start + self.batch_size]
+
+                def tell(share: float, start: int = start, number: int = len(rows)) -> None:
+                    report((start + share * number) / len(order))
+
                 answers = sample(
                     self.model,
                     [ids[row] for row in rows],
@@ -93,6 +104,7 @@ class TransformersBackend:
                     noise[rows],
                     end_ids=self._end_ids(),
                     stopped=lambda answer: self._stopped(answer, sampling.stop),
+                    tell=tell,
                 )
                 for row, answer in zip(rows, answers, strict=True):
                     completions[row] = self._completion(ids[row], answer)

@@ -1,0 +1,247 @@
+"""How a model computes on this machine: number formats and threads, chosen by measuring.
+
+Processors differ: where there are units for bfloat16 it is many times faster than float32, elsewhere it is emulated
+and several times slower. And beside other work two threads can be slower than one. So both are tried for a moment,
+on matrices of the model's own shapes, for the two kinds of work there are: writing, with a few rows at a time, and
+updates, with hundreds.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
+
+from codea1_env.agents.llm.extras import require
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+"""What matrices are multiplied in. Trained parameters are float32 in any case."""
+
+_ROWS = {"writing": 32, "updates": 512}
+"""Rows of the matrices: answers that grow at the same time; tokens of a few answers with their prompts."""
+_SECONDS = 0.04
+_ROUNDS = 3
+_HOPELESS = 2.0
+"""What takes so many times as long as the best is not tried again."""
+_WORTH = 1.1
+"""A second thread must make it so much faster to be taken: other work may want the core."""
+
+
+@dataclass(frozen=True)
+class Computing:
+    """Number formats and threads of one model."""
+
+    dtype: Dtype
+    """Of updates."""
+    generation_dtype: Dtype
+    """Of writing."""
+    threads: int
+    """Of updates."""
+    generation_threads: int
+    """Of writing."""
+    slower: float = 1.0
+    """How many times as long the other format takes for updates; 1.0 where it was not measured."""
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        one = f"{self.dtype} on {_threads(self.threads)}"
+        if self.generation_dtype != self.dtype:
+            one += f" for updates, {self.generation_dtype} on {_threads(self.generation_threads)} for writing"
+        elif self.generation_threads != self.threads:
+            one += f" for updates, on {_threads(self.generation_threads)} for writing"
+        other = "bfloat16" if self.dtype == "float32" else "float32"
+        if self.slower == 1.0:
+            return one
+        if self.slower > 1:
+            return f"{one} ({other} takes {self.slower:.1f} times as long here)"
+        return f"{one}, as asked for ({other} would be {1 / self.slower:.1f} times as fast)"
+
+
+def choose_computing(
+    folder: Path,
+    device: str,
+    *,
+    dtype: Dtype | None = None,
+    generation_dtype: Dtype | None = None,
+    threads: int | None = None,
+    generation_threads: int | None = None,
+) -> Computing:
+    """Choose what is left open, by measuring it.
+
+    Args:
+        folder: The model's: its config.json has the shapes.
+        device: Where it computes, as torch names it. On a GPU nothing is measured.
+        dtype: Format of updates, if asked for.
+        generation_dtype: Format of writing, if asked for; `dtype` holds for both if this is None.
+        threads: Threads of updates, if asked for.
+        generation_threads: Threads of writing, if asked for; `threads` holds for both if this is None.
+
+    Raises:
+        ValueError: The format cannot be had on this device, or there are not so many threads.
+    """
+    torch: Any = require("torch")
+    generation_dtype = generation_dtype or dtype
+    generation_threads = generation_threads or threads
+    cores = len(os.sched_getaffinity(0))
+    for each in (dtype, generation_dtype):
+        _check_dtype(each, device)
+    for number in (threads, generation_threads):
+        if number is not None and not 1 <= number <= cores:
+            raise ValueError(
+                f"Expect threads to be from 1 to {cores}, the cores that this process may use, actually: "
+                f"{number}"
+            )
+    if not device.startswith("cpu"):
+        supported = torch.cuda.is_bf16_supported(including_emulation=False)
+        best: Dtype = "bfloat16" if supported else "float32"
+        return Computing(
+            dtype or best,
+            generation_dtype or best,
+            threads or torch.get_num_threads(),
+            generation_threads or torch.get_num_threads(),
+        )
+    if dtype and generation_dtype and threads and generation_threads:
+        return Computing(dtype, generation_dtype, threads, generation_threads)
+    counts = {1, max(1, cores // 2), cores, threads or 1, generation_threads or 1}
+    seconds = _measure(torch, folder, sorted(counts), {dtype, generation_dtype})
+    update = _best(seconds["updates"], dtype, threads)
+    write = _best(seconds["writing"], generation_dtype, generation_threads)
+    other: Dtype = "bfloat16" if update[0] == "float32" else "float32"
+    kind = "updates" if (other, update[1]) in seconds["updates"] else "writing"
+    slower = seconds[kind][other, update[1]] / seconds[kind][update[0], update[1]]
+    return Computing(update[0], write[0], update[1], write[1], slower)
+
+
+@contextmanager
+def thread_number(number: int | None) -> Iterator[None]:
+    """Compute with so many threads; None for as many as before."""
+    torch: Any = require("torch")
+    before = torch.get_num_threads()
+    if number is None or number == before:
+        yield
+        return
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+_copies: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+@contextmanager
+def frozen_weights_in(model: Any, dtype: Dtype | None) -> Iterator[None]:
+    """Have the weights that are not trained in another format, and in their own again afterwards.
+
+    The other format is kept: changing is done by pointers. Players that share weights share it, too.
+    """
+    torch: Any = require("torch")
+    wanted = None if dtype is None else getattr(torch, dtype)
+    own: list[tuple[Any, Any]] = []
+    for weight in model.parameters():
+        if wanted is None or weight.requires_grad or weight.dtype in (wanted, torch.int8):
+            continue
+        copy = _copies.get(weight)
+        if copy is None or copy.dtype != wanted:
+            copy = _copies[weight] = weight.detach().to(wanted)
+        own.append((weight, weight.data))
+        weight.data = copy
+    try:
+        yield
+    finally:
+        for weight, data in own:
+            weight.data = data
+
+
+def _check_dtype(dtype: str | None, device: str) -> None:
+    if dtype is not None and dtype not in get_args(Dtype):
+        raise ValueError(
+            f"Expect dtype to be one of auto, {', '.join(get_args(Dtype))}, actually: {dtype!r}"
+        )
+    if dtype == "float16" and device.startswith("cpu"):
+        raise ValueError(
+            "Expect dtype to be float32 or bfloat16 on a processor, actually: 'float16', which only GPUs train "
+            "in. Leave dtype out to take the faster of the two."
+        )
+    if dtype == "bfloat16" and not device.startswith("cpu"):
+        torch: Any = require("torch")
+        if not torch.cuda.is_bf16_supported(including_emulation=False):
+            raise ValueError(
+                f"Expect a GPU that computes in bfloat16, actually: {torch.cuda.get_device_name()} does not. "
+                "Choose float32 or float16."
+            )
+
+
+def _measure(
+    torch: Any, folder: Path, counts: list[int], asked: Collection[Dtype | None]
+) -> dict[str, dict[tuple[Dtype, int], float]]:
+    """Kind of work -> format and threads -> seconds of one layer's products."""
+    transformers: Any = require("transformers")
+    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    config = config.get_text_config()
+    hidden = int(config.hidden_size)
+    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((hidden, hidden), (hidden, inner), (inner, hidden))
+    matrices = [torch.randn(shape, generator=generator) for shape in shapes]
+    formats: tuple[Dtype, ...] = ("float32", "bfloat16")
+    seconds: dict[str, dict[tuple[Dtype, int], float]] = {}
+    for kind, rows in _ROWS.items():
+        states = torch.randn(rows, hidden, generator=generator)
+        times: dict[tuple[Dtype, int], list[float]] = {}
+        # By turns, so that what else the machine does meanwhile meets all alike.
+        for _ in range(_ROUNDS):
+            for name in formats:
+                factors = [each.to(getattr(torch, name)) for each in (states, *matrices)]
+                for number in counts:
+                    known = times.setdefault((name, number), [])
+                    if not known or min(known) < _HOPELESS * min(
+                        min(t) for t in times.values() if t
+                    ):
+                        with thread_number(number), torch.no_grad():
+                            known.append(_seconds(factors))
+        found = seconds[kind] = {key: statistics.mean(each) for key, each in times.items()}
+        best = min(found.values())
+        # What is emulated takes seconds for a single product of many rows.
+        formats = tuple(
+            name
+            for name in formats
+            if name in asked or any(found[name, count] < 4 * best for count in counts)
+        )
+    return seconds
+
+
+def _seconds(factors: list[Any]) -> float:
+    """Mean time of a product, over a moment."""
+    done, started = 0, time.perf_counter()
+    while done == 0 or time.perf_counter() - started < _SECONDS:
+        states = factors[0]
+        for matrix in factors[1:]:
+            states = states @ matrix
+        done += 1
+    return (time.perf_counter() - started) / done
+
+
+def _best(
+    seconds: dict[tuple[Dtype, int], float], dtype: Dtype | None, threads: int | None
+) -> tuple[Dtype, int]:
+    """The fastest of what may be chosen; more threads only where they pay."""
+    open_ = {
+        key: value
+        for key, value in seconds.items()
+        if dtype in (None, key[0]) and (threads is None or key[1] == threads)
+    }
+    return min(
+        open_, key=lambda key: open_[key] * _WORTH ** sorted({n for _, n in open_}).index(key[1])
+    )
+
+
+def _threads(number: int) -> str:
+    return f"{number} thread{'s' if number > 1 else ''}"

@@ -1,0 +1,184 @@
+"""How fast language models write and learn on this machine, measured before a run with what the run is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from codea1_env.agents.llm.chat import encode_chat
+from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.shared_prompts import common_beginning
+from codea1_env.problems import Problem
+from codea1_env.spaces import observe
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.language_models import LanguageModels
+
+_ANSWER = 0.45
+"""Length of an answer as a share of what it may have: about 42 of 96 tokens (docs/results.md)."""
+_FEW, _MANY = 16, 64
+_TOKENS = 8
+_JUDGING = 0.01
+"""Seconds to judge a suite; a guess, and never much of a step."""
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Lengths of a role's prompts, in tokens."""
+
+    tokens: float
+    """Mean length."""
+    shared: int
+    """What all of them begin with."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Times of the parts that work is made of."""
+
+    token_of_prompt: float
+    """Seconds to read a token of a prompt, before writing."""
+    step: float
+    """Seconds to write one token of each answer, however few they are."""
+    answer: float
+    """Seconds more for each answer."""
+    token_of_update: float
+    """Seconds to learn from a token."""
+    coder: Prompts
+    tester: Prompts
+
+    def writing(self, role: Prompts, prompts: int, answers: int, length: int, batch: int) -> float:
+        """Return the seconds to write answers to different prompts, of at most so many tokens."""
+        read = role.shared + prompts * (role.tokens - role.shared)
+        batches = -(-answers // batch)
+        written = answers * length * _ANSWER
+        return read * self.token_of_prompt + batches * length * self.step + written * self.answer
+
+    def learning(self, role: Prompts, groups: int, size: int, length: int) -> float:
+        """Return the seconds of an update, in which a group computes its prompt once."""
+        return groups * (role.tokens + size * length * _ANSWER) * self.token_of_update
+
+
+def phases_of_step(speed: Speed, config: TrainConfig) -> dict[str, float]:
+    """Estimate the seconds of each phase of a step."""
+    count, size, suites = config.problems_per_step, config.num_generations, config.num_suites
+    lengths = [
+        each.max_completion_length for each in (config.coder_sampling, config.tester_sampling)
+    ]
+    batch = config.generation_batch
+    attacked = count * (size if config.suite_selection == "all" else 1)
+    seconds = {
+        "coder": speed.writing(speed.coder, count, count * size, lengths[0], batch),
+        "tester": speed.writing(
+            speed.tester, count * size, count * size * suites, lengths[1], batch
+        ),
+        "judge": count * size * suites * _JUDGING,
+        "learn_coder": speed.learning(speed.coder, count, size, lengths[0]),
+        "learn_tester": speed.learning(speed.tester, attacked, suites, lengths[1]),
+    }
+    if config.coder != "llm":
+        seconds["coder"] = 0.0
+    if config.tester != "llm":
+        seconds["tester"] = 0.0
+    if config.self_play:
+        seconds["learn_model"] = seconds.pop("learn_coder") + seconds.pop("learn_tester")
+    elif config.coder != "llm" or config.freeze_coder:
+        seconds.pop("learn_coder")
+    if not config.self_play and (config.tester != "llm" or config.freeze_tester):
+        seconds.pop("learn_tester")
+    return seconds
+
+
+def seconds_of_measurement(speed: Speed, config: TrainConfig, problems: int) -> float:
+    """Estimate the seconds to measure both players on what is held back."""
+    answers, batch = problems * config.eval_samples, config.generation_batch
+    coder, tester = config.coder_sampling, config.tester_sampling
+    return sum(
+        (
+            speed.writing(speed.coder, problems, answers, coder.max_completion_length, batch),
+            speed.writing(speed.tester, answers, answers, tester.max_completion_length, batch),
+            4 * answers * _JUDGING,
+        )
+    )
+
+
+def measure_speed(
+    config: TrainConfig,
+    models: LanguageModels,
+    problems: Sequence[Problem],
+    tell: Callable[[float], None] = lambda _: None,
+) -> Speed:
+    """Write a few tokens and make two updates with a player that is thrown away.
+
+    Args:
+        config: The run, with number formats and threads.
+        models: The language models of the run; the player shares the weights of theirs.
+        problems: What the run is about.
+        tell: Is told the share that is done.
+    """
+    role: Literal["coder", "tester"] = "tester" if config.tester == "llm" else "coder"
+    size = config.num_suites if role == "tester" else config.num_generations
+    few = problems[:4]
+    trial = models.trial(role, size, updates=2)
+    agent = trial.agent
+    seen = [observe(problem) for problem in few]
+    attacked = [observe(each, code=each.reference, turn=1) for each in few]
+    encoded = [
+        [encode_chat(trial.tokenizer, agent.chat(observation)) for observation in each]
+        for each in (seen, attacked)
+    ]
+    roles = [
+        Prompts(
+            float(np.mean([len(ids) for ids in every])),
+            min(common_beginning(min(every), max(every)), min(map(len, every)) - 1),
+        )
+        for every in encoded
+    ]
+    chats = [agent.chat(observation) for observation in attacked]
+
+    def written(answers: int, tokens: int) -> float:
+        sampling = dataclasses.replace(
+            config.tester_sampling, max_completion_length=tokens, stop=()
+        )
+        asked = [chats[i % len(chats)] for i in range(answers)]
+        started = time.perf_counter()
+        agent.backend.generate(asked, sampling, 0, agent.adapter)
+        return time.perf_counter() - started
+
+    written(_FEW, 1)  # warms up
+    tell(0.1)
+    read = written(_FEW, 1)
+    tell(0.2)
+    few_step = max(written(_FEW, 1 + _TOKENS) - read, 1e-6) / _TOKENS
+    tell(0.35)
+    many_step = max(written(_MANY, 1 + _TOKENS) - read, few_step) / _TOKENS
+    tell(0.7)
+    answer = max(many_step - few_step, 0.0) / (_MANY - _FEW)
+
+    length = int(config.tester_sampling.max_completion_length * _ANSWER)
+    prompt = encoded[1][0]
+    rows = [
+        # Answers that are alike in nothing but their length, as drawn ones are.
+        Row(prompt, prompt[i : i + 1] + prompt[:length][1:], None, float(i % 2))
+        for i in range(size)
+    ]
+    tokens = len(prompt) + sum(len(row.completion_ids) for row in rows)
+    updates = []
+    for count in range(2):
+        started = time.perf_counter()
+        trial.drive.update(rows)
+        updates.append(time.perf_counter() - started)
+        tell(0.8 + 0.1 * count)
+    tester = roles[1]
+    return Speed(
+        token_of_prompt=read / (tester.shared + len(few) * (tester.tokens - tester.shared)),
+        step=max(few_step - _FEW * answer, 0.2 * few_step),
+        answer=answer,
+        token_of_update=min(updates) / tokens,
+        coder=roles[0],
+        tester=tester,
+    )

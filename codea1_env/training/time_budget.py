@@ -1,0 +1,199 @@
+"""Fits a run of language models to the machine: number formats, threads, and how much can be done in the time given."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.processes import world_size
+from codea1_env.agents.models import resolve
+from codea1_env.problems import Problem
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import RunError
+from codea1_env.training.language_models import LanguageModels, computing_of
+from codea1_env.training.remaining import ONCE
+from codea1_env.training.speed import (
+    Speed,
+    measure_speed,
+    phases_of_step,
+    seconds_of_measurement,
+)
+
+_QUARTERS = 4
+"""A run plays every problem as often as this: what is earned at its start and at its end can be compared."""
+_MOST_STEPS = 48
+_STEPS = 12
+"""Fewer steps teach little; then steps become smaller, and answers shorter, before they become fewer."""
+_LEAST_STEPS = 8
+_SHORT = 64
+"""Tokens of an answer on slow machines; most need fewer."""
+_SHARE_OF_MEASURING = 0.1
+"""Of a run's time that the measurement before the first step may take at most."""
+_ENDING = 10.0
+"""Seconds for checkpoints, and until the last table stands."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run does, and how long that takes."""
+
+    config: TrainConfig
+    """With everything decided."""
+    step: Mapping[str, float]
+    """Phase of a step -> seconds; empty where nothing was measured."""
+    measurement: float
+    """Seconds to measure both players once."""
+    models: LanguageModels
+    """The models, perhaps loaded already."""
+
+    @property
+    def seconds(self) -> float:
+        """Of all steps and measurements."""
+        config = self.config
+        times = 1 + -(-config.max_steps // config.eval_steps)
+        return config.max_steps * sum(self.step.values()) + times * self.measurement
+
+
+def fit_to_machine(
+    config: TrainConfig,
+    problems: Sequence[Problem],
+    started: float,
+    known: Mapping[str, float],
+    say: Callable[[str], None],
+    tell: Callable[[float], None],
+) -> Plan:
+    """Decide what a configuration leaves to the machine.
+
+    Args:
+        config: The run.
+        problems: What it may train on.
+        started: When the run began, by `time.perf_counter`.
+        known: Phase -> seconds, of a run that goes on: then nothing is decided any more.
+        say: Is told what was decided, in lines for people.
+        tell: Is told what share of the measuring is done.
+
+    Raises:
+        RunError: Nothing useful can be done in the time given, or the model cannot be had or used as asked.
+    """
+    models = LanguageModels(config, len(problems))
+    if known:
+        step = {name: value for name, value in known.items() if name not in ONCE}
+        return Plan(config, step, known.get("evaluate", 0.0), models)
+    if "llm" not in (config.coder, config.tester) or config.backend != "transformers":
+        return Plan(config, {}, 0.0, models)
+    if world_size() > 1:
+        if config.time_budget is not None:
+            raise RunError(
+                "Expect one process with time_budget, actually: "
+                f"{world_size()}. Set max_steps instead."
+            )
+        return Plan(config, {}, 0.0, models)
+    bases: dict[Path, Any] = {}
+    try:
+        computing = computing_of(config, resolve(config.model))
+    except ValueError as error:
+        raise RunError(str(error)) from error
+    say(f"Computing in {computing}.")
+    config = dataclasses.replace(
+        config,
+        dtype=computing.dtype,
+        generation_dtype=computing.generation_dtype,
+        threads=computing.threads,
+        generation_threads=computing.generation_threads,
+    )
+    models = LanguageModels(config, len(problems), bases)
+    speed = measure_speed(config, models, problems, tell)
+    if config.time_budget is not None:
+        config = _within(config, speed, problems, time.perf_counter() - started)
+    number = min(len(problems), config.max_problems or len(problems))
+    plan = Plan(
+        config,
+        phases_of_step(speed, config),
+        seconds_of_measurement(speed, config, number),
+        LanguageModels(config, number, bases),
+    )
+    say(_summary(plan, number))
+    return plan
+
+
+def _within(
+    config: TrainConfig, speed: Speed, problems: Sequence[Problem], spent: float
+) -> TrainConfig:
+    """The largest run that fits into the time.
+
+    Raises:
+        RunError: Not even the smallest does.
+    """
+    seconds = 60 * (config.time_budget or 0.0)
+    smallest = None
+    for each in _sizes(config, len(problems)):
+        fitted = _with_measurements(each, speed, seconds)
+        steps = sum(phases_of_step(speed, fitted).values()) * fitted.max_steps
+        number = fitted.max_problems or len(problems)
+        needed = spent + _ENDING + steps + 2 * seconds_of_measurement(speed, fitted, number)
+        if needed <= seconds:
+            return fitted
+        smallest = needed if smallest is None else min(smallest, needed)
+    raise RunError(
+        f"Expect a time budget that suits this machine, actually: {seconds / 60:g} minutes, and the smallest run "
+        f"in which something can be learned takes about {(smallest or 0.0) / 60:.0f}. Give it more time "
+        f"(--time-budget {-(-(smallest or 0.0) // 60) + 1:.0f}), or play without language models: make train "
+        "PRESET=tabular"
+    )
+
+
+def _sizes(config: TrainConfig, problems: int) -> Iterator[TrainConfig]:
+    """Runs from large to small: fewer steps first, then smaller ones, then shorter answers."""
+    most, least = config.problems_per_step, min(config.problems_per_step, 2)
+    length = config.coder_sampling.max_completion_length
+    for count in range(most, least - 1, -1):
+        for steps in range(_MOST_STEPS, _STEPS - 1, -_QUARTERS):
+            yield _sized(config, count, steps, length, problems)
+    for count in range(most, least - 1, -1):
+        yield _sized(config, count, _STEPS, _SHORT, problems)
+    yield _sized(config, least, _LEAST_STEPS, _SHORT, problems)
+
+
+def _sized(config: TrainConfig, count: int, steps: int, length: int, problems: int) -> TrainConfig:
+    return dataclasses.replace(
+        config,
+        time_budget=None,
+        problems_per_step=count,
+        max_problems=min(
+            problems, config.max_problems or problems, max(1, count * steps // _QUARTERS)
+        ),
+        max_steps=steps,
+        eval_steps=steps,
+        save_steps=max(1, steps // 2),
+        coder_sampling=_shorter(config.coder_sampling, length),
+        tester_sampling=_shorter(config.tester_sampling, length),
+    )
+
+
+def _shorter(sampling: SamplingConfig, length: int) -> SamplingConfig:
+    length = min(length, sampling.max_completion_length)
+    return dataclasses.replace(sampling, max_completion_length=length)
+
+
+def _with_measurements(config: TrainConfig, speed: Speed, seconds: float) -> TrainConfig:
+    """As many samples in measurements as their time allows."""
+    for samples in range(config.eval_samples, 1, -1):
+        tried = dataclasses.replace(config, eval_samples=samples)
+        needed = seconds_of_measurement(speed, tried, config.max_problems or 1)
+        if needed <= _SHARE_OF_MEASURING * seconds:
+            return tried
+    return dataclasses.replace(config, eval_samples=1)
+
+
+def _summary(plan: Plan, problems: int) -> str:
+    config = plan.config
+    words = (
+        f"{config.max_steps} steps of {config.problems_per_step} of {problems} problems, answers of at most "
+        f"{config.coder_sampling.max_completion_length} tokens"
+    )
+    return f"{words}: about {plan.seconds / 60:.0f} minutes."
