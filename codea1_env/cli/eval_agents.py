@@ -6,7 +6,7 @@ An answer may depend on the batch and its seed alone: then an evaluation can go 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,6 +16,7 @@ import numpy as np
 from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
+from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.player import Engine, is_model, load_player
 from codea1_env.agents.llm.prompts import Wording
@@ -49,6 +50,20 @@ class Asking:
     """What language models generate with."""
     num_tests: int = 8
     """Tests of an answer of a scripted tester. A table has its own number, which it was trained with."""
+    computing: Computing | None = None
+    """How language models of this process compute; None measures it."""
+
+
+def weights_of(name: str) -> str | None:
+    """Return the name or folder of the language model that an agent's name means in this process; None if none."""
+    roles: tuple[Role, ...] = ("coder", "tester")
+    for role in roles:
+        if (Path(name) / "config.toml").is_file():
+            with suppress(RunError):
+                return str(find_weights(Path(name), role, None))
+        elif not is_server(name) and is_language_model(role, name):
+            return name
+    return None
 
 
 def is_server(name: str) -> bool:
@@ -100,7 +115,12 @@ def player_of(
                 return _table(role, Path(name), problems, sandbox, stack)
             name = str(find_weights(Path(name), role, None))
         if is_language_model(role, name):
-            agent = load_player(name, sampling=asking.sampling, backend=asking.backend)
+            agent = load_player(
+                name,
+                sampling=asking.sampling,
+                backend=asking.backend,
+                computing=asking.computing,
+            )
             stack.callback(agent.backend.close)
             return _drawing(agent, asking.wording)
     except (BackendError, ModelError, RunError, ImportError) as error:

@@ -17,13 +17,19 @@ from rich.console import Console
 
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
-from codea1_env.agents.llm.player import Engine
+from codea1_env.agents.llm.computing import Computing
+from codea1_env.agents.llm.player import Engine, computing_for
 from codea1_env.agents.llm.prompts import Wording
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
-from codea1_env.cli.eval_agents import Asking, Role, is_language_model
-from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages
+from codea1_env.cli.eval_agents import Asking, Role, is_language_model, weights_of
+from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
 from codea1_env.evaluation.programs.report import TooFewSamplesError
-from codea1_env.evaluation.result_folder import FolderError, ResultFolder
+from codea1_env.evaluation.result_folder import (
+    SETTINGS,
+    FolderError,
+    ResultFolder,
+    read_json,
+)
 from codea1_env.evaluation.running import Stopped
 from codea1_env.evaluation.samples import SamplesError, digest_of_problems
 from codea1_env.problems import Problem, load_problems
@@ -35,7 +41,7 @@ _NAMED = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskingOptions:
+class AskingOptions(ComputingOptions):
     """Whom to ask, and how."""
 
     agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
@@ -90,7 +96,28 @@ class AskingOptions:
 
     def asking(self, wording: Wording, num_tests: int = 8) -> Asking:
         """How the agent is asked: in this wording, and a scripted tester for so many tests."""
-        return Asking(self.sampling(), wording, self.model, self.backend, num_tests)
+        return Asking(
+            self.sampling(), wording, self.model, self.backend, num_tests, self.computing()
+        )
+
+    def computing(self, recorded: Mapping[str, Any] | None = None) -> Computing | None:
+        """How the agent computes; None if it is no language model of this process. Measured once.
+
+        Args:
+            recorded: Settings of what goes on: what they say is not measured again.
+        """
+        known: list[Computing | None] = self.__dict__.setdefault("_computing", [])
+        if not known:
+            weights = weights_of(self.agent or "")
+            before = recorded or {}
+            if weights is None or self.backend != "transformers":
+                known.append(None)
+            else:
+                dtype = self.asked_dtype or before.get("dtype")
+                threads = self.threads or before.get("threads")
+                with user_input():
+                    known.append(computing_for(weights, dtype, threads))
+        return known[0]
 
     def sampling(self) -> SamplingConfig:
         """How language models draw."""
@@ -154,6 +181,10 @@ class EvaluationOptions(AskingOptions):
             settings["model"] = self.model
             settings["backend"] = self.backend
             settings["prompts"] = self.prompts
+            computing = self.computing()
+            if computing is not None:
+                settings["dtype"] = computing.generation_dtype
+                settings["threads"] = computing.generation_threads
             settings |= asdict(self.sampling())
         return settings
 
@@ -193,6 +224,10 @@ def run_evaluation(
     console = Console(stderr=command.json)
     try:
         read_before = read(command, problems)
+        recorded = read_json(path / SETTINGS).get("settings", {}) if command.resume else {}
+        computing = command.computing(recorded)
+        if computing is not None:
+            console.print(f"{command.agent} computes in {computing}.", highlight=False)
         with (
             library_errors(),
             ResultFolder(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 import tyro
 
+from codea1_env.agents.llm.computing import Dtype
 from codea1_env.cli.errors import user_input
 from codea1_env.cli.settings import inline_table, read_inline_table
 from codea1_env.sandbox.packages import locate
@@ -46,6 +48,22 @@ def check_packages(packages: Sequence[str]) -> None:
                 f"Expect --packages to name installed packages as programs import them, actually {name!r} is not "
                 "one. Install it, or leave it out."
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputingOptions:
+    """How language models compute in this process."""
+
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Number format that language models compute in: the faster one on this processor, which is measured, or one by
+    name."""
+    threads: int | None = None
+    """Threads that language models compute with on a processor; None measures which number is fastest."""
+
+    @property
+    def asked_dtype(self) -> Dtype | None:
+        """The format that was asked for; None to measure."""
+        return None if self.dtype == "auto" else self.dtype
 
 
 _registry = tyro.constructors.ConstructorRegistry()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from codea1_env.cli.errors import library_errors, unknown_name, user_input
-from codea1_env.cli.parsing import SandboxLevel, parse
+from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
 from codea1_env.code_a1_v0 import parallel_env
 from codea1_env.problems import Problem, load_problems
@@ -19,7 +19,7 @@ from codea1_env.spaces import CODER, TESTER
 
 
 @dataclass(frozen=True)
-class PlayCommand:
+class PlayCommand(ComputingOptions):
     """Play one episode between two players, and show it."""
 
     problem: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
@@ -70,8 +70,12 @@ def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) ->
         chosen = {} if command.problem is None else {"problem_id": command.problem}
         observations, infos = env.reset(seed=command.seed, options=chosen)
     players = {
-        CODER: make_player(command.coder, CODERS, problems, sandbox, command.seed),
-        TESTER: make_player(command.tester, TESTERS, problems, sandbox, command.seed),
+        CODER: make_player(
+            command.coder, CODERS, problems, sandbox, command.seed, computing=command
+        ),
+        TESTER: make_player(
+            command.tester, TESTERS, problems, sandbox, command.seed, computing=command
+        ),
     }
     turns: list[dict[str, Any]] = []
     while env.agents:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
+
 from codea1_env.agents import Agent, BoundaryTester, GoldenTester, MutantCoder, ReferenceCoder
 from codea1_env.agents.custom import FileError, load_file
-from codea1_env.agents.llm.player import is_model, load_player
-from codea1_env.agents.models import DEFAULT_MODEL, ModelError
+from codea1_env.agents.llm.player import computing_for, is_model, load_player
+from codea1_env.agents.models import DEFAULT_MODEL
 from codea1_env.cli.errors import InputError, unknown_name
+from codea1_env.cli.parsing import ComputingOptions
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 
@@ -24,6 +27,7 @@ def make_player(
     sandbox: Sandbox,
     seed: int,
     num_tests: int = 8,
+    computing: ComputingOptions | None = None,
 ) -> Agent:
     """The player of this name.
 
@@ -35,6 +39,7 @@ def make_player(
         sandbox: Where scripted players run what they must.
         seed: Seed of the player's random choices.
         num_tests: Tests of an answer of a scripted tester.
+        computing: What was asked for of language models.
 
     Raises:
         InputError: There is no such player.
@@ -43,8 +48,11 @@ def make_player(
         return _from_file(name)
     if name not in known and is_model(name):
         try:
-            return load_player(name, seed)
-        except (ModelError, ImportError) as error:
+            asked = computing or ComputingOptions()
+            chosen = computing_for(name, asked.asked_dtype, asked.threads)
+            Console(stderr=True).print(f"{name} computes in {chosen}.", highlight=False)
+            return load_player(name, seed, computing=chosen)
+        except (ValueError, ImportError) as error:
             raise InputError(str(error)) from error
     if name not in known:
         raise InputError(

@@ -21,9 +21,9 @@ _INTERRUPTED = 130
 class StopRequest:
     """Whether somebody asked the run to stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, waits: bool) -> None:
         self.requested = False
-        self.waits = False
+        self.waits = waits
         """Whether the first signal is a request; before, there is no step to wait for, and it ends the run."""
 
     def wait_for_step(self) -> None:
@@ -32,7 +32,7 @@ class StopRequest:
 
 
 @contextmanager
-def stop_request() -> Iterator[StopRequest]:
+def stop_request(waits: bool = True) -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM into a request, which the loop obeys between two steps.
 
     A step that is broken off would leave players, book and logs at different moments. The second signal, and the
@@ -40,8 +40,11 @@ def stop_request() -> Iterator[StopRequest]:
     not get to it, because an update is computing, by leaving the process a second later. Whoever cannot wait loses
     the steps since the last checkpoint, nothing else. Only the main thread can set signal handlers; elsewhere
     nothing is changed.
+
+    Args:
+        waits: Whether there is something to wait for from the beginning.
     """
-    stop = StopRequest()
+    stop = StopRequest(waits)
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

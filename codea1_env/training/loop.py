@@ -87,7 +87,7 @@ def train(
     if rank() > 0:
         return _follow(config, len(problems))
     with ExitStack() as stack:
-        stop = stack.enter_context(stop_request())
+        stop = stack.enter_context(stop_request(waits=False))
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
         display = stack.enter_context(TrainingProgress(console))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
+from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.extras import require
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import (
@@ -49,6 +52,7 @@ def load_player(
     seed: int = 0,
     sampling: SamplingConfig = SAMPLING,
     backend: Engine = "transformers",
+    computing: Computing | None = None,
 ) -> LLMAgent:
     """A player that generates in this process, on a GPU where there is one.
 
@@ -57,13 +61,16 @@ def load_player(
         seed: Seed of the draws.
         sampling: How answers are drawn.
         backend: What generates. vLLM is many times faster where there are many answers to draw on a GPU.
+        computing: Number format and threads for "transformers"; None measures what is fastest here.
 
     Raises:
         ModelError: There is no such model, or the adapter is of another one.
         BackendError: The engine cannot start.
         MissingExtraError: The engine is not installed.
     """
-    start = _vllm if backend == "vllm" else _transformers
+    start: Callable[[Path, SamplingConfig, int | None], Backend] = _vllm
+    if backend == "transformers":
+        start = partial(_transformers, computing or computing_for(name))
     folder = Path(name).expanduser()
     if not (folder / "adapter_config.json").is_file():
         return LLMAgent(start(resolve(name), sampling, None), sampling, seed)
@@ -76,8 +83,29 @@ def load_player(
     return LLMAgent(engine, sampling, seed, adapter=_ADAPTER)
 
 
-def _transformers(folder: Path, sampling: SamplingConfig, rank: int | None) -> Backend:
-    return TransformersBackend(load_model(folder, device=best_device()), load_tokenizer(folder))
+def computing_for(name: str, dtype: Dtype | None = None, threads: int | None = None) -> Computing:
+    """Choose how a player computes that `load_player` makes with transformers.
+
+    Args:
+        name: As for `load_player`.
+        dtype: The number format, if asked for; None measures which is fastest.
+        threads: The number of threads on a processor, if asked for.
+
+    Raises:
+        ModelError: There is no such model.
+        ValueError: This machine does not have what is asked for.
+    """
+    folder = Path(name).expanduser()
+    if (folder / "adapter_config.json").is_file():
+        name = _adapter_settings(folder).base
+    return choose_computing(resolve(name), best_device(), dtype=dtype, threads=threads)
+
+
+def _transformers(
+    computing: Computing, folder: Path, sampling: SamplingConfig, rank: int | None
+) -> Backend:
+    model = load_model(folder, dtype=computing.generation_dtype, device=best_device())
+    return TransformersBackend(model, load_tokenizer(folder), threads=computing.generation_threads)
 
 
 def _vllm(folder: Path, sampling: SamplingConfig, rank: int | None) -> Backend:
