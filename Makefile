@@ -22,6 +22,7 @@ LLM := $(if $(shell grep -s '"llm"' codea1_env/data/presets/$(PRESET).toml)$(fin
 
 .PHONY: help train test lint build clean
 .DELETE_ON_ERROR:
+.NOTPARALLEL: # two pips in one folder
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
