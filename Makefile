@@ -1,6 +1,6 @@
 # Needs make and Python 3.11 or newer; no compiler. Everything else is installed into .venv.
 #   make train    two language models learn against each other (about 10 minutes on 2 cores, 8 GB of memory)
-#   make train PRESET=tabular    players without a language model (under 3 minutes)
+#   make train PRESET=tabular    players without a language model (under 3 minutes, no torch)
 #   make test     all tests
 #   make lint     ruff and mypy
 #   make build    wheel and sdist in dist/
@@ -14,24 +14,23 @@ PRESET := smollm2-cpu
 # Tried in this order; `make train PYTHON=/path/to/python` asks for one.
 PYTHON := python3 python3.14 python3.13 python3.12 python3.11 python
 RUN := $(VENV)/bin/python
-INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-
-# PyPI's torch for Linux brings gigabytes for GPUs. Where there is none, the build for processors is enough. An
-# index that cannot be reached is not waited for.
-ifeq ($(shell command -v nvidia-smi),)
-TORCH_INDEX := --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu
-endif
+# Quiet but for errors, and no minutes of waiting for a network that is not there: what happens is said by us.
+INSTALL := $(RUN) -m pip install -qq --disable-pip-version-check --retries 1 --timeout 15 --constraint constraints.txt
+TORCH_CPU := https://download.pytorch.org/whl/cpu
+# Torch and TRL are fetched where a language model plays.
+LLM := $(if $(shell grep -s '"llm"' codea1_env/data/presets/$(PRESET).toml)$(findstring llm,$(ARGS)),$(VENV)/.installed-llm)
 
 .PHONY: help train test lint build clean
 .DELETE_ON_ERROR:
+.NOTPARALLEL: # two pips in one folder
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
-train: $(VENV)/.installed
+train: $(VENV)/.installed $(LLM)
 	@$(RUN) -m codea1_env.cli train $(if $(PRESET),--preset $(PRESET)) $(ARGS)
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-llm $(VENV)/.installed-dev
 	$(RUN) -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.installed-dev
@@ -52,15 +51,45 @@ $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	    echo "Creating $(VENV) with $$python"; \
 	    $$python -m venv --clear $(VENV) || exit 1; \
 	fi
-	@echo "Installing codea1_env and what it needs into $(VENV) (once)"
-	@$(INSTALL) --quiet $(TORCH_INDEX) torch || true
-	@$(INSTALL) --editable '.[llm]' || { $(INSTALL_FAILED); }
+	@$(call STEP,codea1_env and what the game needs (22 MB to download$(,) 100 MB on disk),--editable .)
+	@touch $@
+
+# PyPI's torch for Linux brings gigabytes for GPUs. Where there is none, the build for processors is enough.
+$(VENV)/.installed-llm: $(VENV)/.installed
+	@if ! $(RUN) -c 'import importlib.metadata as m; m.version("torch")' 2>/dev/null; then \
+	    what="torch for GPUs ($(TORCH_GPU_SIZE))"; index=; \
+	    if command -v nvidia-smi >/dev/null; then :; \
+	    elif $(INSTALL) --dry-run --no-index --no-deps torch >/dev/null 2>&1; then \
+	        what="torch from a folder of this machine"; \
+	    elif $(RUN) -c 'import urllib.request as r; r.urlopen("$(TORCH_CPU)/torch/", timeout=5)' 2>/dev/null; then \
+	        what="torch for processors (200 MB to download, 870 MB on disk)"; \
+	        index="--extra-index-url $(TORCH_CPU)"; \
+	    else \
+	        echo "The builds of torch for processors ($(TORCH_CPU)) are not in reach;"; \
+	        echo "PyPI has only those for GPUs: $(TORCH_GPU_SIZE). If that is too much, press Ctrl-C, and bring"; \
+	        echo "the wheel for processors (PIP_FIND_LINKS=FOLDER make ...) or do without (make train PRESET=tabular)."; \
+	    fi; \
+	    $(call STEP,$$what,$$index torch); \
+	fi
+	@$(call STEP,what trains language models (100 MB to download$(,) 450 MB on disk),--editable '.[llm]')
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@echo "Installing the tools for tests and checks into $(VENV) (once)"
-	@$(INSTALL) --editable '.[dev,llm]' || { $(INSTALL_FAILED); }
+	@$(call STEP,the tools for tests and checks (up to 120 MB to download$(,) 420 MB on disk),--editable '.[dev]')
 	@touch $@
+
+# $(call STEP,WHAT,ARGUMENTS OF PIP) installs something: says so, says every 15 seconds that it goes on, and tries
+# once more where it failed, but not after Ctrl-C. What speaks in between ends with its shell, however that ends.
+, := ,
+define STEP
+echo "Installing into $(VENV): $(1)"; \
+begun=$$(date +%s); trap 'kill $$beat; exit 130' INT; \
+{ while sleep 15 >/dev/null 2>&1 && kill -0 $$$$ 2>/dev/null; do \
+    echo "  still at it, $$(($$(date +%s) - begun)) s, $$(du -sm $(VENV) | cut -f1) MB in $(VENV)"; done & }; beat=$$!; \
+$(INSTALL) $(2) || { echo "That failed. Once more, the last time:"; sleep 2; $(INSTALL) $(2); } \
+    || { kill $$beat; $(INSTALL_FAILED); }; \
+kill $$beat; echo "  done in $$(($$(date +%s) - begun)) s"
+endef
 
 # Sets the shell variable `python`, or says what is missing. Debian and Ubuntu ship venv separately.
 define FIND_PYTHON
@@ -79,5 +108,7 @@ if [ -z "$$python" ]; then \
     echo "Expect Python 3.11 or newer, found:$${old:- none}. Install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; \
 fi
 endef
+
+TORCH_GPU_SIZE := 2.7 GB to download, 4.8 GB on disk
 
 INSTALL_FAILED = echo "The installation failed (see above). Once the cause is removed, run make again." >&2; exit 1

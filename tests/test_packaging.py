@@ -165,6 +165,85 @@ def test_makefile_installs_exact_versions_inside_the_ranges(
         assert requirement.specifier.contains(pins[canonical(requirement.name)]), line
 
 
+PYTHON = """#!/bin/sh
+# Stands for .venv/bin/python: knows no torch and reaches no index; installing fails as often as it is told to.
+case "$*" in
+*--dry-run*|*importlib.metadata*|*urllib*) exit 1 ;;
+*"-m pip install"*)
+    echo "$*" >> installed
+    [ -s failures ] || exit 0
+    sed -i 1d failures
+    exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What the Makefile reads, and a Python that only writes down what it is asked to install."""
+    presets = "codea1_env/data/presets"
+    (tmp_path / presets).mkdir(parents=True)
+    for name in ("smollm2-cpu.toml", "tabular.toml"):
+        shutil.copy(ROOT / presets / name, tmp_path / presets)
+    for name in ("Makefile", "setup.cfg", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    python = tmp_path / ".venv/bin/python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    for tool in ("sh", "sed", "sleep", "date", "du", "cut", "touch", "grep"):  # and no nvidia-smi
+        (tmp_path / "bin" / tool).symlink_to(str(shutil.which(tool)))
+    return tmp_path
+
+
+def make(clone: Path, *arguments: str) -> tuple[int, str, list[str]]:
+    """Exit code, what was said, and what was installed."""
+    done = subprocess.run(
+        [str(shutil.which("make")), *arguments],
+        cwd=clone,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={"PATH": str(clone / "bin")},
+        timeout=60,
+    )
+    log = clone / "installed"
+    lines = log.read_text().splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return done.returncode, done.stdout, [line.partition("constraints.txt ")[2] for line in lines]
+
+
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+
+
+@needs_make
+def test_make_fetches_what_is_needed_and_once(clone: Path) -> None:
+    _, said, installed = make(clone, "train", "PRESET=tabular")
+    assert installed == ["--editable ."]
+    assert re.search(r"Installing into \.venv: .*\(\d+ MB to download, \d+ MB on disk\)", said)
+    assert "torch" not in said
+    assert make(clone, "lint")[2] == ["--editable .[dev]"]
+    _, said, installed = make(clone, "train")
+    assert installed == ["torch", "--editable .[llm]"]
+    assert said.index("are not in reach") < said.index("2.7 GB") < said.index("Installing")
+    for command in (["train"], ["train", "PRESET=tabular"], ["test"], ["lint"]):
+        assert make(clone, *command) == (0, make(clone, *command)[1], [])
+
+
+@needs_make
+def test_make_tries_a_failed_step_once_more(clone: Path) -> None:
+    (clone / "failures").write_text("1\n")
+    code, said, installed = make(clone, "train", "PRESET=tabular")
+    assert (code, installed) == (0, ["--editable ."] * 2)
+    assert "Once more, the last time:" in said
+    (clone / "failures").write_text("1\n2\n")
+    code, said, installed = make(clone, "lint")
+    assert (code, installed) == (2, ["--editable .[dev]"] * 2)
+    assert "The installation failed" in said
+    assert make(clone, "lint")[::2] == (0, ["--editable .[dev]"])  # no stamp was left
+
+
 def requirement_names(lines: str) -> set[str]:
     return {re.split(r"[\s<>=!]", line)[0] for line in lines.splitlines() if line}
 

