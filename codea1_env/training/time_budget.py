@@ -26,12 +26,11 @@ from codea1_env.training.speed import (
 
 _QUARTERS = 4
 """A run plays every problem as often as this: what is earned at its start and at its end can be compared."""
-_MOST_STEPS = 48
-_STEPS = 12
-"""Fewer steps teach little; then steps become smaller, and answers shorter, before they become fewer."""
-_LEAST_STEPS = 8
+_LEAST_STEPS, _MOST_STEPS = 8, 48
 _SHORT = 64
-"""Tokens of an answer on slow machines; most need fewer."""
+"""Tokens of an answer on slow machines; nine of ten answers have fewer."""
+_WORTH_OF_SHORT = 0.85
+"""What an answer is worth that may not be longer."""
 _SHARE_OF_MEASURING = 0.1
 """Of a run's time that the measurement before the first step may take at most."""
 _ENDING = 10.0
@@ -95,7 +94,7 @@ def fit_to_machine(
         return Plan(config, {}, 0.0, models)
     bases: dict[Path, Any] = {}
     try:
-        computing = computing_of(config, resolve(config.model))
+        computing = computing_of(config, resolve(config.model, say))
     except ValueError as error:
         raise RunError(str(error)) from error
     say(f"Computing in {computing}.")
@@ -130,33 +129,35 @@ def _within(
         RunError: Not even the smallest does.
     """
     seconds = 60 * (config.time_budget or 0.0)
-    smallest = None
+    best: tuple[float, int] | None = None
+    least, chosen = float("inf"), config
     for each in _sizes(config, len(problems)):
         fitted = _with_measurements(each, speed, seconds)
         steps = sum(phases_of_step(speed, fitted).values()) * fitted.max_steps
         number = fitted.max_problems or len(problems)
         needed = spent + _ENDING + steps + 2 * seconds_of_measurement(speed, fitted, number)
-        if needed <= seconds:
-            return fitted
-        smallest = needed if smallest is None else min(smallest, needed)
+        least = min(least, needed)
+        length = fitted.coder_sampling.max_completion_length
+        whole = length == config.coder_sampling.max_completion_length
+        worth = fitted.problems_per_step * fitted.max_steps * (1.0 if whole else _WORTH_OF_SHORT)
+        if needed <= seconds and (best is None or (worth, fitted.max_steps) > best):
+            best, chosen = (worth, fitted.max_steps), fitted
+    if best is not None:
+        return chosen
     raise RunError(
-        f"Expect a time budget that suits this machine, actually: {seconds / 60:g} minutes, and the smallest run "
-        f"in which something can be learned takes about {(smallest or 0.0) / 60:.0f}. Give it more time "
-        f"(--time-budget {-(-(smallest or 0.0) // 60) + 1:.0f}), or play without language models: make train "
-        "PRESET=tabular"
+        f"Expect a time budget that suits this machine, actually: {seconds / 60:g} minutes, and the smallest run in "
+        f"which something can be learned takes about {least / 60:.0f}. Give it more time (--time-budget "
+        f"{least // 60 + 2:.0f}), or play without language models: make train PRESET=tabular"
     )
 
 
 def _sizes(config: TrainConfig, problems: int) -> Iterator[TrainConfig]:
-    """Runs from large to small: fewer steps first, then smaller ones, then shorter answers."""
-    most, least = config.problems_per_step, min(config.problems_per_step, 2)
-    length = config.coder_sampling.max_completion_length
-    for count in range(most, least - 1, -1):
-        for steps in range(_MOST_STEPS, _STEPS - 1, -_QUARTERS):
-            yield _sized(config, count, steps, length, problems)
-    for count in range(most, least - 1, -1):
-        yield _sized(config, count, _STEPS, _SHORT, problems)
-    yield _sized(config, least, _LEAST_STEPS, _SHORT, problems)
+    """All sizes that a run may have."""
+    longest = config.coder_sampling.max_completion_length
+    for length in sorted({longest, min(longest, _SHORT)}):
+        for count in range(min(config.problems_per_step, 2), config.problems_per_step + 1):
+            for steps in range(_LEAST_STEPS, _MOST_STEPS + 1, _QUARTERS):
+                yield _sized(config, count, steps, length, problems)
 
 
 def _sized(config: TrainConfig, count: int, steps: int, length: int, problems: int) -> TrainConfig:

@@ -133,21 +133,6 @@ def thread_number(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def lay_out_for_writing(model: Any) -> None:
-    """Store the matrices of a model column by column, if it computes in float32 on a processor.
-
-    Products with a few rows, as writing makes them, are then a third faster (two cores with AVX-512, MKL); those of
-    updates take as long as before. Values, shapes and names stay.
-    """
-    torch: Any = require("torch")
-    if model.device.type != "cpu" or model.dtype != torch.float32:
-        return
-    head = model.get_output_embeddings()
-    for part in model.modules():
-        if isinstance(part, torch.nn.Linear) and part is not head:
-            part.weight.data = part.weight.data.t().contiguous().t()
-
-
 _copies: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
