@@ -176,3 +176,41 @@ def wait_for_step(log: Path, step: int) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"{log} did not reach step {step} within a minute")
+
+
+LLM = ["--preset", "smollm2-cpu"]
+
+
+def settings_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    assert run(["train", *arguments, "--dry-run"]) == 0
+    return tomllib.loads(capsys.readouterr().out)
+
+
+def test_a_number_of_steps_goes_before_a_time_budget(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert settings_of(capsys, *LLM)["time_budget"] == 10.0
+    assert settings_of(capsys, *LLM, "--time-budget", "3")["time_budget"] == 3.0
+    for arguments in (["--max-steps", "5"], ["--max-steps", "5", "--time-budget", "3"]):
+        settings = settings_of(capsys, *LLM, *arguments)
+        assert (settings["max_steps"], settings["time_budget"]) == (5, "None")
+    file = tmp_path / "mine.toml"
+    file.write_text("max_steps = 7\n")
+    settings = settings_of(capsys, *LLM, "--config", str(file))
+    assert (settings["max_steps"], settings["time_budget"]) == (7, "None")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*LLM, "--time-budget", "0"], "time_budget to be greater than 0, actually: 0.0"),
+        ([*LLM, "--time-budget", "-1"], "time_budget to be greater than 0"),
+        (["--time-budget", "5"], "Expect time_budget with language models"),
+        ([*LLM, "--threads", "0"], "threads to be greater than 0"),
+    ],
+)
+def test_bad_budgets_and_threads(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", *arguments]) == 2
+    assert message in capsys.readouterr().err

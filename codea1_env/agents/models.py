@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.extras import quiet_loading, require
+from codea1_env.agents.llm.memory import available_memory, weights_memory
 from codea1_env.agents.smollm2 import (
     HUB_ID,
     SPACE,
@@ -106,7 +107,7 @@ def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> Pr
     torch: Any = require("torch")
     transformers: Any = require("transformers")
     safetensors: Any = require("safetensors")
-    _check_memory(folder, torch, getattr(torch, dtype), device)
+    _check_memory(folder, torch, dtype, device)
     try:
         with quiet_loading():
             model = transformers.AutoModelForCausalLM.from_pretrained(
@@ -218,29 +219,17 @@ def _ways(hub_id: str) -> str:
     return f"Bring it from a machine with a network: {listed}"
 
 
-def _check_memory(folder: Path, torch: Any, dtype: Any, device: str) -> None:
+def _check_memory(folder: Path, torch: Any, dtype: str, device: str) -> None:
     """Refuse weights that do not fit, before the machine starts to swap."""
-    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    if not stored:
-        return  # an unusual format: transformers will say what it makes of it
-    needed = stored * _bytes(dtype) // _bytes(_stored_dtype(folder, torch))
+    needed = weights_memory(
+        folder, dtype
+    )  # 0 for an unusual format: transformers will say what it makes of it
     if device.startswith("cuda"):
         free = int(torch.cuda.mem_get_info(torch.device(device))[0])
     else:
-        free = int(require("psutil").virtual_memory().available)
+        free = available_memory()
     if needed > free:
         raise ModelError(
-            f"Expect a model that fits into memory, actually: {folder} needs {needed / 1e9:.1f} GB as "
-            f"{str(dtype).removeprefix('torch.')}, and {free / 1e9:.1f} GB are free on {device}. Choose a "
-            "smaller model or another device."
+            f"Expect a model that fits into memory, actually: {folder} needs {needed / 1e9:.1f} GB as {dtype}, and "
+            f"{free / 1e9:.1f} GB are free on {device}. Choose a smaller model or another device."
         )
-
-
-def _stored_dtype(folder: Path, torch: Any) -> Any:
-    """Type of the weights as they are stored; float32 where the configuration does not say."""
-    config = require("transformers").AutoConfig.from_pretrained(folder, local_files_only=True)
-    return config.dtype or torch.float32
-
-
-def _bytes(dtype: Any) -> int:
-    return int(dtype.itemsize)

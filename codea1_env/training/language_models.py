@@ -27,6 +27,10 @@ Role = Literal["coder", "tester", "model"]
 """Who answers; "model" is one that plays both roles."""
 
 
+_COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
+"""Fields of a trainer that decide how long an update takes, apart from sizes."""
+
+
 @dataclass(frozen=True)
 class _Plan:
     """What is to be made of a role's model."""
@@ -115,9 +119,8 @@ class LanguageModels:
         from codea1_env.agents.llm.grpo_settings import UpdateShape
 
         plan = _Plan(role, resolve(self._name(role)), learns=True, seed=0)
-        fields = self._fields(role)
-        for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
-            fields.pop(name, None)
+        # No more of the user's fields than what costs time: others may be of another trainer, or wrong.
+        fields = {name: value for name, value in self._fields(role).items() if name in _COSTLY}
         return GRPOLearner(
             role,
             self._model(plan.folder, trained=self._config.lora_rank == 0),

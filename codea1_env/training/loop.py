@@ -44,6 +44,7 @@ from codea1_env.training.run_folder import (
     METRICS,
     TIMINGS,
     RunFolder,
+    decided,
     read_rows,
 )
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
@@ -88,6 +89,7 @@ def train(
         return _follow(config, len(problems))
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request(waits=False))
+        config = decided(config) if resume else config
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
         display = stack.enter_context(TrainingProgress(console))

@@ -111,6 +111,8 @@ class TrainingProgress:
     def begin(self, name: str) -> None:
         """Show that this is done now, until something else is."""
         self._clock.begin(name)
+        if self._bar.is_started:
+            self._bar.refresh()
         self._tell()
 
     @contextmanager

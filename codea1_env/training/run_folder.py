@@ -30,6 +30,38 @@ _MAY_CHANGE = {"output_dir", "workers", "max_steps", "save_steps", "save_total_l
 """Settings that a resumed run may change: they have no influence on what a step does."""
 
 
+_MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
+"""Settings that the first machine decided, if they were left open."""
+_BUDGET = (
+    "max_problems", "problems_per_step", "max_steps", "eval_steps", "eval_samples", "save_steps",
+    "coder_sampling", "tester_sampling",
+)  # fmt: skip
+"""Settings that a time budget decides."""
+
+
+def decided(config: TrainConfig) -> TrainConfig:
+    """Fill in what a run has decided that goes on, where the configuration leaves it open.
+
+    Args:
+        config: The run, as it is asked for; its `output_dir` is the folder.
+
+    Raises:
+        RunError: The folder's config.toml cannot be read.
+    """
+    path = (config.output_dir or Path()) / "config.toml"
+    begun = _read_table(path) if path.is_file() else {}
+    if "time_budget" in begun or not begun:
+        return config  # it had not begun
+    names = [name for name in _MACHINE if getattr(config, name) in (None, "auto")]
+    if config.time_budget is not None:
+        names += _BUDGET
+        config = dataclasses.replace(config, time_budget=None)
+    try:
+        return dataclasses.replace(config, **{name: begun[name] for name in names if name in begun})
+    except (TypeError, ValueError) as error:
+        raise RunError(f"Expect {path} to hold a run's settings, actually: {error}") from error
+
+
 class RunFolder:
     """An open run. Only one process at a time can have a run open.
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.computing import Computing
+from codea1_env.agents.llm.memory import Work, available_memory, needed_memory, own_memory
 from codea1_env.agents.llm.processes import world_size
-from codea1_env.agents.models import resolve
+from codea1_env.agents.models import best_device, resolve
 from codea1_env.problems import Problem
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
@@ -31,6 +33,8 @@ _SHORT = 64
 """Tokens of an answer on slow machines; nine of ten answers have fewer."""
 _WORTH_OF_SHORT = 0.85
 """What an answer is worth that may not be longer."""
+_FULL = 0.6
+"""Length of prompts and answers, as a share of what they may have."""
 _SHARE_OF_MEASURING = 0.1
 """Of a run's time that the measurement before the first step may take at most."""
 _ENDING = 10.0
@@ -97,6 +101,8 @@ def fit_to_machine(
         computing = computing_of(config, resolve(config.model, say))
     except ValueError as error:
         raise RunError(str(error)) from error
+    available = available_memory() + own_memory() if best_device() == "cpu" else None
+    _check_memory(config, computing, resolve(config.model), available)
     say(f"Computing in {computing}.")
     config = dataclasses.replace(
         config,
@@ -105,10 +111,17 @@ def fit_to_machine(
         threads=computing.threads,
         generation_threads=computing.generation_threads,
     )
+    if config.time_budget is None and best_device() != "cpu":
+        return Plan(config, {}, 0.0, LanguageModels(config, len(problems), bases))
+    folder = resolve(config.model)
+
+    def fits(size: TrainConfig) -> bool:
+        return available is None or _memory(size, computing, folder) <= available
+
     models = LanguageModels(config, len(problems), bases)
     speed = measure_speed(config, models, problems, tell)
     if config.time_budget is not None:
-        config = _within(config, speed, problems, time.perf_counter() - started)
+        config = _within(config, speed, problems, time.perf_counter() - started, fits)
     number = min(len(problems), config.max_problems or len(problems))
     plan = Plan(
         config,
@@ -120,10 +133,51 @@ def fit_to_machine(
     return plan
 
 
+def _check_memory(
+    config: TrainConfig, computing: Computing, folder: Path, available: int | None
+) -> None:
+    """Refuse a run that does not fit into memory, before anything is loaded.
+
+    Raises:
+        RunError: It does not.
+    """
+    smallest = config
+    if config.time_budget is not None:  # smaller ones are among those that may be chosen
+        smallest = next(_sizes(config, config.problems_per_step))
+    needed = _memory(smallest, computing, folder)
+    if available is not None and needed > available:
+        raise RunError(
+            f"Expect {needed / 1e9:.1f} GB of free memory for {config.model} with {smallest.problems_per_step} "
+            f"problems a step in {computing.dtype}, actually: {available / 1e9:.1f} GB. Close other programs, "
+            "raise the limit of the container, lower problems_per_step or generation_batch, or play without "
+            "language models: make train PRESET=tabular"
+        )
+
+
+def _memory(config: TrainConfig, computing: Computing, folder: Path) -> float:
+    """Bytes that a run of this size needs."""
+    count = config.problems_per_step
+    suites = count * config.num_generations * config.num_suites
+    prompt = int(config.tester_sampling.max_prompt_length * _FULL)
+    length = config.tester_sampling.max_completion_length
+    answers = count * config.num_suites * length * _FULL
+    work = Work(
+        writing_rows=min(config.generation_batch, suites),
+        writing_length=prompt + length,
+        learning_tokens=int(count * prompt + answers),
+        answer_tokens=int(answers),
+    )
+    return needed_memory(folder, computing.dtype, work)
+
+
 def _within(
-    config: TrainConfig, speed: Speed, problems: Sequence[Problem], spent: float
+    config: TrainConfig,
+    speed: Speed,
+    problems: Sequence[Problem],
+    spent: float,
+    fits: Callable[[TrainConfig], bool] = lambda _: True,
 ) -> TrainConfig:
-    """The largest run that fits into the time.
+    """The largest run that fits into the time, and into memory.
 
     Raises:
         RunError: Not even the smallest does.
@@ -131,7 +185,7 @@ def _within(
     seconds = 60 * (config.time_budget or 0.0)
     best: tuple[float, int] | None = None
     least, chosen = float("inf"), config
-    for each in _sizes(config, len(problems)):
+    for each in filter(fits, _sizes(config, len(problems))):
         fitted = _with_measurements(each, speed, seconds)
         steps = sum(phases_of_step(speed, fitted).values()) * fitted.max_steps
         number = fitted.max_problems or len(problems)
@@ -147,7 +201,7 @@ def _within(
     raise RunError(
         f"Expect a time budget that suits this machine, actually: {seconds / 60:g} minutes, and the smallest run in "
         f"which something can be learned takes about {least / 60:.0f}. Give it more time (--time-budget "
-        f"{least // 60 + 2:.0f}), or play without language models: make train PRESET=tabular"
+        f"{1.25 * least // 60 + 2:.0f}), or play without language models: make train PRESET=tabular"
     )
 
 

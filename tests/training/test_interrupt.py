@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -26,6 +29,46 @@ def test_the_second_signal_has_its_usual_effect():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
         assert stop.requested
+
+
+def test_where_nothing_is_to_be_waited_for_the_first_signal_ends_it():
+    with stop_request(waits=False) as stop:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        stop.wait_for_step()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# One operation of several minutes that Python's handlers cannot interrupt, as backpropagation is.
+BUSY = """
+import hashlib
+from codea1_env.training.interrupt import stop_request
+with stop_request(waits={waits}):
+    print("begun", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2 * 10**9)
+"""
+
+
+@pytest.mark.parametrize(("waits", "signals"), [(True, 2), (False, 1)])
+def test_a_long_operation_does_not_keep_the_process(waits, signals):
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUSY.format(waits=waits)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout.readline() == b"begun\n"
+        for number in range(signals):
+            time.sleep(0.3)  # two signals at once are one
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            if number + 1 < signals:
+                time.sleep(1.5)
+                assert process.poll() is None  # the first one waits
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_other_threads_leave_signals_alone():

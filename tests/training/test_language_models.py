@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from codea1_env import Sandbox
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run as codea1
-from codea1_env.training import PlayerError, RunError, TrainConfig, loop, train
+from codea1_env.training import PlayerError, RunError, TrainConfig, loop, time_budget, train
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, read_rows
 
 pytest.importorskip("trl")
@@ -38,6 +39,8 @@ SMALL = TrainConfig(
     learning_rate=1e-3,
     tester_learning_rate=1e-3,
     lora_rank=2,
+    dtype="float32",
+    threads=1,
     max_steps=4,
     eval_steps=4,
     eval_samples=1,
@@ -199,6 +202,25 @@ def test_bad_settings(
         run(tmp_path / "run", sandbox, **{"model": model, **changes})
 
 
+def test_what_the_machine_decided_is_kept(
+    tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {"dtype": "auto", "threads": None, "time_budget": 30, "max_problems": None}
+    monkeypatch.setattr(time_budget, "_MOST_STEPS", 8)
+    folder = tmp_path / "run"
+    output = run(folder, sandbox, model, **changes)
+    assert "Computing in" in output
+    assert "8 steps of 2 of 4 problems" in output
+    settings = tomllib.loads((folder / "config.toml").read_text())
+    assert "time_budget" not in settings
+    assert settings["max_steps"] == 8
+    assert settings["dtype"] in ("float32", "bfloat16")
+    assert settings["threads"] >= 1
+    rows = list(read_rows(folder / METRICS))
+    assert len(rows) == 9
+    assert rows[-1]["held_out/pass_rate"] is not None
+
+
 def test_a_learning_rate_for_tables_is_refused() -> None:
     with pytest.raises(ValueError, match=r"tester_learning_rate to be far below 0.1 .* 16.0"):
         TrainConfig(tester="llm")
@@ -214,7 +236,9 @@ def test_an_engine_that_fails_leaves_a_checkpoint(
 
     def generate(self: Any, *args: Any) -> Any:
         calls.append(args)
-        if len(calls) > 4:  # two measurements, then both players of step 1
+        if (
+            len(calls) > 9
+        ):  # five for this machine's speed, two measurements, then both players of step 1
             raise BackendError("The engine is gone.")
         return answered(self, *args)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 
 from rich.console import Console
 
+from codea1_env.agents.llm.reporting import report
 from codea1_env.problems import Problem
 from codea1_env.training.loop import problems_of_step
 from codea1_env.training.metrics import mean
@@ -70,21 +73,58 @@ def test_a_run_that_has_just_begun_can_be_summed_up(tmp_path):
 
 def progress(**console):
     out = io.StringIO()
-    with TrainingProgress(Console(file=out, width=120, **console), max_steps=20) as display:
+    with TrainingProgress(Console(file=out, width=80, **console)) as display:
+        display.expect(steps=20, done=0, step={"coder": 3.0}, measurements=1, each=5.0)
         for row in list(rows())[1:]:
+            with display.phase("coder"):
+                report(0.5)
             display.update(row)
     return out.getvalue()
 
 
 def test_without_a_terminal_there_are_plain_lines():
     lines = progress().splitlines()
-    assert lines[0] == "step 2/20  coder 0.10  book 2"
+    assert lines[0] == "getting ready  0:00 so far"
+    assert lines[1] == "step 1/20  coder 0.05  book 1"
     assert lines[-1] == "step 20/20  coder 1.00  book 20  pass rate 1.00"
-    assert len(lines) == 10
+    assert len(lines) == 21
     assert "\x1b" not in "".join(lines)
+
+
+def test_lines_about_phases_are_rare(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    out = io.StringIO()
+    with TrainingProgress(Console(file=out, width=80)) as display:
+        display.expect(steps=2, done=0, step={"coder": 30.0, "judge": 1.0}, measurements=0, each=0)
+        with display.phase("coder"):
+            for tenth in range(1, 11):
+                now[0] += 3
+                report(tenth / 10)
+        display.begin("judge")
+    assert out.getvalue().splitlines() == [
+        "getting ready  0:00 so far",
+        "step 1/2 coder writes  0:12 so far, about 0:50 left",
+        "step 1/2 coder writes  0:24 so far, about 0:38 left",
+    ]
+
+
+def test_players_that_are_watched_answer_as_before():
+    class Echo:
+        def act(self, observations):
+            return [each["problem"] for each in observations]
+
+    out = io.StringIO()
+    with TrainingProgress(Console(file=out, width=80)) as display:
+        seat = display.watch(Echo(), "tester", then="judge")
+        assert seat.act([{"problem": "a"}, {"problem": "b"}]) == ["a", "b"]
 
 
 def test_in_a_terminal_there_is_a_bar():
     shown = progress(force_terminal=True)
     assert "20/20" in shown
     assert "pass rate 1.00" in shown
+    assert "coder writes" in shown
+    assert "left" in shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert max(map(len, re.split(r"[\r\n]", plain))) <= 80

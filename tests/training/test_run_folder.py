@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 
 import pytest
 
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
-from codea1_env.training.run_folder import EPISODES, METRICS, RunFolder, read_rows
+from codea1_env.training.run_folder import EPISODES, METRICS, RunFolder, decided, read_rows
 
 
 @pytest.fixture
@@ -51,6 +53,41 @@ def test_settings_without_influence_on_a_step_may_change(config):
     folder.write_config(other)
     folder.close()
     assert "max_steps = 500" in (config.output_dir / "config.toml").read_text()
+
+
+def language_models(**changes):
+    settings = {"coder": "llm", "tester": "llm", "learning_rate": 1e-4}
+    return TrainConfig(**settings | {"tester_learning_rate": 1e-4} | changes)
+
+
+def test_what_was_left_to_the_machine_is_taken_from_the_run(tmp_path):
+    folder = tmp_path / "run"
+    asked = language_models(output_dir=folder, time_budget=10, problems_per_step=4)
+    assert decided(asked) == asked  # there is no run yet
+    fitted = language_models(
+        output_dir=folder,
+        dtype="float32",
+        threads=1,
+        problems_per_step=2,
+        max_steps=8,
+        eval_steps=8,
+        max_problems=4,
+        coder_sampling=SamplingConfig(max_completion_length=64),
+    )
+    begin(fitted)
+    assert decided(asked) == fitted
+    RunFolder.reopen(decided(asked)).close()
+    other = dataclasses.replace(asked, threads=2)
+    with pytest.raises(RunError, match="threads was 1, now 2"):
+        RunFolder.reopen(decided(other))
+    steps = dataclasses.replace(asked, time_budget=None, max_steps=20)
+    assert decided(steps).max_steps == 20
+
+
+def test_a_run_that_had_not_begun_decides_anew(tmp_path):
+    asked = language_models(output_dir=tmp_path / "run", time_budget=10)
+    begin(asked)
+    assert decided(asked) == asked
 
 
 def test_a_broken_configuration_is_named(config):

@@ -14,9 +14,9 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
-from weakref import WeakKeyDictionary
 
 from codea1_env.agents.llm.extras import require
 
@@ -133,7 +133,11 @@ def thread_number(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-_copies: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+@lru_cache(maxsize=1)
+def _copies() -> Any:
+    """Weights -> the same in another format. Compares by identity, as a dictionary of tensors must."""
+    weak: Any = require("torch.utils.weak")
+    return weak.WeakTensorKeyDictionary()
 
 
 @contextmanager
@@ -145,12 +149,13 @@ def frozen_weights_in(model: Any, dtype: Dtype | None) -> Iterator[None]:
     torch: Any = require("torch")
     wanted = None if dtype is None else getattr(torch, dtype)
     own: list[tuple[Any, Any]] = []
+    copies = _copies()
     for weight in model.parameters():
         if wanted is None or weight.requires_grad or weight.dtype in (wanted, torch.int8):
             continue
-        copy = _copies.get(weight)
+        copy = copies.get(weight)
         if copy is None or copy.dtype != wanted:
-            copy = _copies[weight] = weight.detach().to(wanted)
+            copy = copies[weight] = weight.detach().to(wanted)
         own.append((weight, weight.data))
         weight.data = copy
     try:

@@ -1,0 +1,121 @@
+"""Number formats and threads: measured, or as asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny import save_tiny, tiny_model
+
+from codea1_env.agents.llm import computing
+from codea1_env.agents.llm.computing import (
+    Computing,
+    choose_computing,
+    frozen_weights_in,
+    thread_number,
+)
+
+CORES = len(os.sched_getaffinity(0))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(save_tiny(tmp_path_factory.mktemp("model")))
+
+
+def test_what_is_measured_can_be_had(folder: Path) -> None:
+    chosen = choose_computing(folder, "cpu")
+    assert chosen.dtype in ("float32", "bfloat16")
+    assert chosen.generation_dtype in ("float32", "bfloat16")
+    assert 1 <= chosen.threads <= CORES
+    assert 1 <= chosen.generation_threads <= CORES
+    assert chosen.slower > 0
+
+
+def test_what_is_asked_for_is_not_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computing, "_measure", None)  # would fail if it were called
+    asked = choose_computing(folder, "cpu", dtype="bfloat16", threads=1)
+    assert asked == Computing("bfloat16", "bfloat16", 1, 1)
+
+
+SECONDS = {
+    ("float32", 1): 2.0,
+    ("float32", 2): 1.0,
+    ("bfloat16", 1): 0.5,
+    ("bfloat16", 2): 0.48,
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, ("bfloat16", 1)),  # a second thread that hardly helps is left to others
+        ({"dtype": "float32"}, ("float32", 2)),
+        ({"threads": 2}, ("bfloat16", 2)),
+        ({"dtype": "float32", "generation_threads": 1}, ("float32", 2)),
+    ],
+)
+def test_the_fastest_of_what_is_left_open(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, asked: Any, expected: Any
+) -> None:
+    if CORES < 2:
+        pytest.skip("needs two cores")
+    both = {"writing": SECONDS, "updates": SECONDS}
+    monkeypatch.setattr(computing, "_measure", lambda *_: both)
+    chosen = choose_computing(folder, "cpu", **asked)
+    assert (chosen.dtype, chosen.threads) == expected
+
+
+def test_each_phase_has_its_own_best(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = {
+        "writing": {("float32", 1): 1.0, ("bfloat16", 1): 0.5},
+        "updates": {("float32", 1): 1.0, ("bfloat16", 1): 3.0},
+    }
+    monkeypatch.setattr(computing, "_measure", lambda *_: both)
+    chosen = choose_computing(folder, "cpu")
+    assert (chosen.dtype, chosen.generation_dtype) == ("float32", "bfloat16")
+    assert "float32" in str(chosen)
+    assert "bfloat16" in str(chosen)
+    assert chosen.slower == 3.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"dtype": "float16"}, "float32 or bfloat16 on a processor.*float16"),
+        ({"dtype": "int8"}, "one of auto, float32, bfloat16, float16, actually: 'int8'"),
+        ({"threads": 0}, f"from 1 to {CORES}"),
+        ({"threads": CORES + 1}, f"from 1 to {CORES}"),
+        ({"generation_threads": -1}, f"from 1 to {CORES}"),
+    ],
+)
+def test_what_this_machine_does_not_have(folder: Path, asked: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        choose_computing(folder, "cpu", **asked)
+
+
+def test_the_number_of_threads_is_restored() -> None:
+    before = torch.get_num_threads()
+    with thread_number(1):
+        assert torch.get_num_threads() == 1
+    with thread_number(None):
+        assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == before
+
+
+def test_frozen_weights_change_their_format_and_come_back() -> None:
+    model = tiny_model()
+    model.requires_grad_(False)
+    model.model.norm.weight.requires_grad_(True)
+    before = {name: weight.data_ptr() for name, weight in model.named_parameters()}
+    for _ in range(2):
+        with frozen_weights_in(model, "bfloat16"):
+            kinds = {name: weight.dtype for name, weight in model.named_parameters()}
+            assert kinds.pop("model.norm.weight") == torch.float32
+            assert set(kinds.values()) == {torch.bfloat16}
+        assert {n: w.data_ptr() for n, w in model.named_parameters()} == before
+    with frozen_weights_in(model, None):
+        assert {weight.dtype for weight in model.parameters()} == {torch.float32}
