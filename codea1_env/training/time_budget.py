@@ -100,7 +100,8 @@ def fit_to_machine(
     try:
         computing = computing_of(config, resolve(config.model, say))
     except ValueError as error:
-        raise RunError(str(error)) from error
+        role = "coder" if config.coder == "llm" else "tester"
+        raise RunError(f"Cannot make the {role}: {error}") from error
     available = available_memory() + own_memory() if best_device() == "cpu" else None
     _check_memory(config, computing, resolve(config.model), available)
     say(f"Computing in {computing}.")

@@ -67,7 +67,7 @@ def needed_memory(folder: Path, dtype: Dtype, work: Work) -> float:
     # What each layer keeps for the way back: inputs of products, of norms, of the activation, of adapters.
     learning = work.learning_tokens * layers * (20 * hidden + 10 * inner) * size
     learning += 2 * work.answer_tokens * logits
-    return _LIBRARIES + weights_memory(folder, dtype) + max(writing, learning)
+    return _LIBRARIES + weights_memory(folder, dtype) + float(max(writing, learning))
 
 
 def weights_memory(folder: Path, dtype: str) -> float:

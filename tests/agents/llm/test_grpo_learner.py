@@ -256,7 +256,10 @@ def test_experience_of_somebody_else() -> None:
         ({"learning_rat": 1.0}, r"fields of GRPOConfig, actually: 'learning_rat'. Did you mean"),
         ({"temperature": 0.5}, "temperature not to be set .* sampling settings of the run"),
         ({"per_device_train_batch_size": 5}, "divide the 16 answers .* actually: 5. 4 would"),
-        ({"gradient_accumulation_steps": 3}, "gradient_accumulation_steps to divide the 2"),
+        (
+            {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 3},
+            "gradient_accumulation_steps to divide the 2",
+        ),
         ({"sampling": SamplingConfig(temperature=0)}, "temperature above 0"),
         ({"model": "bf16"}, "model in float32"),
     ],
