@@ -20,6 +20,8 @@ from codea1_env.training.language_models import LanguageModels
 
 _ANSWER = 0.45
 """Length of an answer as a share of what it may have: about 42 of 96 tokens (docs/results.md)."""
+_LONGEST = 0.8
+"""Length of the longest answer of a batch, as a share of what it may have."""
 _FEW, _MANY = 16, 64
 _TOKENS = 8
 _JUDGING = 0.01
@@ -54,9 +56,9 @@ class Speed:
     def writing(self, role: Prompts, prompts: int, answers: int, length: int, batch: int) -> float:
         """Return the seconds to write answers to different prompts, of at most so many tokens."""
         read = role.shared + prompts * (role.tokens - role.shared)
-        batches = -(-answers // batch)
+        steps = -(-answers // batch) * length * _LONGEST
         written = answers * length * _ANSWER
-        return read * self.token_of_prompt + batches * length * self.step + written * self.answer
+        return read * self.token_of_prompt + steps * self.step + written * self.answer
 
     def learning(self, role: Prompts, groups: int, size: int, length: int) -> float:
         """Return the seconds of an update, in which a group computes its prompt once."""

@@ -35,6 +35,8 @@ _WORTH_OF_SHORT = 0.85
 """What an answer is worth that may not be longer."""
 _FULL = 0.6
 """Length of prompts and answers, as a share of what they may have."""
+_STRETCH = 1.5
+"""Beside other work a run may take so many times as long rather than not begin."""
 _SHARE_OF_MEASURING = 0.1
 """Of a run's time that the measurement before the first step may take at most."""
 _ENDING = 10.0
@@ -178,20 +180,21 @@ def _within(
     spent: float,
     fits: Callable[[TrainConfig], bool] = lambda _: True,
 ) -> TrainConfig:
-    """The largest run that fits into the time, and into memory.
+    """The largest run that fits into the time, and into memory; the smallest if that takes but little longer.
 
     Raises:
         RunError: Not even the smallest does.
     """
     seconds = 60 * (config.time_budget or 0.0)
     best: tuple[float, int] | None = None
-    least, chosen = float("inf"), config
+    least, chosen, smallest = float("inf"), config, config
     for each in filter(fits, _sizes(config, len(problems))):
         fitted = _with_measurements(each, speed, seconds)
         steps = sum(phases_of_step(speed, fitted).values()) * fitted.max_steps
         number = fitted.max_problems or len(problems)
         needed = spent + _ENDING + steps + 2 * seconds_of_measurement(speed, fitted, number)
-        least = min(least, needed)
+        if needed < least:
+            least, smallest = needed, fitted
         length = fitted.coder_sampling.max_completion_length
         whole = length == config.coder_sampling.max_completion_length
         worth = fitted.problems_per_step * fitted.max_steps * (1.0 if whole else _WORTH_OF_SHORT)
@@ -199,6 +202,8 @@ def _within(
             best, chosen = (worth, fitted.max_steps), fitted
     if best is not None:
         return chosen
+    if least <= _STRETCH * seconds:
+        return smallest
     raise RunError(
         f"Expect a time budget that suits this machine, actually: {seconds / 60:g} minutes, and the smallest run in "
         f"which something can be learned takes about {least / 60:.0f}. Give it more time (--time-budget "

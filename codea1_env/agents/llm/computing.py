@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,8 +23,11 @@ from codea1_env.agents.llm.extras import require
 Dtype = Literal["float32", "bfloat16", "float16"]
 """What matrices are multiplied in. Trained parameters are float32 in any case."""
 
-_ROWS = {"writing": 32, "updates": 512}
-"""Rows of the matrices: answers that grow at the same time; tokens of a few answers with their prompts."""
+_ROWS = {"writing": (32,) * 8 + (256,), "updates": (512,)}
+"""Rows of the matrices, one product after the other: answers that grow at the same time, and their prompts before
+that; tokens of a few answers with their prompts."""
+_BYTES = 64 << 20
+"""Matrices of so many bytes: more than caches hold, as a model's are."""
 _SECONDS = 0.04
 _ROUNDS = 3
 _HOPELESS = 2.0
@@ -195,23 +198,25 @@ def _measure(
     inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
     generator = torch.Generator().manual_seed(0)
     shapes = ((hidden, hidden), (hidden, inner), (inner, hidden))
-    matrices = [torch.randn(shape, generator=generator) for shape in shapes]
+    layers = max(1, min(_BYTES // (4 * sum(a * b for a, b in shapes)), config.num_hidden_layers))
+    matrices = [torch.randn(shape, generator=generator) for _ in range(layers) for shape in shapes]
     formats: tuple[Dtype, ...] = ("float32", "bfloat16")
     seconds: dict[str, dict[tuple[Dtype, int], float]] = {}
     for kind, rows in _ROWS.items():
-        states = torch.randn(rows, hidden, generator=generator)
+        states = [torch.randn(number, hidden, generator=generator) for number in rows]
         times: dict[tuple[Dtype, int], list[float]] = {}
         # By turns, so that what else the machine does meanwhile meets all alike.
         for _ in range(_ROUNDS):
             for name in formats:
-                factors = [each.to(getattr(torch, name)) for each in (states, *matrices)]
+                dtype = getattr(torch, name)
+                given = [each.to(dtype) for each in states]
+                factors = [each.to(dtype) for each in matrices]
                 for number in counts:
                     known = times.setdefault((name, number), [])
-                    if not known or min(known) < _HOPELESS * min(
-                        min(t) for t in times.values() if t
-                    ):
+                    best = min((min(each) for each in times.values() if each), default=0.0)
+                    if not known or min(known) < _HOPELESS * best:
                         with thread_number(number), torch.no_grad():
-                            known.append(_seconds(factors))
+                            known.append(_seconds(given, factors))
         found = seconds[kind] = {key: statistics.mean(each) for key, each in times.items()}
         best = min(found.values())
         # What is emulated takes seconds for a single product of many rows.
@@ -223,14 +228,16 @@ def _measure(
     return seconds
 
 
-def _seconds(factors: list[Any]) -> float:
-    """Mean time of a product, over a moment."""
+def _seconds(states: Sequence[Any], factors: Sequence[Any]) -> float:
+    """Mean time of the products of a layer, over a moment."""
     done, started = 0, time.perf_counter()
+    layers = [factors[i : i + 3] for i in range(0, len(factors), 3)]
     while done == 0 or time.perf_counter() - started < _SECONDS:
-        states = factors[0]
-        for matrix in factors[1:]:
-            states = states @ matrix
-        done += 1
+        for place, each in enumerate(states):
+            found = each
+            for factor in layers[(done + place) % len(layers)]:
+                found = found @ factor
+        done += len(states)
     return (time.perf_counter() - started) / done
 
 
