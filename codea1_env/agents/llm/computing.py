@@ -28,8 +28,8 @@ _ROWS = {"writing": (32,) * 8 + (256,), "updates": (512,)}
 that; tokens of a few answers with their prompts."""
 _BYTES = 64 << 20
 """Matrices of so many bytes: more than caches hold, as a model's are."""
-_SECONDS = 0.04
-_ROUNDS = 3
+_SECONDS = 0.03
+_ROUNDS = 5
 _HOPELESS = 2.0
 """What takes so many times as long as the best is not tried again."""
 _WORTH = 1.1
@@ -217,7 +217,7 @@ def _measure(
                     if not known or min(known) < _HOPELESS * best:
                         with thread_number(number), torch.no_grad():
                             known.append(_seconds(given, factors))
-        found = seconds[kind] = {key: statistics.mean(each) for key, each in times.items()}
+        found = seconds[kind] = {key: statistics.median(each) for key, each in times.items()}
         best = min(found.values())
         # What is emulated takes seconds for a single product of many rows.
         formats = tuple(
