@@ -94,8 +94,7 @@ def main() -> int:
         if options.tester:
             texts, _ = answers(prompts.DEFAULT, [observe(problem) for problem in asked])
             programs = [
-                read_program(problem, text)
-                for problem, text in zip(asked, texts, strict=True)
+                read_program(problem, text) for problem, text in zip(asked, texts, strict=True)
             ]
             table = a_table("tester", "validity %", "tests right %", "tests", "suites that break %")
             for name in options.tester:

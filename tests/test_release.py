@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from problem_rows import LAYOUTS, SOLUTION, write_lines
 
+from codea1_env import code_a1_v0
 from codea1_env.data.row import Row
 from codea1_env.data.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, load_problems
 from codea1_env.programs import whole_program
 from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.spaces import CODER, TESTER
 
 WHOLE = LAYOUTS["release"]
 BODY: dict[str, Any] = {
@@ -160,6 +162,18 @@ def test_parquet_and_jsonl_hold_the_same(tmp_path: Path) -> None:
     table = pyarrow.Table.from_pylist([WHOLE, BODY])
     importlib.import_module("pyarrow.parquet").write_table(table, path)
     assert load_problems(str(path)) == load_problems(lines) == [problem_of(), problem_of(BODY)]
+
+
+def test_in_the_game_programs_have_the_imports_of_the_row() -> None:
+    """Here the imports are in `extra_info` only."""
+    problem = problem_of(BODY, problem='def double(x: int) -> int:\n    """Double it."""')
+    env = code_a1_v0.raw_env(problems=[problem])
+    env.reset(seed=0)
+    env.step("```python\ndef double(x):\n    return prod((2, x))\n```")
+    assert env.observe(TESTER)["code"].startswith("from math import prod\n")
+    env.step("assert double(4) == 8")
+    assert env.rewards[CODER] == 1.0
+    env.close()
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
