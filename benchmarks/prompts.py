@@ -30,8 +30,9 @@ from codea1_env.agents.llm.task_text import Task, in_block
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.problems import Problem, load_problems
+from codea1_env.programs import read_program
 from codea1_env.referee import Referee, RefereeConfig
-from codea1_env.responses import Program, parse_program, parse_suites
+from codea1_env.responses import Program, parse_suites
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.spaces import Observation, observe
@@ -93,8 +94,7 @@ def main() -> int:
         if options.tester:
             texts, _ = answers(prompts.DEFAULT, [observe(problem) for problem in asked])
             programs = [
-                parse_program(text, problem.entry_point)
-                for problem, text in zip(asked, texts, strict=True)
+                read_program(problem, text) for problem, text in zip(asked, texts, strict=True)
             ]
             table = a_table("tester", "validity %", "tests right %", "tests", "suites that break %")
             for name in options.tester:
@@ -118,7 +118,7 @@ def a_table(*headings: str) -> Table:
 
 def coder_row(asked: list[Problem], texts: list[str], sandbox: Sandbox) -> list[str]:
     jobs = [
-        Job(parse_program(text, p.entry_point).code, p.tests, entry_point=p.entry_point)
+        Job(read_program(p, text).code, p.tests, entry_point=p.entry_point)
         for p, text in zip(asked, texts, strict=True)
     ]
     shares = [mean(result.passed for result in results) for results in sandbox.run_many(jobs)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
+from codea1_env.data.wording import above, behind
 from codea1_env.problems import Problem
 from codea1_env.responses import Program, parse_program
 
@@ -21,21 +21,13 @@ def read_program(problem: Problem, answer: str) -> Program:
 
 
 def whole_program(problem: Problem, code: str) -> str:
-    r"""A program behind what stands above the function in the prompt: imports and helpers that were given.
+    r"""A program behind what its problem gives: the preamble, or what stands above the function in the prompt.
 
-    Whoever is shown them may use them, and need not repeat them; a completion has them, too.
+    Whoever is shown imports and helpers may use them, and need not repeat them; a completion has them, too.
 
     Example:
         >>> problem = Problem("demo", "from typing import List\n\ndef f(x: List):\n", "f", "def f(x): pass")
         >>> whole_program(problem, "def f(x: List): ...")
         'from typing import List\n\n\ndef f(x: List): ...'
     """
-    if problem.preamble:  # which stands before every program that is judged
-        return code
-    name = re.escape(problem.entry_point)
-    function = re.search(rf"^(?:async +)?(?:def|class) +{name}\b", problem.prompt, re.MULTILINE)
-    given = problem.prompt[: function.start()].strip() if function else ""
-    # What comes from __future__ must stay at the very beginning.
-    if not given or not code.strip() or given in code or "__future__" in code:
-        return code
-    return f"{given}\n\n\n{code}"
+    return behind(problem.preamble or above(problem.prompt, problem.entry_point), code)

@@ -22,7 +22,8 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
-from codea1_env.responses import parse_program, parse_suites
+from codea1_env.programs import read_program
+from codea1_env.responses import parse_suites
 from codea1_env.spaces import observe
 
 SUITES = 2
@@ -45,7 +46,7 @@ def main(model_name: str = "smollm2-135m", max_steps: int = 10) -> None:
         def reward(completions: Any, task_id: list[str], **_: Any) -> list[float | None]:
             played = [problems[name] for name in task_id]
             programs = [
-                parse_program(answer[0]["content"], problem.entry_point)
+                read_program(problem, answer[0]["content"])
                 for answer, problem in zip(completions, played, strict=True)
             ]
             seen = [

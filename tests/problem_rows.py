@@ -104,6 +104,23 @@ LAYOUTS: dict[str, dict[str, Any]] = {
         "test_info": [{"function_name": "double", "function_declaration": "def double(x):"}],
         "gpt_difficulty": "hard",
     },
+    "release": {
+        "prompt": [
+            {"role": "system", "content": "You complete code."},
+            {"role": "user", "content": "Complete the function.\n\ndef double(x):"},
+        ],
+        "description": "Double it.",
+        "GT_code": SOLUTION,
+        "problem": 'import math\n\ndef double(x):\n"""\nDouble it.\n"""',
+        "test": "from solution import double\n\ndef test_two():\n    assert double(2) == 4\n",
+        "data_source": "kodcode_light",
+        "extra_info": {
+            "function_declaration": "def double(x)",
+            "function_name": "double",
+            "imports": "import math",
+            "question_id": "Prefill_909_I",
+        },
+    },
 }
 
 

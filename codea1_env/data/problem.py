@@ -92,7 +92,7 @@ class Problem:
         metadata: Texts such as source, difficulty and split. It cannot be changed.
         stdin_tests: For a problem whose programs read standard input and print: what they must print. It has
             no other tests then.
-        preamble: Program text that `codea1 eval code` puts before every program: what the problem gives, such
+        preamble: Program text that stands before every program that is judged: what the problem gives, such
             as imports.
 
     Raises:

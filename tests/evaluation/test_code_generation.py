@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -279,3 +280,26 @@ def test_an_error_of_the_watcher_is_raised(sandbox, tmp_path):
         evaluation.run_references()
         with pytest.raises(ZeroDivisionError):
             evaluation.judge_agent(Coder(["x"]), Plan(4, 2, 0), watch)
+
+
+def test_what_a_problem_gives_is_there_once(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A preamble is put before programs when they are judged, the head of a prompt when they are read."""
+    shown = Problem(
+        "demo/shown",
+        'import math\n\n\ndef half(n):\n    """Return half of n, rounded down."""\n',
+        "half",
+        "def half(n):\n    return n // 2\n",
+        ("assert half(3) == 1",),
+    )
+    given = dataclasses.replace(shown, task_id="demo/given", preamble="import math")
+    program = "def half(n):\n    return math.floor(n / 2)"
+    seen = []
+    with ResultFolder(tmp_path / "results", {}, resume=False) as results:
+        evaluation = CodeEvaluation([shown, given], sandbox, results)
+        evaluation.run_references()
+        evaluation.judge_agent(
+            Coder([program]),
+            Plan(num_samples=1, batch_size=2, seed=0),
+            lambda sample, verdict: seen.append((sample.code, verdict.outcome)),
+        )
+    assert seen == [(f"import math\n\n\n{program}", "pass"), (program, "pass")]

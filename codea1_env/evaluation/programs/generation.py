@@ -23,7 +23,8 @@ from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.running import AgentOf, Plan, check_problems, generate, given, judge
 from codea1_env.evaluation.samples import Sample, sample_row
 from codea1_env.problems import Problem
-from codea1_env.programs import read_program
+from codea1_env.programs import whole_program
+from codea1_env.responses import parse_program
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
@@ -92,7 +93,7 @@ class CodeEvaluation:
         def write(batch: Sequence[Problem], seed: int) -> list[Mapping[str, Any]]:
             answers = ask(coder(seed), "coder", [observe(problem) for problem in batch])
             return [
-                sample_row(problem, read_program(problem, answer).code, answer)
+                sample_row(problem, _sample_code(problem, answer), answer)
                 for problem, answer in zip(batch, answers, strict=True)
             ]
 
@@ -122,6 +123,12 @@ def verdict_row(sample: Sample, verdict: CodeVerdict) -> dict[str, Any]:
 
 def _read_verdict(row: Mapping[str, Any]) -> CodeVerdict:
     return CodeVerdict(row["outcome"], row["message"], row.get("base"))
+
+
+def _sample_code(problem: Problem, answer: str) -> str:
+    program = parse_program(answer, problem.entry_point).code
+    # What a preamble gives is put before every program when it is judged, also before samples from elsewhere.
+    return program if problem.preamble else whole_program(problem, program)
 
 
 def _sample(problem: Problem, index: int, row: Mapping[str, Any]) -> Sample:

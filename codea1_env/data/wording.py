@@ -1,0 +1,101 @@
+"""Pieces of program text, found and joined without parsing: prompts, signatures, imports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+
+def prompt_of(signature: str, *paragraphs: str, imports: str = "") -> str:
+    """Return a signature with a docstring."""
+    text = "\n\n".join(unix(paragraph).strip() for paragraph in paragraphs)
+    lines = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').split("\n")
+    body = "\n".join(f"    {line}".rstrip() for line in lines).lstrip()
+    head = f"{imports.strip()}\n\n\n" if imports.strip() else ""
+    return f'{head}{signature.strip().rstrip(":")}:\n    """{body}\n    """\n'
+
+
+def signature_of(code: str, entry: str) -> str:
+    """Return the text of a function's signature, found without parsing the program."""
+    name = re.escape(entry)
+    pattern = rf"^(?:async )?def {name} *\((?:[^()]|\([^()]*\))*\)(?: *->[^:\n]+)?(?= *:)"
+    found = re.search(pattern, code, re.MULTILINE)
+    if found is None:
+        return (
+            f"class {entry}"
+            if re.search(rf"^class {name}\b", code, re.M)
+            else f"def {entry}(*args)"
+        )
+    return found.group()
+
+
+def definition_of(entry: str) -> str:
+    """Return the pattern of a line that defines the name at the top level."""
+    return rf"^(?:(?:async )?(?:def|class) {re.escape(entry)}\b|{re.escape(entry)} *=)"
+
+
+def imports_for(modules: Iterable[str], text: str, imported: str) -> str:
+    """Return import statements for the modules that a text uses and another does not import."""
+    lines = ""
+    for module in modules:
+        short, _, statement = module.partition(": ")
+        name = re.escape(short)
+        used = re.search(rf"(?<![\w.]){name}\.", text)
+        if used and not re.search(rf"^ *(?:import|from)\b.*\b{name}\b", imported, re.MULTILINE):
+            lines += f"{statement or f'import {short}'}\n"
+    return lines
+
+
+def with_setup(setup: str, test: str) -> str:
+    """Return a test behind what it needs."""
+    return f"{setup.strip()}\n{test}" if setup.strip() else test
+
+
+def unix(text: str) -> str:
+    """Return a text with the line ends of Unix."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def above(prompt: str, entry: str) -> str:
+    """Return what a prompt gives above the function that it asks for: imports, helpers, constants.
+
+    Where there is prose as well, which no program could begin with, only its imports are given.
+    """
+    name = re.escape(entry)
+    function = re.search(rf"^(?:async +)?(?:def|class) +{name}\b", prompt, re.MULTILINE)
+    if function is None:
+        return ""
+    given = prompt[: function.start()].strip()
+    lines = _LONG_STRING.sub('""', given).split("\n")
+    if all(not line or _CODE.match(line) for line in lines):
+        return given
+    return "\n".join(line for line in lines if _IMPORT.fullmatch(line.rstrip()))
+
+
+def behind(given: str, code: str) -> str:
+    """Return a program behind what is given, unless it has that itself or there is no program.
+
+    What comes from __future__ must stay at the very beginning.
+    """
+    if not given.strip() or not code.strip() or given in code:
+        return code
+    future = _FUTURE.match(code)
+    if future is not None:
+        return f"{future.group().rstrip()}\n{given}\n\n\n{code[future.end() :]}"
+    return f"{given}\n\n\n{code}"
+
+
+_LONG_STRING = re.compile(r"\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}")
+_IMPORT = re.compile(
+    r"import +[\w.]+(?: +as +\w+)?(?: *, *[\w.]+(?: +as +\w+)?)*"
+    r"|from +[\w.]+ +import +(?:\*|\(?[\w, ]+\)?)(?: *#.*)?"
+)
+_CODE = re.compile(
+    # Statements that may stand above a function, what continues one, and lines that are indented.
+    rf"(?:{_IMPORT.pattern}) *(?:\($|\($|#|$)|from +[\w.]+ +import +\($"
+    r"|(?:async +)?def +\w+ *\(|class +\w+ *[(:]|@\w|\w[\w.\[\]'\"]*(?: *:[^=]+)? *=|#|['\"]{2}|[)\]}]|\s"
+)
+# The code is a player's: possessive quantifiers (*+) never go back, so that no text can make the search slow.
+_FUTURE = re.compile(
+    r"(?:[ \t]*+(?:#[^\n]*+)?\n)*+(?:from +__future__ +import +[\w, ]++(?:\n|$)\n*+)++"
+)

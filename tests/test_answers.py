@@ -1,0 +1,198 @@
+"""What is read from answers as models of several families write them: data/answers.jsonl.
+
+The answers were written before the reader of tests as data (design, section 4), by somebody who did not see it.
+Each line of the file holds:
+
+| field | what |
+|---|---|
+| `id`, `family`, `role` | name; in whose manner it is written; "coder" or "tester" |
+| `problem` | `prompt` and `entry_point` |
+| `text` | the answer |
+| `code_runs` | coders: calls and the values that the program must return; null if the answer holds no program |
+| `tests` | testers: `args`, `kwargs`, `expected` as literals of Python, `tolerance` or null for the default |
+| `dropped_invalid` | testers: how many dropped things count as invalid |
+| `note` | why |
+| `lenient`, `also` | the design does not decide it: other readings that are as good, in the form of the fields above (for coders a list of `code_runs`, where [] asks for nothing) |
+
+To switch to the new reader: let `read_tests` call it, set `NEW_READER` to True, and remove what is unused then.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from codea1_env.problems import Problem
+from codea1_env.programs import read_program
+from codea1_env.responses import parse_suite
+from codea1_env.sandbox import Outcome, Sandbox
+
+NEW_READER = False
+"""Whether the reader of tests as data is there. Until then, answers that are misread are expected failures."""
+
+ROWS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "data" / "answers.jsonl").read_text().splitlines()
+]
+CODERS = [row for row in ROWS if row["role"] == "coder"]
+TESTERS = [row for row in ROWS if row["role"] == "tester"]
+misread = pytest.mark.xfail(not NEW_READER, reason="awaits the new reader", strict=False)
+
+
+class Read(NamedTuple):
+    """A test as it was read."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    expected: Any
+    tolerance: float | None
+    """None: the default of the game."""
+
+
+class Reading(NamedTuple):
+    """What was read from a tester's answer."""
+
+    tests: list[Read]
+    """In order. Repetitions do not matter here."""
+    invalid: int
+    """Dropped things that count as invalid tests."""
+
+
+def read_tests(text: str, problem: Problem, sandbox: Sandbox) -> Reading:
+    """Read a tester's answer: the one function to change when the reader is replaced."""
+    suite = parse_suite(text, problem.entry_point, sandbox)
+    reading = Reading([], sum(item.invalid for item in suite.dropped))
+    for test in suite.tests:
+        last = ast.parse(test).body[-1]
+        try:
+            assert isinstance(last, ast.Assert)
+            assert isinstance(last.test, ast.Compare)
+            assert isinstance(last.test.ops[0], ast.Eq)
+            call, (expected,) = last.test.left, last.test.comparators
+            assert isinstance(call, ast.Call)
+            args = tuple(ast.literal_eval(each) for each in call.args)
+            kwargs = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+            reading.tests.append(Read(args, kwargs, ast.literal_eval(expected), None))
+        except (AssertionError, ValueError):
+            reading = Reading(reading.tests, reading.invalid + 1)
+    return reading
+
+
+def problem_of(row: dict[str, Any]) -> Problem:
+    given = row["problem"]
+    body = f"{given['prompt']}    raise NotImplementedError\n"
+    return Problem(row["id"], given["prompt"], given["entry_point"], body)
+
+
+# Coders
+
+
+def wrong_runs(
+    code: str, runs: list[list[str]] | None, problem: Problem, sandbox: Sandbox
+) -> list[str]:
+    """The calls that a program does not answer as it must; without runs, it must not define the function."""
+    if runs is None:
+        (found,) = sandbox.run_tests(code, [f"assert callable({problem.entry_point})"])
+        return ["it defines the function"] if found.outcome is Outcome.PASS else []
+    tests = [
+        f"given = {call}\nassert (given, type(given)) == ({value}, type({value}))"
+        for call, value in runs
+    ]
+    results = sandbox.run_tests(code, tests, entry_point=problem.entry_point)
+    return [
+        f"{call}: {result.outcome.value} {result.message}"
+        for (call, _), result in zip(runs, results, strict=True)
+        if result.outcome is not Outcome.PASS
+    ]
+
+
+@misread
+@pytest.mark.parametrize("row", CODERS, ids=[row["id"] for row in CODERS])
+def test_programs(row: dict[str, Any], sandbox: Sandbox) -> None:
+    problem = problem_of(row)
+    code = read_program(problem, row["text"]).code
+    wrong = [
+        wrong_runs(code, runs, problem, sandbox)
+        for runs in (row["code_runs"], *row.get("also", []))
+    ]
+    assert [] in wrong, (row["note"], wrong[0], code)
+
+
+# Testers
+
+
+def expected_reading(given: dict[str, Any]) -> Reading:
+    tests = [
+        Read(
+            tuple(ast.literal_eval(text) for text in test["args"]),
+            {name: ast.literal_eval(text) for name, text in test["kwargs"].items()},
+            ast.literal_eval(test["expected"]),
+            test["tolerance"],
+        )
+        for test in given["tests"]
+    ]
+    return Reading(tests, given["dropped_invalid"])
+
+
+def plain(reading: Reading, problem: Problem) -> tuple[list[str], int]:
+    """A reading in a form that can be compared: arguments bound by name, exact types, no repetitions."""
+    function = ast.parse(problem.reference).body[-1]
+    assert isinstance(function, ast.FunctionDef)
+    names = [each.arg for each in function.args.args]
+    tests = {}
+    for test in reading.tests:
+        positional = {(names[i] if i < len(names) else i): a for i, a in enumerate(test.args)}
+        tolerance = None if test.tolerance is None else f"{test.tolerance:.3g}"
+        bound = sorted((str(name), exact(a)) for name, a in {**positional, **test.kwargs}.items())
+        tests[f"{bound} -> {exact(test.expected)} +- {tolerance}"] = None
+    return list(tests), reading.invalid
+
+
+def exact(value: Any) -> str:
+    """A text that is the same for equal values of the same types only."""
+    kind = type(value).__name__
+    if isinstance(value, (set, frozenset)):
+        return f"{kind}({sorted(map(exact, value))})"
+    if isinstance(value, dict):
+        return f"{kind}({sorted((exact(k), exact(v)) for k, v in value.items())})"
+    if isinstance(value, (list, tuple)):
+        return f"{kind}({list(map(exact, value))})"
+    return f"{kind}({value!r})"
+
+
+@misread
+@pytest.mark.parametrize("row", TESTERS, ids=[row["id"] for row in TESTERS])
+def test_tests(row: dict[str, Any], sandbox: Sandbox) -> None:
+    problem = problem_of(row)
+    read = plain(read_tests(row["text"], problem, sandbox), problem)
+    good = [plain(expected_reading(given), problem) for given in (row, *row.get("also", []))]
+    assert read in good, (row["note"], read, good[0])
+
+
+# The file itself
+
+
+def test_the_answers_are_many_and_named() -> None:
+    assert max(Counter(row["id"] for row in ROWS).values()) == 1
+    assert len(CODERS) >= 80
+    assert len(TESTERS) >= 80
+    assert len({row["family"] for row in ROWS}) >= 8
+    common = {"id", "family", "role", "problem", "text", "note"}
+    for row in ROWS:
+        own = {"code_runs"} if row["role"] == "coder" else {"tests", "dropped_invalid"}
+        choice = {"lenient", "also"} if "lenient" in row else set()
+        assert row.keys() == common | own | choice, row["id"]
+        assert row["text"], row["id"]
+        assert row["note"], row["id"]
+
+
+def test_what_is_expected_is_plain_data() -> None:
+    for row in TESTERS:
+        readings = [expected_reading(given) for given in (row, *row.get("also", []))]
+        forms = [plain(reading, problem_of(row)) for reading in readings]
+        assert all(forms.count(form) == 1 for form in forms), row["id"]
