@@ -53,6 +53,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "any domain, exact floats": {"domain": "any", "float_tolerance": 0.0},
     "wrong guesses dropped": {"wrong_oracle": "drop"},
 }
+HEADINGS = ("setting", "tester", "tests that attack", "programs that lose one", "tests lost", "how")
 
 
 class RightPrograms(NamedTuple):
@@ -201,15 +202,25 @@ def main() -> int:
         default=["starter"],
         help="what load_problems takes; default: starter",
     )
-    parser.add_argument("--tests", type=int, default=64, help="of a suite; default: 64, as many as a program meets in one step of training")  # fmt: skip
-    parser.add_argument("--max-problems", type=int, default=None, metavar="N")
+    parser.add_argument(
+        "--tests",
+        type=int,
+        default=64,
+        metavar="N",
+        help="of a suite; default: 64, as many as a program meets in one step of training",
+    )
+    parser.add_argument(
+        "--max-problems", type=int, default=None, metavar="N", help="spread over all; default: all"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true", help="only run the golden tests")
     parser.add_argument("--json", action="store_true", help="print everything, and each loss")
     options = parser.parse_args()
     console = Console(stderr=options.json, width=130)
     started, machine = time.perf_counter(), this_machine()
-    cases = right_programs(options.problems)[: options.max_problems]
+    cases = right_programs(options.problems)
+    if options.max_problems is not None:
+        cases = cases[:: -(-len(cases) // options.max_problems)]
     with Sandbox(workers=2) as sandbox:
         if options.check:
             wrong = check(cases, sandbox)
@@ -221,14 +232,7 @@ def main() -> int:
     seconds = time.perf_counter() - started
     rows = {key: tally.figures(options.seed) for key, tally in tallies.items()}
     table = Table(title=f"Right programs that tests fail: {len(cases)} problems, 3 programs each")
-    for heading in (
-        "setting",
-        "tester",
-        "tests that attack",
-        "programs that lose one",
-        "tests lost",
-        "how",
-    ):
+    for heading in HEADINGS:
         table.add_column(heading)
     for (setting, tester), row in rows.items():
         how = ", ".join(f"{times} {outcome}" for outcome, times in sorted(row["outcomes"].items()))
