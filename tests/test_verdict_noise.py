@@ -1,0 +1,129 @@
+"""The right programs of benchmarks/verdict_noise.py are right, and its testers write what they should."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codea1_env.problems import Problem, load_problems
+from codea1_env.referee import Referee
+from codea1_env.sandbox import Sandbox
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+EVERY = 12
+"""Of the problems of the public sets, one in so many is checked here; `--check` does it for all."""
+
+pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="needs the repository")
+
+
+@pytest.fixture
+def noise(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import verdict_noise
+
+    return verdict_noise
+
+
+def rows() -> list[dict[str, Any]]:
+    text = (BENCHMARKS / "right_programs.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_three_different_programs_for_each_of_many_problems() -> None:
+    assert len({row["task_id"] for row in rows()}) == len(rows()) >= 66
+    for row in rows():
+        trees = [ast.parse(code) for code in row["programs"]]
+        assert len({ast.dump(tree) for tree in trees}) == 3, row["task_id"]
+        for tree in trees:
+            functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+            assert row["entry_point"] in functions, row["task_id"]
+
+
+def test_no_program_is_the_reference() -> None:
+    references = {
+        problem.task_id: ast.dump(ast.parse(problem.reference))
+        for problem in load_problems("starter")
+    }
+    for row in rows():
+        for code in row["programs"]:
+            assert ast.dump(ast.parse(code)) != references.get(row["task_id"])
+
+
+def test_starter_programs_pass_all_golden_tests(noise: ModuleType, sandbox: Sandbox) -> None:
+    cases = noise.right_programs(["starter"])
+    assert len(cases) >= 30
+    assert noise.check(cases, sandbox) == []
+
+
+def test_programs_of_public_sets_pass_all_golden_tests(
+    noise: ModuleType, sandbox: Sandbox, shared_data: Path
+) -> None:
+    sources = [shared_data / "humanevalplus.jsonl.gz", shared_data / "mbppplus.jsonl.gz"]
+    cases = noise.right_programs([str(source) for source in sources])
+    assert len(cases) >= 30
+    assert {case.problem.task_id for case in cases} <= {row["task_id"] for row in rows()}
+    assert noise.check(cases[::EVERY], sandbox) == []
+
+
+def test_check_names_a_wrong_program(noise: ModuleType, sandbox: Sandbox) -> None:
+    [case] = noise.right_programs(["starter"])[:1]
+    wrong = case._replace(programs=[case.programs[0], "def add_numbers(a, b): return 0"])
+    found = noise.check([wrong], sandbox)
+    assert found
+    assert all(line.startswith("starter/add_numbers, 1: fail") for line in found)
+
+
+def test_wrong_programs_lose_and_the_reference_does_not(
+    noise: ModuleType, sandbox: Sandbox
+) -> None:
+    """A tester that never breaks anything would show no noise, either."""
+    [case] = noise.right_programs(["starter"])[:1]
+    attacked = case._replace(
+        programs=[case.problem.reference, "def add_numbers(a, b): return abs(a) + b"]
+    )
+    texts = noise.answers(case.problem, attacked.programs, 16, 0, sandbox)
+    right, wrong = Referee(sandbox).judge(noise.rounds_of(attacked, texts, sandbox))
+    assert [bool(suite.failed) for suite in right.suites] == [False] * 4
+    names = ("boundary", "fuzz", "hostile")
+    assert [bool(suite.failed) for suite in wrong.suites[: len(names)]] == [True] * len(names)
+
+
+def test_answers_depend_on_seed_and_problem_only(noise: ModuleType, sandbox: Sandbox) -> None:
+    [case] = noise.right_programs(["starter"])[:1]
+    one, again, other = (
+        noise.answers(case.problem, case.programs, 8, seed, sandbox) for seed in (0, 0, 1)
+    )
+    assert one == again != other
+
+
+def test_calls_of_evalplus_inputs(noise: ModuleType, sandbox: Sandbox) -> None:
+    import noise_testers
+
+    program = (
+        f"def check(f):\n    inputs = [[[1], 2], [[inf], 3], [{list(range(999))}, 4], [[], -5]]\n"
+    )
+    problem = Problem("p", "def f(x, y):", "f", "def f(x, y): return x", test_program=program)
+    assert noise_testers.golden_calls(problem, sandbox) == [(([1], 2), {}), (([], -5), {})]
+
+
+def test_hostile_arguments_are_distinct_and_can_be_read(noise: ModuleType) -> None:
+    import noise_testers
+
+    calls: list[Any] = [((3, "ab"), {}), ((0.5, {"a": [1]}), {})]
+    made = noise_testers.hostile_arguments(calls, 50, np.random.default_rng(0))
+    assert len({tuple(texts) for texts in made}) == len(made) == 50
+    for texts in made:
+        ast.parse(f"f({', '.join(texts)})")
+
+
+def test_interval_over_problems(noise: ModuleType) -> None:
+    estimate = noise.over_problems([0.0, 1.0] * 50, seed=0)
+    assert estimate.value == 0.5
+    assert 0.35 < estimate.low < 0.5 < estimate.high < 0.65
+    assert noise.over_problems([], seed=0) is None
