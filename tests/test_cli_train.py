@@ -200,11 +200,18 @@ def test_a_number_of_steps_goes_before_a_time_budget(
     assert (settings["max_steps"], settings["time_budget"]) == (7, "None")
 
 
+def test_a_quick_run_has_no_time_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = settings_of(capsys, *LLM, "--quick")
+    assert settings["time_budget"] == "None"
+    assert settings["max_steps"] == settings_of(capsys, "--quick")["max_steps"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([*LLM, "--time-budget", "0"], "time_budget to be greater than 0, actually: 0.0"),
         ([*LLM, "--time-budget", "-1"], "time_budget to be greater than 0"),
+        ([*LLM, "--time-budget", "inf"], "time_budget to be a number of minutes"),
         (["--time-budget", "5"], "Expect time_budget with language models"),
         ([*LLM, "--threads", "0"], "threads to be greater than 0"),
     ],

@@ -108,8 +108,8 @@ class AskingOptions(ComputingOptions):
         """
         known: list[Computing | None] = self.__dict__.setdefault("_computing", [])
         if not known:
-            weights = weights_of(self.agent or "")
-            before = recorded or {}
+            weights = None if self.agent is None else weights_of(self.agent)
+            before = recorded if isinstance(recorded, dict) else {}
             if weights is None or self.backend != "transformers":
                 known.append(None)
             else:
@@ -224,7 +224,8 @@ def run_evaluation(
     console = Console(stderr=command.json)
     try:
         read_before = read(command, problems)
-        recorded = read_json(path / SETTINGS).get("settings", {}) if command.resume else {}
+        goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
+        recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
         computing = command.computing(recorded)
         if computing is not None:
             console.print(f"{command.agent} computes in {computing}.", highlight=False)

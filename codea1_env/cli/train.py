@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -131,20 +131,21 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
     for preset in filter(None, (sources.preset, "quick" if sources.quick else None)):
         if preset not in PRESETS:
             raise unknown_name("preset", preset, PRESETS)
-        path = Path(str(_PRESETS / f"{preset}.toml"))
-        config = apply_table(config, read_toml(path), f"preset {preset}")
+        table = read_toml(Path(str(_PRESETS / f"{preset}.toml")))
+        config = apply_table(_without_budget(config, table), table, f"preset {preset}")
     if sources.baseline is not None:
         if sources.baseline not in BASELINES:
             raise unknown_name("baseline", sources.baseline, BASELINES)
         config = BASELINES[sources.baseline].apply(config)
     if sources.config is not None:
         table = read_toml(sources.config)
-        if (
-            "max_steps" in table
-        ):  # of a file that says how many, which goes before a preset's time budget
-            config = dataclasses.replace(config, time_budget=None)
-        config = apply_table(config, table, str(sources.config))
+        config = apply_table(_without_budget(config, table), table, str(sources.config))
     return config
+
+
+def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
+    """A table that says how many steps goes before the time budget of a preset below it."""
+    return dataclasses.replace(config, time_budget=None) if "max_steps" in table else config
 
 
 def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:

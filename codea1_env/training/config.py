@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -235,6 +236,10 @@ class TrainConfig:
             )
 
     def _check_language_models(self) -> None:
+        if self.time_budget == math.inf:
+            raise ValueError(
+                "Expect time_budget to be a number of minutes, actually: inf. Set max_steps instead."
+            )
         if self.time_budget is not None and (
             "llm" not in (self.coder, self.tester) or self.backend != "transformers"
         ):

@@ -12,7 +12,7 @@ from types import FrameType
 
 _NOTE = b"\nStopping after this step; once more to stop at once.\n"
 _SHOW_CURSOR = b"\x1b[?25h"
-_PATIENCE = 1.0
+_PATIENCE = 0.5
 """Seconds that a run has to end by itself after it was told to stop at once."""
 _INTERRUPTED = 130
 """Exit code, as shells have it."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 from rich.console import Console
@@ -92,6 +94,15 @@ def train(
         config = decided(config) if resume else config
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
+        if not resume:
+            stack.push(partial(_nothing_begun, folder))
+        saved = checkpoints(folder.path)[-1:] if resume else []
+        step = step_of(saved[0]) if saved else 0
+        if saved and step >= config.max_steps:
+            raise RunError(
+                f"Expect a run that is not finished, actually: {folder.path} has done {step} of "
+                f"{config.max_steps} steps. Raise max_steps to train further."
+            )
         display = stack.enter_context(TrainingProgress(console))
         with display.phase("speed"):
             known = mean_seconds(read_rows(folder.path / TIMINGS)) if resume else {}
@@ -120,15 +131,8 @@ def train(
             config.oracle,
         )
 
-        saved = checkpoints(folder.path)[-1:] if resume else []
-        step = step_of(saved[0]) if saved else 0
         if saved:
             book, past = load_checkpoint(saved[0], players.coder, players.tester, config)
-            if step >= config.max_steps:
-                raise RunError(
-                    f"Expect a run that is not finished, actually: {folder.path} has done {step} of "
-                    f"{config.max_steps} steps. Raise max_steps to train further."
-                )
             display.say(f"Resuming {folder.path} after step {step}.")
         folder.write_config(config)
         folder.truncate(step if saved else -1)
@@ -151,6 +155,7 @@ def train(
             return row
 
         def save() -> None:
+            display.begin("checkpoint")
             folder.sync()
             books = Books(book, past)
             save_checkpoint(
@@ -218,6 +223,17 @@ def train(
         save_if_new()  # after an interrupt
         models.dismiss()
     return _result(folder.path, step, config, console)
+
+
+def _nothing_begun(
+    folder: RunFolder,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> None:
+    """Leave no folder of a run that was refused, or stopped before there was anything to go on with."""
+    if isinstance(error, (RunError, KeyboardInterrupt)) and not checkpoints(folder.path):
+        folder.discard()
 
 
 def _follow(config: TrainConfig, problems: int) -> TrainResult:

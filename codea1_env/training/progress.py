@@ -91,7 +91,7 @@ class TrainingProgress:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self._console.print(text, highlight=False)
+        self._console.print(text, highlight=False, soft_wrap=not self._console.is_terminal)
 
     def expect(
         self, *, steps: int, done: int, step: Mapping[str, float], measurements: int, each: float

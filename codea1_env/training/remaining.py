@@ -82,7 +82,7 @@ class Remaining:
         """Share of the whole run that is done, from 0 to 1."""
         left = self.seconds()
         if left is None:
-            return 0.0
+            return self.share
         spent = time.monotonic() - self._started
         return spent / (spent + left) if spent + left else 0.0
 
@@ -90,6 +90,9 @@ class Remaining:
         """Time so far and to come, for people."""
         left = self.seconds()
         spent = _clock(time.monotonic() - self._started)
+        if left is None and self.share > 0:
+            phase = time.monotonic() - self._began
+            return f"{spent} so far, about {_clock(phase / self.share - phase)} of this left"
         return f"{spent} so far" if left is None else f"{spent} so far, about {_clock(left)} left"
 
 

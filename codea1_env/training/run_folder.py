@@ -16,6 +16,7 @@ import os
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,8 +27,11 @@ from codea1_env.training.errors import RunError
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT = "held_out.jsonl"
 
-_MAY_CHANGE = {"output_dir", "workers", "max_steps", "save_steps", "save_total_limit"}
-"""Settings that a resumed run may change: they have no influence on what a step does."""
+_MAY_CHANGE = {
+    "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads",
+}  # fmt: skip
+"""Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
+the last bits of it, and another machine may have fewer."""
 
 
 _MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
@@ -159,6 +163,14 @@ class RunFolder:
                 f"Expect {self.path / METRICS} to reach to step {step}, where the checkpoint is, actually: "
                 f"to {last}. The file was changed; start a new run."
             )
+
+    def discard(self) -> None:
+        """Close the run, and remove it: it has not begun."""
+        self.close()
+        for name in ("config.toml", METRICS, EPISODES, HELD_OUT, TIMINGS, ".lock"):
+            (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):  # something else lies in it
+            self.path.rmdir()
 
     def close(self) -> None:
         """Close the logs and let others open the run."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.computing import Computing
+from codea1_env.agents.llm.computing import Dtype
 from codea1_env.agents.llm.memory import Work, available_memory, needed_memory, own_memory
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import best_device, resolve
@@ -99,13 +99,17 @@ def fit_to_machine(
             )
         return Plan(config, {}, 0.0, models)
     bases: dict[Path, Any] = {}
+    available = available_memory() + own_memory() if best_device() == "cpu" else None
     try:
-        computing = computing_of(config, resolve(config.model, say))
+        folder = resolve(config.model, say)
+        # Measuring takes memory, too; which format is chosen is not known yet.
+        least = "bfloat16" if config.dtype == "auto" else config.dtype
+        _check_memory(config, least, folder, available)
+        computing = computing_of(config, folder)
     except ValueError as error:
         role = "coder" if config.coder == "llm" else "tester"
         raise RunError(f"Cannot make the {role}: {error}") from error
-    available = available_memory() + own_memory() if best_device() == "cpu" else None
-    _check_memory(config, computing, resolve(config.model), available)
+    _check_memory(config, computing.dtype, folder, available)
     say(f"Computing in {computing}.")
     config = dataclasses.replace(
         config,
@@ -116,10 +120,9 @@ def fit_to_machine(
     )
     if config.time_budget is None and best_device() != "cpu":
         return Plan(config, {}, 0.0, LanguageModels(config, len(problems), bases))
-    folder = resolve(config.model)
 
     def fits(size: TrainConfig) -> bool:
-        return available is None or _memory(size, computing, folder) <= available
+        return available is None or _memory(size, computing.dtype, folder) <= available
 
     models = LanguageModels(config, len(problems), bases)
     speed = measure_speed(config, models, problems, tell)
@@ -136,9 +139,7 @@ def fit_to_machine(
     return plan
 
 
-def _check_memory(
-    config: TrainConfig, computing: Computing, folder: Path, available: int | None
-) -> None:
+def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: int | None) -> None:
     """Refuse a run that does not fit into memory, before anything is loaded.
 
     Raises:
@@ -147,17 +148,17 @@ def _check_memory(
     smallest = config
     if config.time_budget is not None:  # smaller ones are among those that may be chosen
         smallest = next(_sizes(config, config.problems_per_step))
-    needed = _memory(smallest, computing, folder)
+    needed = _memory(smallest, dtype, folder)
     if available is not None and needed > available:
         raise RunError(
             f"Expect {needed / 1e9:.1f} GB of free memory for {config.model} with {smallest.problems_per_step} "
-            f"problems a step in {computing.dtype}, actually: {available / 1e9:.1f} GB. Close other programs, "
+            f"problems a step in {dtype}, actually: {available / 1e9:.1f} GB. Close other programs, "
             "raise the limit of the container, lower problems_per_step or generation_batch, or play without "
             "language models: make train PRESET=tabular"
         )
 
 
-def _memory(config: TrainConfig, computing: Computing, folder: Path) -> float:
+def _memory(config: TrainConfig, dtype: Dtype, folder: Path) -> float:
     """Bytes that a run of this size needs."""
     count = config.problems_per_step
     suites = count * config.num_generations * config.num_suites
@@ -170,7 +171,7 @@ def _memory(config: TrainConfig, computing: Computing, folder: Path) -> float:
         learning_tokens=int(count * prompt + answers),
         answer_tokens=int(answers),
     )
-    return needed_memory(folder, computing.dtype, work)
+    return needed_memory(folder, dtype, work)
 
 
 def _within(

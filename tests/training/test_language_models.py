@@ -200,6 +200,7 @@ def test_bad_settings(
 ) -> None:
     with pytest.raises(RunError, match=message):
         run(tmp_path / "run", sandbox, **{"model": model, **changes})
+    assert not (tmp_path / "run").exists()  # which can be used again
 
 
 def test_what_the_machine_decided_is_kept(

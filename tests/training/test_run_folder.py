@@ -77,11 +77,29 @@ def test_what_was_left_to_the_machine_is_taken_from_the_run(tmp_path):
     begin(fitted)
     assert decided(asked) == fitted
     RunFolder.reopen(decided(asked)).close()
-    other = dataclasses.replace(asked, threads=2)
-    with pytest.raises(RunError, match="threads was 1, now 2"):
+    other = dataclasses.replace(asked, dtype="bfloat16")
+    with pytest.raises(RunError, match="dtype was 'float32', now 'bfloat16'"):
         RunFolder.reopen(decided(other))
     steps = dataclasses.replace(asked, time_budget=None, max_steps=20)
     assert decided(steps).max_steps == 20
+
+
+def test_another_machine_may_have_fewer_cores(tmp_path):
+    begun = language_models(output_dir=tmp_path / "run", dtype="float32", threads=2)
+    begin(begun)
+    fewer = dataclasses.replace(begun, threads=1, generation_threads=1)
+    RunFolder.reopen(decided(fewer)).close()
+
+
+def test_a_run_that_is_discarded_leaves_nothing_of_its_own(tmp_path, config):
+    folder = RunFolder.create(config)
+    folder.append(METRICS, {"step": 0})
+    folder.discard()
+    assert not config.output_dir.exists()
+    config.output_dir.mkdir()
+    (config.output_dir / "notes.txt").write_text("mine")
+    RunFolder.create(config).discard()
+    assert [path.name for path in config.output_dir.iterdir()] == ["notes.txt"]
 
 
 def test_a_run_that_had_not_begun_decides_anew(tmp_path):

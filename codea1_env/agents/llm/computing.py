@@ -97,8 +97,9 @@ def choose_computing(
     for number in (threads, generation_threads):
         if number is not None and not 1 <= number <= cores:
             raise ValueError(
-                f"Expect threads to be from 1 to {cores}, the cores that this process may use, actually: "
-                f"{number}"
+                f"Expect threads to be from 1 to {cores}, as many as this process may use cores, actually: {number}. "
+                f"Give --threads {cores} (and --generation-threads {cores} if a file has it), or leave it out to "
+                "have it measured."
             )
     if not device.startswith("cpu"):
         supported = torch.cuda.is_bf16_supported(including_emulation=False)

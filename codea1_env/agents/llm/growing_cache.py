@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def growing_cache(model: Any, length: int) -> Any:
-    """Make an empty cache for a model.
+def growing_cache(model: Any, length: int) -> Any | None:
+    """Make an empty cache for a model; None for one with other layers than those that look back at everything.
 
     Args:
         model: A causal language model of transformers.
         length: Tokens that there is room for at first; more make it grow.
 
     Returns:
-        A `transformers.DynamicCache`. Its layers are the usual ones where a model has other layers than those that
-        look back at everything.
+        A `transformers.DynamicCache`, or None.
     """
     transformers: Any = require("transformers")
     cache_utils: Any = require("transformers.cache_utils")
     cache = transformers.DynamicCache(config=model.config)
-    if all(type(layer) is cache_utils.DynamicLayer for layer in cache.layers):
-        cache.layers = [_layer_class()(length) for _ in cache.layers]
+    if not all(type(layer) is cache_utils.DynamicLayer for layer in cache.layers):
+        return None
+    cache.layers = [_layer_class()(length) for _ in cache.layers]
     return cache
 
 

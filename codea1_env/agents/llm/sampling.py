@@ -165,9 +165,14 @@ def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]], room: int
     places = {prompt: i for i, prompt in enumerate(different)}
     longest = max(map(len, different))
     cache = growing_cache(model, longest + room)
-    # The first and the last in alphabetical order differ earliest. Every prompt keeps a token of its own.
-    shared = min(common_beginning(min(different), max(different)), min(map(len, different)) - 1)
-    if shared:
+    shared = 0
+    if (
+        cache is not None and len(different) > 1
+    ):  # a window would count the padding behind what is shared
+        # The first and the last in alphabetical order differ earliest. Every prompt keeps a token of its own.
+        common = common_beginning(min(different), max(different))
+        shared = min(common, min(map(len, different)) - 1)
+    if cache is not None and shared:
         start = torch.tensor([next(iter(different))[:shared]], device=model.device)
         model(input_ids=start, past_key_values=cache, use_cache=True, logits_to_keep=1)
         cache.batch_select_indices(
@@ -188,7 +193,7 @@ def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]], room: int
         use_cache=True,
         logits_to_keep=1,
     )
-    state = _State(cache, output.logits[:, -1], mask, mask.sum(-1))
+    state = _State(output.past_key_values, output.logits[:, -1], mask, mask.sum(-1))
     rows = [places[tuple(prompt)] for prompt in prompts]
     if rows != list(range(len(different))):
         state.select(torch.tensor(rows, device=model.device))

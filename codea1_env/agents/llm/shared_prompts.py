@@ -52,10 +52,14 @@ def shared_prompts(model: Any) -> Iterator[None]:
 
     def forward(input_ids: Any = None, attention_mask: Any = None, **more: Any) -> Any:
         packed = None
-        if input_ids is not None and attention_mask is not None and attention_mask.dim() == 2:
+        # Whoever brings a cache or positions has another order in mind.
+        free = more.get("past_key_values") is None and more.get("position_ids") is None
+        known = input_ids is not None and attention_mask is not None and attention_mask.dim() == 2
+        if known and free and not more.get("use_cache"):
             packed = _pack(input_ids, attention_mask, plain.config.hidden_size)
-        if packed is None or more.get("past_key_values") is not None:
+        if packed is None:
             return whole(input_ids=input_ids, attention_mask=attention_mask, **more)
+        more.pop("position_ids", None)
         ids, mask, positions, places = packed
         output = whole(input_ids=ids, attention_mask=mask, position_ids=positions, **more)
         states = output.last_hidden_state
@@ -78,6 +82,10 @@ def _suits(model: Any) -> bool:
         model.device.type == "cpu"
         and config._attn_implementation == "sdpa"
         and kinds == {"full_attention"}
+        and hasattr(
+            config, "rope_parameters"
+        )  # positions that are given, not counted from the mask
+        and not getattr(config, "alibi", False)
         and not getattr(config, "sliding_window", None)
         and not drops
         and not getattr(config, "attention_dropout", 0)

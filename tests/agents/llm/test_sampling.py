@@ -145,3 +145,26 @@ def test_truncated_distributions_keep_the_likeliest(
 def test_settings_out_of_range(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"Expect {name} to be"):
         SamplingConfig(**{name: value})
+
+
+@pytest.mark.parametrize("window", [None, 6])
+def test_prompts_with_a_common_beginning(window: int | None) -> None:
+    from transformers import MistralConfig, MistralForCausalLM
+
+    config = MistralConfig(
+        vocab_size=261,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        sliding_window=window,
+        initializer_range=0.5,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = MistralForCausalLM(config).eval()
+    prompts = [[5, 9, 12], [5, 9, 12, 40, 41, 42, 43, 44, 45], [5, 9, 12, 7], [5, 9, 12]]
+    for prompt, answer in zip(prompts, draw(prompts, model=model), strict=True):
+        expected = recomputed(model, prompt, answer.ids, 1.0)
+        torch.testing.assert_close(torch.tensor(answer.logprobs), expected, atol=1e-3, rtol=0)

@@ -114,6 +114,17 @@ def test_other_models_are_left_as_they_are(changes: dict[str, Any]) -> None:
         assert "forward" not in vars(model.model)
 
 
+@pytest.mark.parametrize("use_cache", [False, True])
+def test_calls_of_the_whole_model(use_cache: bool) -> None:
+    model = tiny_model()
+    ids, mask = batch(grouped(4))
+    with torch.no_grad():
+        plain = model(input_ids=ids, attention_mask=mask).logits
+        with shared_prompts(model):
+            packed = model(input_ids=ids, attention_mask=mask, use_cache=use_cache).logits
+    torch.testing.assert_close(plain[mask.bool()], packed[mask.bool()], atol=1e-4, rtol=1e-3)
+
+
 def test_the_model_is_as_before_afterwards() -> None:
     model = tiny_model()
     with shared_prompts(model):
