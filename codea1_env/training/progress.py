@@ -144,6 +144,8 @@ class TrainingProgress:
             self._said = time.monotonic()
 
     def _heard(self, share: float) -> None:
+        if share == 0.0:  # what came before in this phase does not say how long the rest takes
+            self._clock.begin(self._clock.phase)
         self._clock.share = share
         if not self._console.is_terminal:
             self._tell()

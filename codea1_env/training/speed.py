@@ -152,13 +152,13 @@ def measure_speed(
         return time.perf_counter() - started
 
     written(_FEW, 1)  # warms up
-    tell(0.1)
-    read = written(_FEW, 1)
     tell(0.2)
+    read = written(_FEW, 1)
+    tell(0.27)
     few_step = max(written(_FEW, 1 + _TOKENS) - read, 1e-6) / _TOKENS
-    tell(0.35)
+    tell(0.42)
     many_step = max(written(_MANY, 1 + _TOKENS) - read, few_step) / _TOKENS
-    tell(0.7)
+    tell(0.68)
     answer = max(many_step - few_step, 0.0) / (_MANY - _FEW)
 
     length = int(config.tester_sampling.max_completion_length * _ANSWER)
@@ -174,7 +174,7 @@ def measure_speed(
         started = time.perf_counter()
         trial.drive.update(rows)
         updates.append(time.perf_counter() - started)
-        tell(0.8 + 0.1 * count)
+        tell(0.84 + 0.16 * count)
     tester = roles[1]
     return Speed(
         token_of_prompt=read / (tester.shared + len(few) * (tester.tokens - tester.shared)),

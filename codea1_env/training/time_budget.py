@@ -35,7 +35,7 @@ _WORTH_OF_SHORT = 0.85
 """What an answer is worth that may not be longer."""
 _FULL = 0.6
 """Length of prompts and answers, as a share of what they may have."""
-_STRETCH = 1.5
+_STRETCH = 2.5
 """Beside other work a run may take so many times as long rather than not begin."""
 _SHARE_OF_MEASURING = 0.1
 """Of a run's time that the measurement before the first step may take at most."""
@@ -124,7 +124,9 @@ def fit_to_machine(
     def fits(size: TrainConfig) -> bool:
         return available is None or _memory(size, computing.dtype, folder) <= available
 
+    tell(0.0)
     models = LanguageModels(config, len(problems), bases)
+    budget = config.time_budget
     speed = measure_speed(config, models, problems, tell)
     if config.time_budget is not None:
         config = _within(config, speed, problems, time.perf_counter() - started, fits)
@@ -136,6 +138,12 @@ def fit_to_machine(
         LanguageModels(config, number, bases),
     )
     say(_summary(plan, number))
+    total = time.perf_counter() - started + plan.seconds
+    if budget is not None and total > 60 * budget:
+        say(
+            f"That is more than the {budget:g} minutes asked for, and the smallest run in which something can be "
+            "learned: this machine is slow, or busy with something else."
+        )
     return plan
 
 
