@@ -88,6 +88,7 @@ def test_another_machine_may_have_fewer_cores(tmp_path):
     begun = language_models(output_dir=tmp_path / "run", dtype="float32", threads=2)
     begin(begun)
     fewer = dataclasses.replace(begun, threads=1, generation_threads=1)
+    assert decided(fewer) == fewer
     RunFolder.reopen(decided(fewer)).close()
 
 

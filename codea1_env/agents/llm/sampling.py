@@ -166,9 +166,8 @@ def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]], room: int
     longest = max(map(len, different))
     cache = growing_cache(model, longest + room)
     shared = 0
-    if (
-        cache is not None and len(different) > 1
-    ):  # a window would count the padding behind what is shared
+    # A window of attention, which has no such cache, would count the padding behind what is shared.
+    if cache is not None and len(different) > 1:
         # The first and the last in alphabetical order differ earliest. Every prompt keeps a token of its own.
         common = common_beginning(min(different), max(different))
         shared = min(common, min(map(len, different)) - 1)
