@@ -119,7 +119,9 @@ def build() -> bytes:
         verdicts[number] = block
         verdicts.setdefault(number + 1, [_DENY])
     starts = [(0, [_DENY]), *sorted(verdicts.items())]
-    merged = [each for last, each in zip([(0, []), *starts], starts, strict=False) if each[1] != last[1]]
+    merged = [
+        each for last, each in zip([(0, []), *starts], starts, strict=False) if each[1] != last[1]
+    ]
     return b"".join([*program, *_search(merged)])
 
 
