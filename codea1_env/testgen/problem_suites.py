@@ -18,9 +18,9 @@ from codea1_env.evaluation.result_folder import VERSION, ResultFolder
 from codea1_env.evaluation.running import AgentOf, Plan, check_problems, generate, given, judge
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suite, suite_sample
+from codea1_env.evaluation.test_programs.ruling import Reference, Subject
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
-from codea1_env.reference import Reference, Subject
 from codea1_env.rollout import ask
 from codea1_env.sandbox import AnalysisError, Sandbox
 from codea1_env.spaces import observe

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.facts import facts
+from codea1_env.evaluation.test_programs.facts import facts
+from codea1_env.evaluation.test_programs.ruling import Reference, Subject
 from codea1_env.faults import Fault
-from codea1_env.reference import Reference, Subject
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.testgen.findings import Finding, what_it_did
 from codea1_env.testgen.observing import Observer

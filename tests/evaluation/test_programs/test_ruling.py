@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codea1_env.evaluation.test_programs.ruling import Reference, Ruling, Subject
 from codea1_env.faults import Fault, missing_package
 from codea1_env.problems import Problem
-from codea1_env.reference import Reference, Ruling, Subject
 from codea1_env.sandbox import Limits, Sandbox
 
 INC = Problem(
