@@ -119,9 +119,8 @@ def _that_pass(
     invented: Invented, target: Target, sandbox: Sandbox
 ) -> list[tuple[Test, frozenset[int]]]:
     """Those that also hold in their written form, in two processes with different hash seeds."""
-    subject = Subject.of(target.problem)
     texts = [test.text for test in invented.tests]
-    rulings = Reference(sandbox, "drop", None, 1.0).rule({subject: texts})[subject]
+    rulings = Reference(sandbox, share=1.0).rule(Subject.of(target.problem), texts)
     return [
         (test, kills)
         for test, kills in zip(invented.tests, invented.kills, strict=True)

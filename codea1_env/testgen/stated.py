@@ -86,8 +86,7 @@ def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
         elif (finding := _finding(each, target, sandbox)) is not None:
             findings.append(finding)
     texts = [each.test.text for each in stated if each.test.origin == "tester"]
-    subject = Subject.of(target.problem)
-    rulings = Reference(sandbox, "correct", None, 1.0).rule({subject: texts})[subject]
+    rulings = Reference(sandbox, share=1.0).rule(Subject.of(target.problem), texts)
     seen: set[str] = set()
     for text in texts:
         ruling = rulings[text]

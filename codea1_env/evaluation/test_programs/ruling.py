@@ -3,13 +3,13 @@
 A test counts only if it passes on the reference in two processes with different hash seeds, within a share
 of the time that a program gets, and if it depends on what the function does. For ``assert f(...) == ...``
 the reference is asked for the value, so that a wrong prediction can be put right. Programs that are judged
-are not run here, unless one of them was put in the reference's place.
+are not run here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -22,15 +22,14 @@ from codea1_env.remembered import Remembered
 from codea1_env.sandbox import (
     AnalysisError,
     CallResult,
+    InfraError,
     Job,
-    Limits,
     Outcome,
     Sandbox,
     TestResult,
 )
 
 Status = Literal["kept", "corrected", "invalid"]
-WrongOracle = Literal["correct", "drop"]
 
 _BATCH_CHARS = 1 << 18
 _CONFIRMATIONS = 3
@@ -55,9 +54,7 @@ _NULL_RETURNS = "def {}(*args, **kwargs):\n    return object()\n"
 _NULL_RAISES = "class _Null(Exception):\n    pass\n\n\ndef {}(*args, **kwargs):\n    raise _Null\n"
 
 T = TypeVar("T")
-
-
-_Tests = Mapping["Subject", Sequence[str]]
+Result = TypeVar("Result", TestResult, CallResult)
 
 
 @dataclass(frozen=True)
@@ -102,26 +99,20 @@ class Subject(NamedTuple):
 
 
 class Reference:
-    """Rules on tests by asking the references of their problems.
+    """Rules on tests by asking the references of their problems. Safe to use from several threads.
 
     Args:
         sandbox: Where references run.
-        wrong_oracle: What becomes of a test that predicts a wrong value.
-        limits: What programs may use.
         share: The share of the time of a call that the reference may use, so that a test near the limit
             does not time out on programs by chance.
     """
 
-    def __init__(
-        self, sandbox: Sandbox, wrong_oracle: WrongOracle, limits: Limits | None, share: float
-    ) -> None:
-        base = sandbox.limits if limits is None else limits
+    def __init__(self, sandbox: Sandbox, share: float) -> None:
         self._sandbox = sandbox
-        self._wrong_oracle = wrong_oracle
         self._limits = replace(
-            base,
-            call_cpu_time=base.call_cpu_time * share,
-            call_wall_time=base.call_wall_time * share,
+            sandbox.limits,
+            call_cpu_time=sandbox.limits.call_cpu_time * share,
+            call_wall_time=sandbox.limits.call_wall_time * share,
         )
         self._facts = Remembered[tuple[str, str], dict[str, Any]]()
         self._returned = Remembered[tuple[Subject, str], _Returned]()
@@ -129,33 +120,35 @@ class Reference:
         self._confirmed = Remembered[tuple[Subject, str], int]()
         self._loaded = Remembered[Subject, bool]()
 
-    def rule(self, wanted: Mapping[Subject, Iterable[str]]) -> dict[Subject, dict[str, Ruling]]:
-        """Rules on tests of several problems; the references run in parallel.
+    def rule(self, subject: Subject, tests: Iterable[str]) -> dict[str, Ruling]:
+        """Rules on tests.
 
         Raises:
-            BrokenReferenceError: A reference does not run.
+            BrokenReferenceError: The reference does not run.
             InfraError: The sandbox failed.
         """
-        ruled: dict[Subject, dict[str, Ruling]] = {}
-        missing: dict[Subject, list[str]] = {}
-        for subject, tests in wanted.items():
-            found = ruled[subject] = {}
-            for test in dict.fromkeys(tests):
-                ruling = self._rulings.get((subject, test))
-                if ruling is not None:
-                    found[test] = ruling
-                else:
-                    missing.setdefault(subject, []).append(test)
-        new = [subject for subject in wanted if self._loaded.get(subject) is None]
-        if missing or new:
-            for subject, rulings in self._decide(missing, new).items():
-                ruled[subject] |= rulings
-                for test, ruling in rulings.items():
-                    size = 2 * len(test) + len(ruling.text) + len(ruling.reason)
-                    self._rulings.put((subject, test), ruling, size)
+        failure = self.load_failure(subject)
+        if failure is not None:
+            raise BrokenReferenceError(
+                f"Expect the reference of problem {subject.task_id!r} to run and to define "
+                f"{subject.entry_point}, actually: {failure.outcome.value}: "
+                f"{failure.message}. Check the data with `codea1 problems validate`."
+            )
+        ruled: dict[str, Ruling] = {}
+        missing: list[str] = []
+        for test in dict.fromkeys(tests):
+            ruling = self._rulings.get((subject, test))
+            if ruling is None:
+                missing.append(test)
+            else:
+                ruled[test] = ruling
+        for test, ruling in self._decide(subject, missing).items():
+            ruled[test] = ruling
+            size = 2 * len(test) + len(ruling.text) + len(ruling.reason)
+            self._rulings.put((subject, test), ruling, size)
         return ruled
 
-    def confirm(self, failed: Mapping[Subject, Iterable[str]]) -> bool:
+    def confirm(self, subject: Subject, tests: Iterable[str]) -> bool:
         """Asks the reference again about tests that broke a program, the first times they do.
 
         A test that tells runs apart by something else than the function's values (a clock, chance) passes
@@ -164,75 +157,63 @@ class Reference:
         Returns:
             Whether a ruling has changed.
         """
-        asked: dict[Subject, list[str]] = {}
-        for subject, tests in failed.items():
-            doubtful = []
-            for test in dict.fromkeys(tests):
-                ruling = self._rulings.get((subject, test))
-                times = self._confirmed.get((subject, test)) or 0
-                if ruling is not None and not ruling.stable and times < _CONFIRMATIONS:
-                    self._confirmed.put((subject, test), times + 1, len(test))
-                    doubtful.append(test)
-            if doubtful:
-                asked[subject] = doubtful
-        changed = False
-        for subject, results in self._trial(asked, _reference_of).items():
-            for test, result in results.items():
-                if not result.passed:
-                    fault = Fault.NON_DETERMINISTIC
-                    ruling = Ruling("invalid", test, test, _NON_DETERMINISTIC, fault)
-                    self._rulings.put((subject, test), ruling, 3 * len(test))
-                    changed = True
-        return changed
+        doubtful = []
+        for test in dict.fromkeys(tests):
+            ruling = self._rulings.get((subject, test))
+            times = self._confirmed.get((subject, test)) or 0
+            if ruling is not None and not ruling.stable and times < _CONFIRMATIONS:
+                self._confirmed.put((subject, test), times + 1, len(test))
+                doubtful.append(test)
+        results = self._trial(subject, subject.reference, doubtful)
+        changed = [test for test, result in results.items() if not result.passed]
+        for test in changed:
+            ruling = Ruling("invalid", test, test, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
+            self._rulings.put((subject, test), ruling, 3 * len(test))
+        return bool(changed)
 
-    def _decide(
-        self, missing: Mapping[Subject, Sequence[str]], new: Sequence[Subject]
-    ) -> dict[Subject, dict[str, Ruling]]:
-        known = self._look_up_facts(missing)
-        decided: dict[Subject, dict[str, Ruling]] = {subject: {} for subject in missing}
-        calls: dict[Subject, dict[str, dict[str, Any]]] = {}
-        for subject, tests in missing.items():
-            for test in tests:
-                fact = known[test, subject.entry_point]
-                if fact["problem"]:
-                    decided[subject][test] = Ruling(
-                        "invalid", test, fact["key"], fact["problem"], Fault(fact["fault"])
-                    )
-                elif fact["call"] is not None:
-                    calls.setdefault(subject, {})[fact["call"]["canonical"]] = fact["call"]
-        self._check_loading(new)
-        returned = self._ask(calls)
-        runs: dict[Subject, list[str]] = {}
-        for subject, tests in missing.items():
-            for test in tests:
-                if test in decided[subject]:
-                    continue
-                call = known[test, subject.entry_point]["call"]
-                answer = returned[subject][call["canonical"]] if call else None
-                if answer is None or answer.undecidable:
-                    runs.setdefault(subject, []).append(test)
-                else:
-                    decided[subject][test] = self._ruling_by_value(test, call, answer)
-        for subject, rulings in self._run_all(runs, known).items():
-            decided[subject] |= rulings
-        return decided
+    def load_failure(self, subject: Subject) -> TestResult | None:
+        """How the reference ended if it does not run or does not define its entry point; None if it does."""
+        if self._loaded.get(subject) is None:
+            job = Job(subject.reference, (), subject.entry_point, self._limits)
+            load = _not_ours(self._sandbox.submit(job).result().load)
+            if not load.passed:
+                return load
+            self._loaded.put(subject, True, len(subject.reference))
+        return None
 
-    def _look_up_facts(
-        self, missing: Mapping[Subject, Sequence[str]]
-    ) -> dict[tuple[str, str], dict[str, Any]]:
-        found: dict[tuple[str, str], dict[str, Any]] = {}
+    def _decide(self, subject: Subject, tests: Sequence[str]) -> dict[str, Ruling]:
+        known = self._look_up_facts(subject, tests)
+        calls = {
+            fact["call"]["canonical"]: fact["call"]
+            for fact in known.values()
+            if not fact["problem"] and fact["call"] is not None
+        }
+        returned = self._ask(subject, calls)
+        decided: dict[str, Ruling] = {}
+        runs: dict[str, dict[str, Any]] = {}
+        for test, fact in known.items():
+            call = fact["call"]
+            if fact["problem"]:
+                fault = Fault(fact["fault"])
+                decided[test] = Ruling("invalid", test, fact["key"], fact["problem"], fault)
+            elif call is None or returned[call["canonical"]].undecidable:
+                runs[test] = fact
+            else:
+                decided[test] = _ruling_by_value(test, call, returned[call["canonical"]])
+        return decided | self._run_all(subject, runs)
+
+    def _look_up_facts(self, subject: Subject, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
         unknown: list[tuple[str, str]] = []
-        for subject, tests in missing.items():
-            for test in tests:
-                pair = (test, subject.entry_point)
-                fact = self._facts.get(pair)
-                if fact is None:
-                    unknown.append(pair)
-                else:
-                    found[pair] = fact
+        for test in tests:
+            fact = self._facts.get((test, subject.entry_point))
+            if fact is None:
+                unknown.append((test, subject.entry_point))
+            else:
+                found[test] = fact
         for batch in _batches(unknown):
             for pair, fact in zip(batch, self._analyse(batch), strict=True):
-                found[pair] = fact
+                found[pair[0]] = fact
                 self._facts.put(pair, fact, 4 * len(pair[0]))
         return found
 
@@ -248,159 +229,106 @@ class Reference:
             return self._analyse(pairs[:half]) + self._analyse(pairs[half:])
         return result
 
-    def loads(self, subjects: Sequence[Subject]) -> list[bool]:
-        """Whether each reference runs and defines its entry point."""
-        return [result is None for result in self.load_failures(subjects)]
-
-    def _check_loading(self, subjects: Sequence[Subject]) -> None:
-        for subject, problem in zip(subjects, self.load_failures(subjects), strict=True):
-            if problem is not None:
-                raise BrokenReferenceError(
-                    f"Expect the reference of problem {subject.task_id!r} to run and to define "
-                    f"{subject.entry_point}, actually: {problem.outcome.value}: "
-                    f"{problem.message}. Check the data with `codea1 problems validate`."
-                )
-
-    def load_failures(self, subjects: Sequence[Subject]) -> list[TestResult | None]:
-        """How each reference ended that does not run or does not define its entry point; None for the others."""
-        new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
-        jobs = [
-            self._sandbox.submit(Job(each.reference, (), each.entry_point, self._limits))
-            for each in new
-        ]
-        broken: dict[Subject, TestResult] = {}
-        for subject, result in zip(new, gather(jobs), strict=True):
-            if result.load.passed:
-                self._loaded.put(subject, True, len(subject.reference))
-            else:
-                broken[subject] = result.load
-        return [broken.get(subject) for subject in subjects]
-
     def _ask(
-        self, calls: Mapping[Subject, Mapping[str, dict[str, Any]]]
-    ) -> dict[Subject, dict[str, _Returned]]:
+        self, subject: Subject, calls: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, _Returned]:
         """What the reference returns for each distinct call, in two processes."""
-        found: dict[Subject, dict[str, _Returned]] = {}
-        unknown: list[tuple[Subject, list[str]]] = []
-        jobs: list[Future[list[CallResult]]] = []
-        for subject, wanted in calls.items():
-            found[subject] = {}
-            names = []
-            for name in wanted:
-                answer = self._returned.get((subject, name))
-                if answer is None:
-                    names.append(name)
-                else:
-                    found[subject][name] = answer
-            if names:
-                unknown.append((subject, names))
-                arguments = [(wanted[name]["args"], wanted[name]["kwargs"]) for name in names]
-                jobs += [
-                    self._sandbox.submit_calls(
-                        subject.reference,
-                        subject.entry_point,
-                        arguments,
-                        limits=self._limits.with_room_for(len(names)),
-                        hash_seed=seed,
-                    )
-                    for seed in (0, 1)
-                ]
-        results = gather(jobs)
-        for (subject, names), first, second in zip(
-            unknown, results[::2], results[1::2], strict=True
-        ):
-            for name, one, other in zip(names, first, second, strict=True):
-                answer = _agreed(one, other)
-                found[subject][name] = answer
-                size = len(name) + 5 * len(answer.source or "")
-                self._returned.put((subject, name), answer, size)
+        found: dict[str, _Returned] = {}
+        unknown: list[str] = []
+        for name in calls:
+            answer = self._returned.get((subject, name))
+            if answer is None:
+                unknown.append(name)
+            else:
+                found[name] = answer
+        if not unknown:
+            return found
+        arguments = [(calls[name]["args"], calls[name]["kwargs"]) for name in unknown]
+        jobs = [
+            self._sandbox.submit_calls(
+                subject.reference,
+                subject.entry_point,
+                arguments,
+                limits=self._limits.with_room_for(len(unknown)),
+                hash_seed=seed,
+            )
+            for seed in (0, 1)
+        ]
+        for name, one, other in zip(unknown, *gather(jobs), strict=True):
+            answer = found[name] = _agreed(_not_ours(one), _not_ours(other))
+            self._returned.put((subject, name), answer, len(name) + 5 * len(answer.source or ""))
         return found
 
-    def _ruling_by_value(self, test: str, call: Mapping[str, Any], answer: _Returned) -> Ruling:
-        key = equality(call["canonical"], call["predicted"])
-        if answer.reason:
-            return Ruling("invalid", test, key, answer.reason, answer.fault)
-        if _equal(answer.value, call["expected"]):
-            return Ruling("kept", test, key)
-        reason = f"predicts {_short(call['predicted'])}, the reference returns "
-        reason += _short(answer.source or "another value")
-        if self._wrong_oracle == "drop" or answer.source is None:
-            return Ruling("invalid", test, key, reason, Fault.WRONG_VALUE)
-        text = equality(call["source"], answer.source)
-        key = equality(call["canonical"], answer.source)
-        return Ruling("corrected", text, key, reason, Fault.WRONG_VALUE)
-
     def _run_all(
-        self, runs: _Tests, known: Mapping[tuple[str, str], Mapping[str, Any]]
-    ) -> dict[Subject, dict[str, Ruling]]:
+        self, subject: Subject, runs: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Ruling]:
         """Rulings on tests that are more than an equality: run on the reference, and on nothing."""
-        first = self._trial(runs, _reference_of)
-        second = self._trial(_passing(first), _reference_of, hash_seed=1)
-        found: dict[Subject, dict[str, Ruling]] = {}
-        doubtful: dict[Subject, list[str]] = {}
-        for subject, results in first.items():
-            rulings = found[subject] = {}
-            for test, result in results.items():
-                fact = known[test, subject.entry_point]
-                reason, fault = "", None
-                if not result.passed:
-                    reason = _explained(result.outcome, result.message)
-                    fault = _fault(result.outcome, result.message)
-                elif not result.called:
-                    reason, fault = f"never calls {subject.entry_point}", Fault.NEVER_CALLS
-                elif not second[subject][test].passed:
-                    reason, fault = _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC
-                elif not fact["direct"]:
-                    doubtful.setdefault(subject, []).append(test)
-                status: Status = "invalid" if reason else "kept"
-                rulings[test] = Ruling(status, test, fact["key"], reason, fault, fact["stable"])
-        raising = self._trial(doubtful, lambda subject: _NULL_RAISES.format(subject.entry_point))
-        vacuous = self._trial(
-            _passing(raising), lambda subject: _NULL_RETURNS.format(subject.entry_point)
-        )
-        for subject, tests in _passing(vacuous).items():
-            for test in tests:
-                reason = f"passes whatever {subject.entry_point} does"
-                found[subject][test] = replace(
-                    found[subject][test],
-                    status="invalid",
-                    reason=reason,
-                    fault=Fault.TESTS_NOTHING,
-                )
+        name = subject.entry_point
+        first = self._trial(subject, subject.reference, runs)
+        second = self._trial(subject, subject.reference, _passing(first), hash_seed=1)
+        found: dict[str, Ruling] = {}
+        doubtful: list[str] = []
+        for test, result in first.items():
+            reason, fault = "", None
+            if not result.passed:
+                reason = _explained(result.outcome, result.message)
+                fault = _fault(result.outcome, result.message)
+            elif not result.called:
+                reason, fault = f"never calls {name}", Fault.NEVER_CALLS
+            elif not second[test].passed:
+                reason, fault = _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC
+            elif not runs[test]["direct"]:
+                doubtful.append(test)
+            status: Status = "invalid" if reason else "kept"
+            stable = runs[test]["stable"]
+            found[test] = Ruling(status, test, runs[test]["key"], reason, fault, stable)
+        raising = self._trial(subject, _NULL_RAISES.format(name), doubtful)
+        vacuous = self._trial(subject, _NULL_RETURNS.format(name), _passing(raising))
+        for test in _passing(vacuous):
+            reason = f"passes whatever {name} does"
+            fault = Fault.TESTS_NOTHING
+            found[test] = replace(found[test], status="invalid", reason=reason, fault=fault)
         return found
 
     def _trial(
-        self, tests: _Tests, program: Callable[[Subject], str], hash_seed: int = 0
-    ) -> dict[Subject, dict[str, TestResult]]:
-        """Runs tests on a program of ours for each subject."""
-        jobs = [
-            self._sandbox.submit(
-                Job(
-                    program(subject),
-                    tuple(each),
-                    subject.entry_point,
-                    self._limits.with_room_for(len(each)),
-                    hash_seed,
-                )
-            )
-            for subject, each in tests.items()
-        ]
-        return {
-            subject: dict(zip(each, result.tests, strict=True))
-            for (subject, each), result in zip(tests.items(), gather(jobs), strict=True)
-        }
+        self, subject: Subject, program: str, tests: Iterable[str], hash_seed: int = 0
+    ) -> dict[str, TestResult]:
+        """Runs tests on the reference, or on a program of ours in its place."""
+        texts = tuple(tests)
+        if not texts:
+            return {}
+        limits = self._limits.with_room_for(len(texts))
+        job = Job(program, texts, subject.entry_point, limits, hash_seed)
+        results = self._sandbox.submit(job).result().tests
+        return dict(zip(texts, map(_not_ours, results), strict=True))
 
 
-def _reference_of(subject: Subject) -> str:
-    return subject.reference
+def _not_ours(result: Result) -> Result:
+    """The result, unless the sandbox itself has failed: that says nothing of a test.
+
+    Raises:
+        InfraError: It has.
+    """
+    if result.outcome is Outcome.INFRA_ERROR:
+        raise InfraError(result.message)
+    return result
 
 
-def _passing(results: Mapping[Subject, Mapping[str, TestResult]]) -> dict[Subject, list[str]]:
-    passed = {
-        subject: [test for test, result in each.items() if result.passed]
-        for subject, each in results.items()
-    }
-    return {subject: tests for subject, tests in passed.items() if tests}
+def _passing(results: Mapping[str, TestResult]) -> list[str]:
+    return [test for test, result in results.items() if result.passed]
+
+
+def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> Ruling:
+    key = equality(call["canonical"], call["predicted"])
+    if answer.reason:
+        return Ruling("invalid", test, key, answer.reason, answer.fault)
+    if _equal(answer.value, call["expected"]):
+        return Ruling("kept", test, key)
+    assert answer.source is not None  # else it would be undecidable
+    reason = f"predicts {_short(call['predicted'])}, the reference returns {_short(answer.source)}"
+    text = equality(call["source"], answer.source)
+    key = equality(call["canonical"], answer.source)
+    return Ruling("corrected", text, key, reason, Fault.WRONG_VALUE)
 
 
 def without_addresses(message: str) -> str:

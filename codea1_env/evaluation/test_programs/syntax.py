@@ -57,7 +57,7 @@ def describe(
 ) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[Item]]]]:
     r"""The statements of many texts, as `codea1_env.evaluation.test_programs.splitting.Statement` takes them.
 
-    Suites of one step have many statements in common: each is described, and sent, only once.
+    Tests of one suite have many statements in common: each is described, and sent, only once.
 
     Returns:
         All different statements; and for each text the places of its own among them, with what was dropped.
