@@ -22,7 +22,7 @@ from typing import Literal, Protocol
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.own_oracle import by_own_program
 from codea1_env.problems import Problem
-from codea1_env.programs import read_program
+from codea1_env.programs import read_programs
 from codea1_env.referee import Counters, Referee, Round, Verdict
 from codea1_env.responses import Program, Suite, parse_suites
 from codea1_env.spaces import Observation, observe
@@ -184,9 +184,7 @@ def rollout(
     asked = [problem for problem in problems for _ in range(config.num_generations)]
     coder_observations = [observe(problem) for problem in asked]
     answers = ask(coder, "coder", coder_observations)
-    programs = [
-        read_program(problem, answer) for problem, answer in zip(asked, answers, strict=True)
-    ]
+    programs = read_programs(asked, answers, referee.sandbox)
 
     coded = time.perf_counter()
     tester_observations = [
@@ -250,7 +248,7 @@ def _judge(
 ) -> list[tuple[list[Suite], Verdict]]:
     """Judge programs, each attacked by an equal share of the suites."""
     share = len(attacks) // len(programs)
-    texts = [(text, problems[i // share].entry_point) for i, text in enumerate(attacks)]
+    texts = [(text, problems[i // share]) for i, text in enumerate(attacks)]
     parsed = parse_suites(texts, referee.sandbox)
     suites = [parsed[i * share : (i + 1) * share] for i in range(len(programs))]
     rounds = [
