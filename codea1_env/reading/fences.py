@@ -18,7 +18,7 @@ _REASONING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _END = re.compile(
-    r"(?<![\"'`])(?:<\|(?:im_end|endoftext|eot_id|end|eot|end_of_text|im_start|return|end_of_solution|user|eom_id)\|>"
+    r"(?<![\"'])(?:<\|(?:im_end|endoftext|eot_id|end|eot|end_of_text|im_start|return|end_of_solution|user|eom_id)\|>"
     r"|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|</s>(?=\s|$))"
 )
 _BEGIN = re.compile(r"\s*+(?:<s>|<bos>|<\|im_start\|>assistant\n|<\|begin_of_text\|>)++")
@@ -94,10 +94,8 @@ def blocks_in(text: str) -> list[Block]:
     """
     if "```" not in text and "~~~" not in text:
         return []
-    lines = text.splitlines(keepends=True) if "\r" in text else text.split("\n")
-    if "\r" not in text:
-        lines = [f"{line}\n" for line in lines[:-1]] + lines[-1:]
-    return list(_blocks(lines))
+    lines = text.split("\n")
+    return list(_blocks([*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]))
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
