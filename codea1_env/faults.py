@@ -18,6 +18,10 @@ class Fault(enum.Enum):
 
     UNPARSABLE = "unparsable"
     """The text is no Python, or cannot be called."""
+    UNREADABLE = "unreadable"
+    """It is no call with arguments and the value that it returns, in a form that is read."""
+    OUTSIDE_SIGNATURE = "outside the signature"
+    """The function does not take such arguments, as its signature and the golden tests say."""
     NEVER_CALLS = "never calls"
     """It does not call the function under test."""
     TESTS_NOTHING = "tests nothing"

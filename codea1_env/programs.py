@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
 
 from codea1_env.data.wording import above, behind
 from codea1_env.problems import Problem
-from codea1_env.responses import Program, parse_program
+from codea1_env.responses import Program, parse_programs
+from codea1_env.sandbox import Sandbox
 
 
-def read_program(problem: Problem, answer: str) -> Program:
-    """Finds the program in an answer, see `parse_program`, and makes it whole, see `whole_program`.
+def read_program(problem: Problem, answer: str, sandbox: Sandbox) -> Program:
+    """Finds the program in an answer. See `read_programs`."""
+    return read_programs([problem], [answer], sandbox)[0]
+
+
+def read_programs(
+    problems: Sequence[Problem], answers: Sequence[str], sandbox: Sandbox
+) -> list[Program]:
+    """Finds the programs in answers, see `parse_programs`, and makes them whole, see `whole_program`.
 
     Args:
-        problem: What the answer answers.
-        answer: Any text.
+        problems: What the answers answer, one for each.
+        answers: Any texts.
+        sandbox: Where they are read.
     """
-    program = parse_program(answer, problem.entry_point)
-    return dataclasses.replace(program, code=whole_program(problem, program.code))
+    asked = [
+        (answer, problem.entry_point) for problem, answer in zip(problems, answers, strict=True)
+    ]
+    return [
+        Program(whole_program(problem, program.code), program.problem)
+        for problem, program in zip(problems, parse_programs(asked, sandbox), strict=True)
+    ]
 
 
 def whole_program(problem: Problem, code: str) -> str:

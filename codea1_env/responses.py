@@ -1,33 +1,48 @@
-"""Model text -> a program, or tests.
+r"""Model text -> a program, or tests.
 
-Code is looked for in fenced blocks (three or more backticks or tildes), those marked as Python first. The
-last fence may be unclosed, as where an answer was cut off. Without a fence the whole text is the code. What
-is taken is taken as it is: the text is never repaired, and what cannot be used is named with a reason.
+A test is a call and the value that it predicts. Tests are read from the answer, and nothing of it is run: every
+assertion that says what a call of the function returns, wherever it stands (at the top level, in functions, in
+classes of unittest and pytest, in loops and `parametrize` over literals, as JSON), with names that are bound to
+literals. What cannot be read so is dropped with a reason, and counts as invalid if it is about the function.
 
-No text is parsed here: that happens in the sandbox.
+Of a coder's answer the last block that defines the function is taken, as it is: the text is never repaired.
+
+What stands before the end of the last reasoning block (`</think>`) is not the answer. Nothing is parsed in this
+process: `codea1_env.reading` does it, in the sandbox.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
+from codea1_env.faults import Fault
+from codea1_env.problems import Problem
+from codea1_env.reading.programs import read_programs
+from codea1_env.reading.signatures import read_signatures
+from codea1_env.reading.suites import read_suites
+from codea1_env.remembered import Remembered
 from codea1_env.sandbox import AnalysisError, Sandbox
-from codea1_env.splitting import Splitter, Statement
-from codea1_env.syntax import Item, describe
+
+Domain = Literal["signature", "any"]
 
 MAX_ACTION_CHARS = 65_536
 """A longer answer holds no program and no tests."""
 _BATCH_CHARS = 1 << 18
-_PYTHON = frozenset(["", "py", "py3", "python", "python2", "python3", "ipython", "pycon", "code"])
-# Possessive quantifiers (*+) never go back, so that no text can make the search slow.
-_OPENING = re.compile(
-    r"(?:^\s*+(?=~)|(?:^|[^`])(?=`))(?P<fence>`{3,}+|~{3,}+)[ \t]*+\{?\.?"
-    r"(?P<language>[^\s`{}]{0,40}+)[^`]{0,200}+$"
-)
+_TEXT_CHARS = 200
+"""What a text costs in a batch, beside its length."""
+_SHOWN = 200
 _PRINTABLE = str.maketrans("", "", string.printable)
+_FAULTS = {fault.value: fault for fault in Fault}
+_ANY = '{"parameters": null}'
+"""The signature of a problem whose texts break the parser."""
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -48,156 +63,183 @@ class Dropped:
     text: str
     invalid: bool = True
     """Whether it counts as an invalid test: it was meant as one. Prose, prints and unused helpers were not."""
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A call of the function under test, and the value that it is to return."""
+
+    __test__ = False  # for pytest
+
+    call: bytes
+    """(name, arguments, keyword arguments), encoded; as the signature binds them."""
+    predicted: bytes
+    """The value, encoded."""
+    call_text: str
+    """The same text for the same call, such as "f(2, by=3)"."""
+    value: str
+    """Source of the predicted value."""
+    tolerance: float | None = None
+    """How much numbers may differ from the value; None for the default of the game."""
+    fault: Fault | None = None
+    """What is wrong with it, if that is known without asking the reference."""
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """The test as an assertion, without its tolerance."""
+        return f"assert {self.call_text} == {self.value}"
 
 
 @dataclass(frozen=True)
 class Suite:
     """The tests in a tester's answer."""
 
-    tests: tuple[str, ...]
-    """Each stands on its own: with the variables, helpers and imports that it needs."""
+    tests: tuple[Test, ...]
+    """In the order in which they stand there, repetitions included."""
     dropped: tuple[Dropped, ...] = ()
     nonprintable_ratio: float = 0.0
     """Share of characters outside `string.printable` in the whole answer."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """A piece of code in an answer."""
-
-    code: str
-    language: str
-    """In lower case; "" where none is given."""
-
-
-def code_blocks(text: str) -> list[Block]:
-    r"""The fenced blocks of a text.
-
-    A block in an indented place (in a list) loses that indentation.
+def parse_program(text: str, entry_point: str | None, sandbox: Sandbox) -> Program:
+    r"""Finds the program in a coder's answer. See `parse_programs`.
 
     Example:
-        >>> code_blocks("Like this:\n```python\nx = 1\n```\nor\n~~~\nx = 2\n")
-        [Block(code='x = 1\n', language='python'), Block(code='x = 2\n', language='')]
+        >>> with Sandbox(workers=1) as sandbox:
+        ...     parse_program("Sure:\n```python\ndef f():\n    return 1\n```", "f", sandbox).code
+        'def f():\n    return 1\n'
     """
-    blocks = []
-    lines = iter(re.findall(r"[^\n]*\n|[^\n]+", text))
-    for line in lines:
-        opening = _OPENING.search(line.rstrip("\r\n"))
-        if opening is not None:
-            indentation = len(line) - len(line.lstrip(" \t"))
-            code = "".join(_block_lines(lines, opening["fence"], indentation))
-            blocks.append(Block(code, opening["language"].lower()))
-    return blocks
+    return parse_programs([(text, entry_point)], sandbox)[0]
 
 
-def _block_lines(lines: Iterator[str], fence: str, indentation: int) -> Iterator[str]:
-    for line in lines:
-        bare = line.strip()
-        if len(bare) >= len(fence) and bare == fence[0] * len(bare):
-            return
-        lead = len(line[:indentation]) - len(line[:indentation].lstrip(" \t"))
-        end = line.rstrip().removesuffix(fence)
-        if end != line.rstrip() and fence[0] not in end:
-            yield end[lead:]  # closed at the end of the last line of code
-            return
-        yield line[lead:]
+def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) -> list[Program]:
+    """Finds the programs in coders' answers.
 
-
-def python_blocks(text: str) -> list[str]:
-    """The code of the blocks that may be Python; those in other languages only if there are no others."""
-    blocks = code_blocks(text)
-    marked = [block.code for block in blocks if block.language in _PYTHON]
-    return marked or [block.code for block in blocks]
-
-
-def parse_program(text: str, entry_point: str | None = None) -> Program:
-    r"""Finds the program in a coder's answer.
-
-    Of several blocks it is the last one that defines the entry point, if that is given; else the last one
-    that defines a function or class which is not named as a test; else the last one.
+    Of several blocks it is the last one that defines the entry point, with what it needs of the others in front.
 
     Args:
-        text: The answer.
-        entry_point: The function that the program must define.
+        answers: Pairs of the answer and the function that the program must define, if it is known.
+        sandbox: Where the texts are read.
 
     Returns:
-        The program. An answer that cannot hold one (empty, too long, with a null byte or a lone
-        surrogate) gives a `problem`; whether the code is Python shows when it runs.
+        One program for each. An answer that cannot hold one (empty, too long, with a null byte or a lone surrogate)
+        gives a `problem`; whether the code is Python shows when it runs.
+
+    Raises:
+        InfraError: The texts could not be read, for no reason of theirs.
+    """
+    programs = [_too_long(text) for text, _ in answers]
+    left = [place for place, program in enumerate(programs) if program is None]
+
+    def read(batch: list[tuple[str, str | None]]) -> list[Any]:
+        found: list[Any] = sandbox.analyse(read_programs, batch)
+        return found
+
+    found = _in_batches(
+        [answers[place] for place in left],
+        lambda answer: len(answer[0]),
+        read,
+        # The parser has crashed: what Python makes of such a text shows when it runs.
+        lambda answer, error: (answer[0], None),
+    )
+    for place, (code, problem) in zip(left, found, strict=True):
+        programs[place] = Program(code, problem)
+    return [program for program in programs if program is not None]
+
+
+def _too_long(text: str) -> Program | None:
+    problem = _text_problem(text)
+    return None if problem is None else Program("", problem)
+
+
+def parse_suite(
+    text: str, problem: Problem, sandbox: Sandbox, domain: Domain = "signature"
+) -> Suite:
+    r"""Finds the tests in a tester's answer. See `parse_suites`.
 
     Example:
-        >>> parse_program("Sure:\n```python\ndef f():\n    return 1\n```\n```\nprint(f())\n```").code
-        'def f():\n    return 1\n'
-        >>> parse_program(" ").problem
-        'the answer is empty'
+        >>> problem = Problem("demo", "def f(n: int) -> int:", "f", "def f(n): return 2 * n")
+        >>> with Sandbox(workers=1) as sandbox:
+        ...     suite = parse_suite("x = 1 + 1\nassert f(n=x) == 4\nassert f(x) in (3, 4)", problem, sandbox)
+        >>> [test.text for test in suite.tests], suite.dropped[0].text
+        (['assert f(2) == 4'], 'assert f(x) in (3, 4)')
     """
-    problem = _text_problem(text)
-    if problem is not None:
-        return Program("", problem)
-    blocks = python_blocks(text) or [text]
-    code = blocks[-1]
-    patterns = [r"(?:def|class)\s+(?!test)\w"]
-    if entry_point is not None:
-        name = re.escape(entry_point)
-        patterns.insert(0, rf"(?:def|class)\s+{name}\b|{name}\s*=")
-    for pattern in patterns:
-        defining = re.compile(rf"^(?:async\s+)?(?:{pattern})", re.MULTILINE)
-        found = [block for block in blocks if defining.search(block)]
-        if found:
-            code = found[-1]
-            break
-    if not code.strip():
-        return Program(code, "the code block is empty")
-    if "\0" in code:
-        return Program(code, "the code has a null byte, which Python does not allow")
-    try:
-        code.encode()
-    except UnicodeEncodeError as error:
-        bad = f"U+{ord(code[error.start]):04X}"
-        return Program(code, f"the code has a lone surrogate ({bad}), which Python does not allow")
-    return Program(code)
+    return parse_suites([(text, problem)], sandbox, domain)[0]
 
 
-def parse_suite(text: str, entry_point: str, sandbox: Sandbox) -> Suite:
-    """Finds the tests in a tester's answer. See `parse_suites`."""
-    return parse_suites([(text, entry_point)], sandbox)[0]
-
-
-def parse_suites(texts: Sequence[tuple[str, str]], sandbox: Sandbox) -> list[Suite]:
-    r"""Finds the tests in testers' answers.
-
-    All Python blocks of an answer are read as one text. `codea1_env.splitting` says what becomes a test.
+def parse_suites(
+    answers: Sequence[tuple[str, Problem]], sandbox: Sandbox, domain: Domain = "signature"
+) -> list[Suite]:
+    """Finds the tests in testers' answers.
 
     Args:
-        texts: Pairs of the answer and the function under test.
-        sandbox: Where the texts are parsed.
+        answers: Pairs of the answer and its problem.
+        sandbox: Where the texts are read.
+        domain: With "signature", a test is at fault if its arguments contradict the annotations of the problem's
+            signature, or where it has none, the shapes of the arguments in its golden tests and examples. "any" asks
+            only that the function takes that many.
 
     Returns:
         One suite for each answer.
 
-    Example:
-        >>> from codea1_env.sandbox import Sandbox
-        >>> with Sandbox() as sandbox:
-        ...     parse_suites([("x = 1\nassert f(x) == 2\nassert f(", "f")], sandbox)[0].tests
-        ('x = 1\nassert f(x) == 2',)
+    Raises:
+        InfraError: The texts could not be read, for no reason of theirs.
     """
-    codes = [_suite_code(text) for text, _ in texts]
-    described = iter(_described([code for code in codes if code is not None], sandbox))
+    if domain not in ("signature", "any"):
+        raise ValueError(f"Expect domain to be 'signature' or 'any', actually: {domain!r}")
+    reasons = [_text_problem(text) for text, _ in answers]
+    left = [place for place, reason in enumerate(reasons) if reason is None]
+    signatures = _signatures([answers[place][1] for place in left], sandbox)
+    asked = [
+        (answers[place][1].entry_point, signature, answers[place][0])
+        for place, signature in zip(left, signatures, strict=True)
+    ]
+
+    def read(batch: list[tuple[str, str, str]]) -> list[Any]:
+        groups: list[tuple[str, str, bool, list[str]]] = []
+        for entry_point, signature, text in batch:  # a signature is sent once for all texts in a row
+            if not groups or groups[-1][:2] != (entry_point, signature):
+                groups.append((entry_point, signature, domain == "signature", []))
+            groups[-1][3].append(text)
+        rows: list[Any] = json.loads(sandbox.analyse(read_suites, groups))
+        return rows
+
+    rows = _in_batches(asked, lambda item: len(item[2]) + len(item[1]) // 4, read, _unread)
+    found = dict(zip(left, rows, strict=True))
     suites = []
-    for (text, entry_point), code in zip(texts, codes, strict=True):
-        tests: list[str] = []
-        problem = _text_problem(text)
-        items: list[Item] = []
-        if code is not None:
-            statements, items = next(described)
-            splitter = Splitter(statements, entry_point)
-            tests = splitter.tests()
-            items = items + splitter.dropped
-            problem = None if tests or items else "the answer holds no test"
-        dropped = [Dropped(*item) for item in items]
-        if problem is not None:
-            dropped.append(Dropped(problem, text[:200], invalid=False))
-        suites.append(Suite(tuple(tests), tuple(dropped), nonprintable_ratio(text)))
+    for place, ((text, problem), reason) in enumerate(zip(answers, reasons, strict=True)):
+        tests, dropped = found.get(place) or ([], [["", reason, text[:_SHOWN], False]])
+        suites.append(
+            Suite(
+                tuple([_test(problem.entry_point, *row) for row in tests]),
+                tuple([Dropped(row[1], row[2], row[3], _FAULTS.get(row[0])) for row in dropped]),
+                nonprintable_ratio(text),
+            )
+        )
     return suites
+
+
+def _test(
+    name: str,
+    call: str,
+    predicted: str,
+    arguments: str,
+    value: str,
+    tolerance: float | None,
+    fault: str,
+    reason: str,
+) -> Test:
+    return Test(
+        call.encode("latin-1"),
+        predicted.encode("latin-1"),
+        f"{name}({arguments})",
+        value,
+        tolerance,
+        _FAULTS[fault] if fault else None,
+        reason,
+    )
 
 
 def nonprintable_ratio(text: str) -> float:
@@ -218,37 +260,74 @@ def _text_problem(text: str) -> str | None:
     return None if text.strip() else "the answer is empty"
 
 
-def _suite_code(text: str) -> str | None:
-    if _text_problem(text) is not None:
-        return None
-    blocks = python_blocks(text)
-    return "\n".join(blocks) if blocks else text
+def _unread(item: tuple[str, str, str], error: AnalysisError) -> Any:
+    reason = f"cannot be parsed: {error}"[:_SHOWN]
+    return [[], [[Fault.UNPARSABLE.value, reason, item[2][:_SHOWN], True]]]
 
 
-def _described(codes: list[str], sandbox: Sandbox) -> Iterator[tuple[list[Statement], list[Item]]]:
-    """The statements of each text, parsed in batches; a text that breaks the parser only harms itself."""
-    while codes:
-        size = 0
-        batch: list[str] = []
-        for code in codes:
-            size += len(code)
-            if batch and size > _BATCH_CHARS:
-                break
-            batch.append(code)
-        codes = codes[len(batch) :]
-        yield from _analysed(batch, sandbox)
+# Signatures are asked once for each problem
+
+_remembered = Remembered[tuple[str, str, str], str]()
 
 
-def _analysed(codes: list[str], sandbox: Sandbox) -> list[tuple[list[Statement], list[Item]]]:
-    try:
-        rows, found = sandbox.analyse(describe, codes)
-    except AnalysisError as error:
-        if len(codes) == 1:
-            return [([], [(f"cannot be parsed: {error}", codes[0][:200], True)])]
-        half = len(codes) // 2
-        return _analysed(codes[:half], sandbox) + _analysed(codes[half:], sandbox)
-    # A statement that comes twice in a text is two statements.
-    return [
-        ([Statement(**rows[place]) for place in places], [(a, b, c) for a, b, c in dropped])
-        for places, dropped in found
-    ]
+def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
+    keys = [(problem.prompt, problem.entry_point, problem.reference) for problem in problems]
+    known = {key: _remembered.get(key) for key in keys}
+    unknown = [key for key, signature in known.items() if signature is None]
+    if unknown:
+        tests = {key: problem.all_tests for key, problem in zip(keys, problems, strict=True)}
+        failed: set[tuple[str, str, str]] = set()
+
+        def read(batch: list[tuple[str, str, str]]) -> list[str]:
+            asked = [(*key, list(tests[key])) for key in batch]
+            found: list[str] = sandbox.analyse(read_signatures, asked)
+            return found
+
+        def unread(key: tuple[str, str, str], error: AnalysisError) -> str:
+            failed.add(key)
+            return _ANY
+
+        found = _in_batches(unknown, lambda key: sum(map(len, (*key, *tests[key]))), read, unread)
+        for key, signature in zip(unknown, found, strict=True):
+            known[key] = signature
+            if key not in failed:
+                _remembered.put(key, signature, sum(map(len, (*key, signature))))
+    return [known[key] or _ANY for key in keys]
+
+
+def _in_batches(
+    items: Sequence[T],
+    size: Callable[[T], int],
+    read: Callable[[list[T]], list[R]],
+    unread: Callable[[T, AnalysisError], R],
+) -> list[R]:
+    """Reads items in batches, two at a time; one that breaks the parser harms only itself."""
+
+    def halving(batch: list[T]) -> list[R]:
+        try:
+            return read(batch)
+        except AnalysisError as error:
+            if len(batch) == 1:
+                return [unread(batch[0], error)]
+            half = len(batch) // 2
+            return halving(batch[:half]) + halving(batch[half:])
+
+    batches = list(_batches(items, size))
+    if len(batches) < 2:
+        return [each for batch in batches for each in halving(batch)]
+    with ThreadPoolExecutor(2) as pool:
+        return [each for found in pool.map(halving, batches) for each in found]
+
+
+def _batches(items: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        chars = size(item) + _TEXT_CHARS
+        if batch and total + chars > _BATCH_CHARS:
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += chars
+    if batch:
+        yield batch

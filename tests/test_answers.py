@@ -13,9 +13,6 @@ Each line of the file holds:
 | `dropped_invalid` | testers: how many dropped things count as invalid |
 | `note` | why |
 | `lenient`, `also` | the design does not decide it: other readings that are as good, in the form of the fields above (for coders a list of `code_runs`, where [] asks for nothing) |
-
-data/answers_misread.txt names those that today's reader misreads: each must fail, and leaves the list when it is read
-well. To switch to the new reader: let `read_tests` call it, and empty the list.
 """
 
 from __future__ import annotations
@@ -32,6 +29,7 @@ from codea1_env.problems import Problem
 from codea1_env.programs import read_program
 from codea1_env.responses import parse_suite
 from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.sandbox.inside import codec
 
 ROWS = [
     json.loads(line)
@@ -39,15 +37,10 @@ ROWS = [
 ]
 CODERS = [row for row in ROWS if row["role"] == "coder"]
 TESTERS = [row for row in ROWS if row["role"] == "tester"]
-MISREAD = set((Path(__file__).parent / "data" / "answers_misread.txt").read_text().split())
 
 
 def cases(rows: list[dict[str, Any]]) -> list[Any]:
-    misread = pytest.mark.xfail(reason="awaits the reader of tests as data", strict=True)
-    return [
-        pytest.param(row, id=row["id"], marks=[misread] if row["id"] in MISREAD else [])
-        for row in rows
-    ]
+    return [pytest.param(row, id=row["id"]) for row in rows]
 
 
 class Read(NamedTuple):
@@ -70,22 +63,16 @@ class Reading(NamedTuple):
 
 
 def read_tests(text: str, problem: Problem, sandbox: Sandbox) -> Reading:
-    """Read a tester's answer: the one function to change when the reader is replaced."""
-    suite = parse_suite(text, problem.entry_point, sandbox)
-    reading = Reading([], sum(item.invalid for item in suite.dropped))
+    """Read a tester's answer."""
+    suite = parse_suite(text, problem, sandbox, domain="any")
+    faulty = sum(test.fault is not None for test in suite.tests)
+    reading = Reading([], faulty + sum(item.invalid for item in suite.dropped))
     for test in suite.tests:
-        last = ast.parse(test).body[-1]
-        try:
-            assert isinstance(last, ast.Assert)
-            assert isinstance(last.test, ast.Compare)
-            assert isinstance(last.test.ops[0], ast.Eq)
-            call, (expected,) = last.test.left, last.test.comparators
-            assert isinstance(call, ast.Call)
-            args = tuple(ast.literal_eval(each) for each in call.args)
-            kwargs = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-            reading.tests.append(Read(args, kwargs, ast.literal_eval(expected), None))
-        except (AssertionError, ValueError):
-            reading = Reading(reading.tests, reading.invalid + 1)
+        if test.fault is None:
+            name, args, kwargs = codec.decode(test.call)
+            assert name == problem.entry_point
+            value = codec.decode(test.predicted)
+            reading.tests.append(Read(tuple(args), kwargs, value, test.tolerance))
     return reading
 
 
@@ -120,7 +107,7 @@ def wrong_runs(
 @pytest.mark.parametrize("row", cases(CODERS))
 def test_programs(row: dict[str, Any], sandbox: Sandbox) -> None:
     problem = problem_of(row)
-    code = read_program(problem, row["text"]).code
+    code = read_program(problem, row["text"], sandbox).code
     wrong = [
         wrong_runs(code, runs, problem, sandbox)
         for runs in (row["code_runs"], *row.get("also", []))
@@ -145,15 +132,24 @@ def expected_reading(given: dict[str, Any]) -> Reading:
 
 
 def plain(reading: Reading, problem: Problem) -> tuple[list[str], int]:
-    """A reading in a form that can be compared: arguments bound by name, exact types, no repetitions."""
+    """A reading in a form that can be compared: arguments bound by name, exact types, no repetitions.
+
+    An argument that is the default says nothing: `f(2, 1)` and `f(2)` may be one call.
+    """
     function = ast.parse(problem.reference).body[-1]
     assert isinstance(function, ast.FunctionDef)
     names = [each.arg for each in function.args.args]
+    given = function.args.defaults
+    defaults = {
+        (name, exact(ast.literal_eval(default)))
+        for name, default in zip(names[len(names) - len(given) :], given, strict=True)
+    }
     tests = {}
     for test in reading.tests:
         positional = {(names[i] if i < len(names) else i): a for i, a in enumerate(test.args)}
         tolerance = None if test.tolerance is None else f"{test.tolerance:.3g}"
-        bound = sorted((str(name), exact(a)) for name, a in {**positional, **test.kwargs}.items())
+        named = {(str(name), exact(a)) for name, a in {**positional, **test.kwargs}.items()}
+        bound = sorted(named - defaults)
         tests[f"{bound} -> {exact(test.expected)} +- {tolerance}"] = None
     return list(tests), reading.invalid
 
@@ -182,7 +178,6 @@ def test_tests(row: dict[str, Any], sandbox: Sandbox) -> None:
 
 
 def test_the_answers_are_many_and_named() -> None:
-    assert {row["id"] for row in ROWS} >= MISREAD
     assert max(Counter(row["id"] for row in ROWS).values()) == 1
     assert len(CODERS) >= 80
     assert len(TESTERS) >= 80

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import threading
 import time
@@ -12,13 +13,26 @@ from pathlib import Path
 from typing import Any
 
 from .inside import codec, frames
-from .results import AnalysisError, SandboxError, one_line
+from .results import AnalysisError, InfraError, SandboxError, one_line
 from .worker import cpu_time_of, environment, interpreter
 
 _TIMEOUT = 10.0
 # On a busy machine a request may take that much longer than the processor time it needs.
 _WALL_FACTOR = 5.0
 _PROCESSES = 2
+_TRIES = 3
+# A process provokes these itself. Other signals come from outside, SIGKILL from the kernel that lacks memory.
+_OWN_SIGNALS = frozenset({
+    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP,
+})  # fmt: skip
+
+
+class _LostError(Exception):
+    """A helper process is gone, or silent, for a reason that the text need not have given."""
+
+
+class _EndedError(_LostError):
+    """A helper process has ended itself: if that happens again, the text is the reason."""
 
 
 class Analyst:
@@ -44,7 +58,8 @@ class Analyst:
             What the function returned: plain data.
 
         Raises:
-            AnalysisError: It raised, took too long, or killed the process.
+            AnalysisError: It raised, took too long, or made the process crash.
+            InfraError: The process was killed from outside, or got no time, each time that it was tried.
         """
         file = str(Path(function.__code__.co_filename).resolve())
         try:
@@ -52,11 +67,27 @@ class Analyst:
         except codec.SizeError as error:
             raise AnalysisError(f"too much to analyse: {error}") from None
         with self._places:
-            reply = self._ask(request, timeout)
+            reply = self._ask_again(request, timeout)
         outcome, value = codec.decode(reply)
         if outcome != "ok":
             raise AnalysisError(one_line(value))
         return value
+
+    def _ask_again(self, request: bytes, timeout: float) -> bytes:
+        """Asks, on a fresh helper if the last one was lost; nothing is concluded from a loss that is not the text's."""
+        for attempt in range(_TRIES):
+            try:
+                return self._ask(request, timeout)
+            except _LostError as error:
+                if attempt + 1 < _TRIES:
+                    continue
+                if isinstance(error, _EndedError):
+                    raise AnalysisError(str(error)) from None
+                raise InfraError(
+                    f"A text could not be analysed, though it was tried {_TRIES} times: {error}. Is memory short, or "
+                    "the machine very busy?"
+                ) from None
+        raise AssertionError("unreachable")
 
     def _ask(self, request: bytes, timeout: float) -> bytes:
         with self._lock:
@@ -67,8 +98,20 @@ class Analyst:
             helper = _Helper()
         try:
             reply = helper.exchange(request, timeout)
+        except TimeoutError as error:
+            helper.stop()
+            raise AnalysisError(f"the analysis process ended: {error}, killed") from None
+        except _LostError:
+            helper.stop()
+            raise
         except (frames.ChannelClosedError, BlockingIOError, BrokenPipeError) as error:
-            raise AnalysisError(f"the analysis process ended: {error}, {helper.stop()}") from None
+            status = helper.stop()
+            message = f"the analysis process ended: {error}, {_in_words(status)}"
+            if status is not None and -status in _OWN_SIGNALS:
+                raise AnalysisError(message) from None
+            if status is not None and status >= 0:
+                raise _EndedError(message) from None
+            raise _LostError(message) from None
         except BaseException:  # a reply may still come: nobody would read the next one rightly
             helper.stop()
             raise
@@ -119,7 +162,9 @@ class _Helper:
         """Sends a request and waits for its reply.
 
         Raises:
-            ChannelClosedError: There is none, or it takes too long.
+            ChannelClosedError: The process is gone.
+            TimeoutError: It has had its time.
+            _LostError: It did not get the time.
         """
         clock = _Clock(self._process.pid, timeout)
         data = memoryview(frames.PREFIX.pack(len(request)) + request)
@@ -143,8 +188,8 @@ class _Helper:
                     size = frames.PREFIX.size + frames.PREFIX.unpack_from(received)[0]
         return bytes(received[frames.PREFIX.size :])
 
-    def stop(self) -> str:
-        """Ends the process and says how it ended."""
+    def stop(self) -> int | None:
+        """Ends the process and returns how it had ended: status, minus a signal, or None if it was alive."""
         for descriptor in (self._send, self._receive):
             os.close(descriptor)
         try:
@@ -152,8 +197,14 @@ class _Helper:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-            return "killed"
-        return f"died from signal {-status}" if status < 0 else f"status {status}"
+            return None
+        return status
+
+
+def _in_words(status: int | None) -> str:
+    if status is None:
+        return "killed"
+    return f"died from signal {-status}" if status < 0 else f"status {status}"
 
 
 class _Clock:
@@ -169,9 +220,13 @@ class _Clock:
         """Until it is worth looking again.
 
         Raises:
-            ChannelClosedError: Time is up.
+            TimeoutError: The helper has used its CPU time.
+            _LostError: It has not, but too much time has gone by.
         """
-        left = min(self._cpu_end - cpu_time_of(self._pid), self._end - time.monotonic())
+        cpu_left = self._cpu_end - cpu_time_of(self._pid)
+        left = self._end - time.monotonic()
+        if cpu_left <= 0:
+            raise TimeoutError(f"no answer within {self._timeout:g} s")
         if left <= 0:
-            raise frames.ChannelClosedError(f"no answer within {self._timeout:g} s")
-        return int(left * 1000) + 1
+            raise _LostError(f"no answer within {self._timeout * _WALL_FACTOR:g} s of a busy machine")
+        return int(min(cpu_left, left) * 1000) + 1

@@ -1,0 +1,303 @@
+"""Which values a parameter takes: from annotations, or from the shapes of values that were seen.
+
+A domain is plain data, so that it can be sent as JSON: "any", "int", "float" (integers as well), "str", ...,
+["list", D], ["set", D], ["frozenset", D], ["dict", K, V], ["tuple", [D, ...]], ["tuple*", D] (of any length),
+["sequence", D], ["iterable", D], ["literal", [text, ...]], ["union", [D, ...]]. "never" is what is not known of
+something that was only seen empty.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from codea1_env.sandbox.inside.literals import NotLiteralError, read, write
+
+Domain = Any
+Check = Callable[[Any], bool]
+
+_MAX_SEEN = 200
+"""Items of a container that are looked at."""
+_MAX_ALTERNATIVES = 8
+_MAX_DEPTH = 6
+_ATOMS: dict[type, str] = {
+    bool: "bool", int: "int", float: "float", complex: "complex", str: "str", bytes: "bytes", type(None): "None",
+}  # fmt: skip
+_NAMES: dict[str, Domain] = {
+    "int": "int", "float": "float", "complex": "complex", "str": "str", "Text": "str", "AnyStr": "str",
+    "bytes": "bytes", "bool": "bool", "None": "None", "NoneType": "None", "Number": "float", "Real": "float",
+}  # fmt: skip
+_KINDS = {
+    "list": "list", "List": "list", "MutableSequence": "list", "tuple": "tuple", "Tuple": "tuple", "dict": "dict",
+    "Dict": "dict", "Mapping": "dict", "MutableMapping": "dict", "set": "set", "Set": "set", "MutableSet": "set",
+    "AbstractSet": "set", "frozenset": "frozenset", "FrozenSet": "frozenset", "Sequence": "sequence",
+    "Iterable": "iterable", "Collection": "iterable", "Container": "iterable",
+}  # fmt: skip
+_TYPES: dict[str, tuple[type, ...]] = {
+    "list": (list,), "tuple": (tuple,), "dict": (dict,), "set": (set,), "frozenset": (frozenset,),
+    "sequence": (list, tuple, str), "iterable": (list, tuple, set, frozenset, str),
+}  # fmt: skip
+
+
+def annotated(node: ast.expr | None, seen: Sequence[Any]) -> Domain:
+    """The domain of a parameter.
+
+    A container without its kind of items (`list`) takes its items from the values that were seen, as a parameter
+    without annotation takes all of it; `list[Any]` says that it takes anything. A value that was seen is always
+    in the domain, whatever the annotation says of it.
+
+    Args:
+        node: The annotation, if there is one.
+        seen: Values that the parameter has in golden tests.
+    """
+    if node is None:
+        return known(merged(map(shape, seen[:_MAX_SEEN])))
+    domain = known(_resolved(node, seen[:_MAX_SEEN], 0))
+    check = checker(domain)
+    if check is not None:
+        odd = [shape(value) for value in seen[:_MAX_SEEN] if not check(value)]
+        if odd:
+            domain = known(merged([domain, *odd]))
+    return domain
+
+
+def _resolved(node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
+    if depth > _MAX_DEPTH:
+        return "any"
+    if isinstance(node, ast.Constant):
+        if node.value is None:
+            return "None"
+        if isinstance(node.value, str) and len(node.value) < 1000:
+            try:
+                return _resolved(ast.parse(node.value, mode="eval").body, seen, depth + 1)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return "any"
+        return "any"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return merged([_resolved(each, seen, depth + 1) for each in (node.left, node.right)])
+    name = _name(node)
+    if name in _NAMES:
+        return _NAMES[name]
+    if name in _KINDS:
+        kind = _KINDS[name]
+        shapes = [shape(value) for value in seen if type(value) in _TYPES[kind] and len(value)]
+        bare = ["tuple*", "any"] if kind == "tuple" else [kind, "any"]
+        if kind == "dict":
+            bare = ["dict", "any", "any"]
+        return merged(shapes) if shapes else bare
+    if isinstance(node, ast.Subscript):
+        return _subscripted(_name(node.value), node.slice, seen, depth + 1)
+    return "any"
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _subscripted(name: str, inner: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
+    parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+    if name in ("Optional", "Union"):
+        domains = [_resolved(part, seen, depth) for part in parts]
+        return merged([*domains, "None"] if name == "Optional" else domains)
+    if name in ("Annotated", "Final") and parts:
+        return _resolved(parts[0], seen, depth)
+    if name == "Literal":
+        try:
+            texts = [write(read(part)) for part in parts]
+        except NotLiteralError:
+            return "any"
+        return "any" if None in texts else ["literal", texts]
+    kind = _KINDS.get(name)
+    if kind is None or not parts:
+        return ["tuple", []] if kind == "tuple" else "any"
+    values = [value for value in seen if type(value) in _TYPES[kind]]
+    if kind == "dict":
+        if len(parts) != 2:
+            return ["dict", "any", "any"]
+        keys = [key for value in values for key in value]
+        items = [item for value in values for item in value.values()]
+        return ["dict", _resolved(parts[0], keys, depth), _resolved(parts[1], items, depth)]
+    if kind == "tuple" and not (len(parts) == 2 and _is_dots(parts[1])):
+        columns = [[value[i] for value in values if i < len(value)] for i in range(len(parts))]
+        return ["tuple", [_resolved(*pair, depth) for pair in zip(parts, columns, strict=True)]]
+    items = [item for value in values if type(value) is not str for item in value]
+    return ["tuple*" if kind == "tuple" else kind, _resolved(parts[0], items, depth)]
+
+
+def _is_dots(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis
+
+
+def shape(value: Any, depth: int = 0) -> Domain:
+    """The domain of values like this one.
+
+    A tuple keeps its length if it is short or its items differ; a longer one of items of one kind may have any.
+
+    Example:
+        >>> shape([1, 2]), shape([(1, "a")]), shape([])
+        (['list', 'int'], ['list', ['tuple', ['int', 'str']]], ['list', 'never'])
+    """
+    kind = type(value)
+    if kind in _ATOMS:
+        return _ATOMS[kind]
+    if depth >= _MAX_DEPTH:
+        return "any"
+    if kind is dict:
+        pairs = [*value.items()][:_MAX_SEEN]
+        return [
+            "dict",
+            merged([shape(key, depth + 1) for key, _ in pairs]),
+            merged([shape(item, depth + 1) for _, item in pairs]),
+        ]
+    if kind is tuple:
+        shapes = [shape(item, depth + 1) for item in value[:_MAX_SEEN]]
+        if 0 < len(value) <= 3 or (len(value) < 20 and _homogeneous(shapes) is None):
+            return ["tuple", shapes]
+        return ["tuple*", merged(shapes)]
+    if kind in (list, set, frozenset):
+        return [kind.__name__, merged([shape(item, depth + 1) for item in [*value][:_MAX_SEEN]])]
+    return "any"
+
+
+def _homogeneous(shapes: Sequence[Domain]) -> Domain | None:
+    domain = merged(shapes)
+    return None if type(domain) is list and domain[0] == "union" else domain
+
+
+def merged(domains: Iterable[Domain]) -> Domain:
+    """The domain that takes what any of some domains takes; lists of one kind of items stay so.
+
+    Example:
+        >>> merged(["int", "float"]), merged([["list", "int"], ["list", "never"], ["list", "str"]])
+        ('float', ['union', [['list', 'int'], ['list', 'str']]])
+    """
+    flat: list[Domain] = []
+    for domain in domains:
+        for each in domain[1] if type(domain) is list and domain[0] == "union" else [domain]:
+            if each == "any":
+                return "any"
+            if each not in flat:
+                flat.append(each)
+    lengths = {len(each[1]) if each[0] == "tuple" else -1 for each in flat if each[0] in ("tuple", "tuple*")}
+    if len(lengths) > 1:  # tuples of several lengths: those of one kind of items may have any length
+        for place, each in enumerate(flat):
+            inner = _homogeneous(each[1]) if each[0] == "tuple" else None
+            if inner is not None:
+                flat[place] = ["tuple*", inner]
+    kept: list[Domain] = []
+    for place, each in enumerate(flat):
+        others = [*kept, *flat[place + 1 :]]
+        if not any(_includes(other, each) for other in others):
+            kept.append(each)
+    if len(kept) > _MAX_ALTERNATIVES:
+        return "any"
+    if len(kept) == 1:
+        return kept[0]
+    return ["union", kept] if kept else "never"
+
+
+def _includes(wide: Domain, narrow: Domain) -> bool:
+    if wide == narrow or wide == "any" or narrow == "never":
+        return True
+    if type(narrow) is list and narrow[0] == "union":
+        return all(_includes(wide, each) for each in narrow[1])
+    if type(wide) is list and wide[0] == "union":
+        return any(_includes(each, narrow) for each in wide[1])
+    if type(wide) is str or type(narrow) is str:
+        return wide == "float" and narrow == "int"
+    if wide[0] == "tuple*" and narrow[0] == "tuple":
+        return all(_includes(wide[1], each) for each in narrow[1])
+    if wide[0] != narrow[0] or wide[0] == "literal":
+        return False
+    if wide[0] == "tuple":
+        pairs = zip(wide[1], narrow[1], strict=False)
+        return len(wide[1]) == len(narrow[1]) and all(_includes(a, b) for a, b in pairs)
+    return all(_includes(a, b) for a, b in zip(wide[1:], narrow[1:], strict=True))
+
+
+def known(domain: Domain) -> Domain:
+    """A domain in which what was never seen may be anything."""
+    if domain == "never":
+        return "any"
+    if type(domain) is not list or domain[0] == "literal":
+        return domain
+    if domain[0] in ("union", "tuple"):
+        inner = [known(each) for each in domain[1]]
+        return "any" if domain[0] == "union" and "any" in inner else [domain[0], inner]
+    return [domain[0], *map(known, domain[1:])]
+
+
+def checker(domain: Domain) -> Check | None:
+    """A function that says whether a value is in a domain; None where every value is."""
+    if domain == "any":
+        return None
+    if type(domain) is str:
+        if domain == "float":
+            return lambda value: type(value) is float or type(value) is int
+        kind = next(each for each, name in _ATOMS.items() if name == domain)
+        return lambda value: type(value) is kind
+    head = domain[0]
+    if head == "literal":
+        texts = frozenset(domain[1])
+        return lambda value: write(value) in texts
+    if head == "union":
+        checks = [each for each in map(checker, domain[1]) if each is not None]
+        return lambda value: any([check(value) for check in checks])
+    if head == "tuple":
+        places = [checker(each) for each in domain[1]]
+        return lambda value: (
+            type(value) is tuple
+            and len(value) == len(places)
+            and all(
+                [c is None or c(item) for c, item in zip(places, value, strict=True)]
+            )
+        )
+    if head == "dict":
+        of_keys, of_values = checker(domain[1]), checker(domain[2])
+        return lambda value: (
+            type(value) is dict
+            and (of_keys is None or all(map(of_keys, value)))
+            and (of_values is None or all(map(of_values, value.values())))
+        )
+    return _items_checker(head, checker(domain[1]))
+
+
+def _items_checker(head: str, inner: Check | None) -> Check:
+    if head in ("list", "set", "frozenset", "tuple*"):
+        kind = tuple if head == "tuple*" else _TYPES[head][0]
+        if inner is None:
+            return lambda value: type(value) is kind
+        return lambda value: type(value) is kind and all(map(inner, value))
+    kinds = _TYPES[head]
+    if inner is None:
+        return lambda value: type(value) in kinds
+    # A text is a sequence of texts.
+    return lambda value: (
+        inner("") if type(value) is str else type(value) in kinds and all(map(inner, value))
+    )
+
+
+def described(domain: Domain) -> str:
+    """A domain in words, in the notation of annotations.
+
+    Example:
+        >>> described(["union", [["list", "int"], "None"]])
+        'list[int] | None'
+    """
+    if type(domain) is str:
+        return {"any": "Any", "never": "Any"}.get(domain, domain)
+    head = domain[0]
+    if head == "union":
+        return " | ".join(map(described, domain[1]))
+    if head == "literal":
+        return f"Literal[{', '.join(domain[1])}]"
+    if head == "tuple":
+        return f"tuple[{', '.join(map(described, domain[1])) or '()'}]"
+    if head == "tuple*":
+        return f"tuple[{described(domain[1])}, ...]"
+    name = {"sequence": "Sequence", "iterable": "Iterable"}.get(head, head)
+    inner = ", ".join(map(described, domain[1:]))
+    return name if inner in ("Any", "Any, Any") else f"{name}[{inner}]"

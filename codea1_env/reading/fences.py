@@ -1,0 +1,212 @@
+"""Where the code is in an answer: behind the reasoning, before the end token, within fences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# A tag of which somebody speaks in code stands within quotes.
+_REASONED = re.compile(
+    r"(?<![\"'`])(?:</(?:think|thinking|thought|reasoning|reflection)>|\[/THINK\]|◁/think▷"
+    r"|<\|channel\|>final<\|message\|>|<\|end_of_thought\|>|<\|begin_of_solution\|>)(?![\"'])",
+    re.IGNORECASE,
+)
+_REASONING = re.compile(
+    r"^[ \t]*+(?:<(?:think|thinking|thought|reasoning|reflection)>|\[THINK\]|◁think▷"
+    r"|<\|channel\|>analysis<\|message\|>|<\|begin_of_thought\|>)(?![\"'])",
+    re.IGNORECASE | re.MULTILINE,
+)
+_END = re.compile(
+    r"(?<![\"'])(?:<\|(?:im_end|endoftext|eot_id|end|eot|end_of_text|im_start|return|end_of_solution|user|eom_id)\|>"
+    r"|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|</s>(?=\s|$))"
+)
+_BEGIN = re.compile(r"\s*+(?:<s>|<bos>|<\|im_start\|>assistant\n|<\|begin_of_text\|>)++")
+_ANSWER = re.compile(r"^[ \t]*+</?(?:answer|solution|code|output)>[ \t]*+|</answer>[ \t]*+$", re.MULTILINE)
+
+_WORDS = frozenset({
+    "py", "py3", "python", "python2", "python3", "ipython", "pycon", "code", "tool_code", "json", "jsonc", "text",
+    "txt", "plaintext", "output", "bash", "sh", "shell", "console", "zsh", "javascript", "js", "typescript", "ts",
+    "java", "c", "cpp", "c++", "csharp", "go", "rust", "ruby", "markdown", "md", "html", "css", "xml", "yaml",
+    "toml", "sql", "diff", "none", "pytest", "python-repl",
+})  # fmt: skip
+PYTHON = frozenset({"py", "py3", "python", "python2", "python3", "ipython", "code", "tool_code", "pytest"})
+"""Languages of blocks that are Python."""
+_OPENING = re.compile(
+    # Possessive quantifiers (*+) never go back, so that no text can make the search slow.
+    r"[ \t>*+-]*+(?:[0-9]{1,3}[.)][ \t]++)?(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<info>[^`\n]*+)$"
+)
+_LATE_OPENING = re.compile(r"[^`]*+(?P<fence>`{3,}+)[ \t]*+(?P<info>[\w.+{}-]{0,40}+)[ \t]*+$")
+_LANGUAGE = re.compile(r"\{?\.?([^\s`{}:,=]{0,40})")
+_QUOTES = re.compile(r"\"\"\"|'''|#[^\n]*+|\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|\\.")
+
+
+class Block(NamedTuple):
+    """A piece of code in an answer."""
+
+    code: str
+    language: str
+    """In lower case; "" where none is given."""
+    closed: bool = True
+    """False where the answer ends within it."""
+
+
+def answer_in(text: str) -> str:
+    r"""What is left of a text without its reasoning, without an end token and what follows.
+
+    Reasoning that is cut off is no answer; what stands before it is.
+
+    Example:
+        >>> answer_in("<think>\nassert f(1) == 3?\n</think>\nassert f(1) == 2</s>")
+        '\nassert f(1) == 2'
+    """
+    text = text.removeprefix("\ufeff")
+    if "<" not in text and "[/THINK]" not in text and "◁" not in text:
+        return text
+    ends = None
+    for ends in _REASONED.finditer(text):
+        pass
+    if ends is not None:
+        text = text[ends.end() :]
+    begins = _REASONING.search(text)
+    if begins is not None:
+        text = text[: begins.start()]
+    head = _BEGIN.match(text)
+    if head is not None:
+        text = text[head.end() :]
+    for end in _END.finditer(text):
+        if text[: end.start()].strip():
+            text = text[: end.start()]
+            break
+    return _ANSWER.sub("\n", text)
+
+
+def blocks_in(text: str) -> list[Block]:
+    r"""The fenced blocks of an answer.
+
+    A fence within a triple-quoted string closes nothing. A closing fence may have text or an end token behind it,
+    or stand at the end of a line of code. A block in an indented place (in a list) loses that indentation. The last
+    block may be unclosed, as where an answer was cut off.
+
+    Example:
+        >>> blocks_in("Like this:\n```python\nx = 1\n```\nor\n~~~\nx = 2\n")
+        [Block(code='x = 1\n', language='python', closed=True), Block(code='x = 2\n', language='', closed=False)]
+    """
+    if "```" not in text and "~~~" not in text:
+        return []
+    lines = text.split("\n")
+    return list(_blocks([*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]))
+
+
+def _blocks(lines: list[str]) -> Iterator[Block]:
+    at = 0
+    with_strings = True
+    while at < len(lines):
+        opening = _opening(lines[at])
+        if opening is None:
+            at += 1
+            continue
+        fence, language, indentation = opening
+        code, end, closed, whole = _body(lines, at + 1, fence, indentation, with_strings)
+        if not whole:  # a string that never ends: its quotes mean nothing, here or further on
+            with_strings = False
+            code, end, closed, _ = _body(lines, at + 1, fence, indentation, False)
+        if code.strip() or closed:
+            yield Block(code, language, closed)
+        at = end
+
+
+def _opening(line: str) -> tuple[str, str, int] | None:
+    """Fence, language and indentation, if a line opens a block."""
+    if "```" not in line and "~~~" not in line:
+        return None
+    bare = line.rstrip()
+    found = _OPENING.match(bare)
+    if found is None:
+        found = _LATE_OPENING.match(bare)
+        if found is None or _language(found["info"]) not in {"", *_WORDS}:
+            return None
+    return found["fence"], _language(found["info"]), len(line) - len(line.lstrip(" \t"))
+
+
+def _language(info: str) -> str:
+    found = _LANGUAGE.match(info)
+    return found[1].lower() if found else ""
+
+
+def _body(
+    lines: list[str], at: int, fence: str, indentation: int, with_strings: bool
+) -> tuple[str, int, bool, bool]:
+    """Code of a block, the line behind it, whether it is closed, and whether no string was left open."""
+    code: list[str] = []
+    quotes = ""
+    skipped = False
+    for place in range(at, len(lines)):
+        line = lines[place]
+        if fence[0] * 3 in line:
+            closing = _closing(line, fence)
+            if closing is not None:
+                if quotes:
+                    skipped = True
+                else:
+                    last, reopened = closing
+                    if reopened and not "".join(code).strip():
+                        continue  # opened twice
+                    if last:
+                        code.append(_dedented(last, indentation))
+                    return "".join(code), place if reopened else place + 1, True, True
+        if with_strings:
+            quotes = _quotes_after(line, quotes)
+        code.append(_dedented(line, indentation))
+    return "".join(code), len(lines), False, not (quotes and skipped)
+
+
+def _closing(line: str, fence: str) -> tuple[str, bool] | None:
+    """What stands before a closing fence on its line, and whether the line opens another block; None if it closes none."""
+    bare = line.strip()
+    mark = fence[0]
+    if bare.startswith(fence):
+        rest = bare.lstrip(mark).strip()
+        return "", bool(rest) and len(bare) - len(bare.lstrip(mark)) == len(fence) and rest.lower() in _WORDS
+    before = bare.removesuffix(fence)
+    if before != bare and mark not in before:
+        return line.rstrip().removesuffix(fence), False
+    return None
+
+
+def _dedented(line: str, indentation: int) -> str:
+    if not indentation:
+        return line
+    return line[len(line[:indentation]) - len(line[:indentation].lstrip(" \t")) :]
+
+
+def _quotes_after(line: str, quotes: str) -> str:
+    """Which triple quotes are open behind a line."""
+    if '"""' not in line and "'''" not in line:
+        return quotes
+    at = 0
+    while True:
+        if quotes:
+            end = line.find(quotes, at)
+            if end < 0:
+                return quotes
+            at, quotes = end + 3, ""
+        for found in _QUOTES.finditer(line, at):
+            if found[0] in ('"""', "'''"):
+                at, quotes = found.end(), found[0]
+                break
+        else:
+            return ""
+
+
+def unfenced(text: str) -> str:
+    """A text without its lines of fences, for where the blocks are not what the writer meant."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    return "\n".join(
+        "" if line.lstrip(" \t").startswith(("```", "~~~")) else _CODE_END.sub("", line)
+        for line in text.replace("\r\n", "\n").split("\n")
+    )
+
+
+_CODE_END = re.compile(r"`{3,}+[ \t]*+$")

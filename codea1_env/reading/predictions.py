@@ -1,0 +1,290 @@
+"""A condition -> the calls of the function under test in it, and the values that it predicts."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, read, read_items
+
+MAX_TOLERANCE = 0.01
+"""A larger tolerance says too little. Of values above 1 it is relative."""
+_NUMBERS = (int, float, complex)
+_CLOSE = {"isclose": 1e-9, "allclose": 1e-5, "is_close": 1e-9}
+_NUMPY_CLOSE = 1e-5
+_APPROX = 1e-6
+_LESS, _GREATER = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
+
+
+class UnreadableError(Exception):
+    """A condition predicts no value of a call, or none that can be read. The message says why."""
+
+
+class _EntryPoint:
+    """What a name is bound to that is another name of the function under test."""
+
+
+ENTRY_POINT = _EntryPoint()
+
+
+class Call:
+    """A call of the function under test, or why its arguments cannot be read."""
+
+    __slots__ = ("arguments", "error", "keywords")
+
+    def __init__(self, arguments: list[Any], keywords: dict[str, Any], error: str = "") -> None:
+        self.arguments = arguments
+        self.keywords = keywords
+        self.error = error
+
+
+class Prediction(NamedTuple):
+    """What a test says."""
+
+    call: Call
+    value: Any
+    tolerance: float | None = None
+
+
+class Conditions:
+    """Reads conditions of one text.
+
+    Args:
+        entry_point: The function under test.
+        meter: What the whole text may cost.
+    """
+
+    def __init__(self, entry_point: str, meter: Meter) -> None:
+        self.entry_point = entry_point
+        self.meter = meter
+
+    def predictions(self, node: ast.expr, names: Mapping[str, Any]) -> list[Prediction]:
+        """What a condition says if it holds.
+
+        Raises:
+            UnreadableError, NotLiteralError: It says something else.
+        """
+        kind = type(node)
+        if kind is ast.Compare:
+            return self._comparison(node, names)
+        if kind is ast.BoolOp and type(node.op) is ast.And:  # type: ignore[attr-defined]
+            return [each for part in node.values for each in self.predictions(part, names)]  # type: ignore[attr-defined]
+        if kind is ast.UnaryOp and type(node.op) is ast.Not:  # type: ignore[attr-defined]
+            call = self.call(node.operand, names)  # type: ignore[attr-defined]
+            if call is not None:
+                return [Prediction(call, False)]
+        call = self.call(node, names)
+        if call is not None:
+            return [Prediction(call, True)]
+        if kind is ast.Call:
+            return self._close(node, names)
+        raise UnreadableError("does not say what a call returns")
+
+    def call(self, node: ast.expr, names: Mapping[str, Any]) -> Call | None:
+        """The call that an expression is, or None if it is something else.
+
+        Raises:
+            NotLiteralError: Its arguments cannot be read.
+        """
+        if type(node) is ast.Name:
+            bound = names.get(node.id)
+            if type(bound) is not Call:
+                return None
+            if bound.error:
+                raise NotLiteralError(bound.error)
+            return bound
+        if type(node) is not ast.Call or not self.is_function(node.func, names):
+            return None
+        arguments: list[Any] = []
+        for argument in node.args:
+            if type(argument) is ast.Constant and argument.value is not Ellipsis:
+                arguments.append(argument.value)
+            elif type(argument) is ast.Starred:
+                arguments += read_items(argument.value, names, self.meter)
+            else:
+                arguments.append(read(argument, names, self.meter))
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = read(keyword.value, names, self.meter)
+            given = {keyword.arg: value} if keyword.arg is not None else value
+            if type(given) is not dict or any(
+                type(name) is not str or name in keywords for name in given
+            ):
+                raise NotLiteralError("keyword arguments that no call has")
+            keywords |= given
+        return Call(arguments, keywords)
+
+    def is_function(self, node: ast.expr, names: Mapping[str, Any]) -> bool:
+        """Whether an expression is the function under test: its name, another name, or `module.name`."""
+        if type(node) is ast.Name:
+            return node.id == self.entry_point or names.get(node.id) is ENTRY_POINT
+        if type(node) is ast.Attribute and type(node.value) is ast.Name:
+            if f"{node.value.id}.{node.attr}" in names:
+                return names[f"{node.value.id}.{node.attr}"] is ENTRY_POINT
+            return node.attr == self.entry_point and names.get(node.value.id) is MODULE
+        return False
+
+    def mentions(self, node: ast.AST, names: Mapping[str, Any]) -> bool:
+        """Whether something is about the function."""
+        for each in ast.walk(node):
+            if type(each) is ast.Name:
+                if each.id == self.entry_point:
+                    return True
+                bound = names.get(each.id)
+                if bound is ENTRY_POINT or type(bound) is Call:
+                    return True
+            elif type(each) is ast.Attribute and each.attr == self.entry_point:
+                if type(each.value) is not ast.Name or each.value.id != "self":
+                    return True
+        return False
+
+    def equal(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+        """What `left == right` says."""
+        call, other = self.call(left, names), right
+        if call is None:
+            call, other = self.call(right, names), left
+        elif self.call(right, names) is not None:
+            raise UnreadableError("compares two calls, and predicts no value")
+        if call is None:
+            return self._rounded(left, right, names)
+        tolerance = None
+        if type(other) is ast.Call and _called(other) == "approx":
+            other, tolerance = self._approx(other, names)
+        value = read(other, names, self.meter)
+        return prediction(call, value, tolerance)
+
+    def almost(
+        self, left: ast.expr, right: ast.expr, tolerance: float, names: Mapping[str, Any]
+    ) -> Prediction:
+        """What it says that two numbers differ by no more than the tolerance."""
+        found = self.equal(left, right, names)
+        return prediction(found.call, found.value, max(tolerance, found.tolerance or 0.0))
+
+    def number(self, node: ast.expr, names: Mapping[str, Any]) -> float:
+        """A number that must be one."""
+        value = read(node, names, self.meter)
+        if type(value) not in (int, float) or not 0 <= value < math.inf:
+            raise UnreadableError("a tolerance that is no number")
+        return float(min(value, 1e300))
+
+    def _comparison(self, node: Any, names: Mapping[str, Any]) -> list[Prediction]:
+        if len(node.ops) != 1:
+            raise UnreadableError("a chain of comparisons predicts no value")
+        kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
+        if kind is ast.Eq or kind is ast.Is:
+            for condition, constant in ((left, right), (right, left)):
+                if (
+                    type(constant) is ast.Constant
+                    and constant.value is True
+                    and type(condition) is ast.Compare
+                ):
+                    return self._comparison(condition, names)
+            found = self.equal(left, right, names)
+            if kind is ast.Is and found.value not in _SINGLETONS:
+                raise UnreadableError("compares identity")
+            if kind is ast.Is and type(found.value) not in (bool, type(None)):
+                raise UnreadableError("compares identity")
+            return [found]
+        if kind in _LESS:
+            return [self._difference(left, right, names)]
+        if kind in _GREATER:
+            return [self._difference(right, left, names)]
+        if kind is ast.NotEq:
+            raise UnreadableError("says what a call does not return")
+        raise UnreadableError("does not say what a call returns")
+
+    def _difference(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+        """`abs(f(x) - value) < tolerance`."""
+        if (
+            type(left) is ast.Call
+            and _called(left) in ("abs", "fabs", "absolute")
+            and len(left.args) == 1
+            and type(left.args[0]) is ast.BinOp
+            and type(left.args[0].op) is ast.Sub
+        ):
+            inner = left.args[0]
+            return self.almost(inner.left, inner.right, self.number(right, names), names)
+        raise UnreadableError("does not say what a call returns")
+
+    def _rounded(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+        """`round(f(x), 2) == value`: the value, give or take half of the last place."""
+        for each, other in ((left, right), (right, left)):
+            if type(each) is ast.Call and _called(each) == "round" and len(each.args) == 2:
+                call = self.call(each.args[0], names)
+                if call is not None:
+                    places = read(each.args[1], names, self.meter)
+                    if type(places) is not int or not 0 <= places <= 300:
+                        raise UnreadableError("rounded in a way that cannot be read")
+                    value = read(other, names, self.meter)
+                    return prediction(call, value, 0.5 * 10.0**-places)
+        raise UnreadableError("does not say what a call returns")
+
+    def _close(self, node: Any, names: Mapping[str, Any]) -> list[Prediction]:
+        name = _called(node)
+        if name == "all" and len(node.args) == 1 and type(node.args[0]) in (ast.List, ast.Tuple):
+            return [each for part in node.args[0].elts for each in self.predictions(part, names)]
+        if name not in _CLOSE or len(node.args) < 2:
+            raise UnreadableError("does not say what a call returns")
+        given = dict(zip(("rtol", "atol"), node.args[2:], strict=False))
+        given |= {keyword.arg: keyword.value for keyword in node.keywords}
+        limits = [self.number(given[key], names) for key in _LIMITS if key in given]
+        is_numpy = type(node.func) is ast.Attribute and getattr(node.func.value, "id", "") in ("np", "numpy")
+        default = _NUMPY_CLOSE if is_numpy else _CLOSE[name]
+        tolerance = max(limits, default=default)
+        return [self.almost(node.args[0], node.args[1], tolerance, names)]
+
+    def _approx(self, node: ast.Call, names: Mapping[str, Any]) -> tuple[ast.expr, float]:
+        """Value and tolerance of `approx(value, rel=..., abs=...)`."""
+        if not node.args:
+            raise UnreadableError("approx without a value")
+        given = dict(zip(("rel", "abs"), node.args[1:], strict=False))
+        given |= {str(keyword.arg): keyword.value for keyword in node.keywords}
+        limits = [self.number(given[key], names) for key in ("rel", "abs") if key in given]
+        return node.args[0], max(limits, default=_APPROX)
+
+
+class _Module:
+    """What a name is bound to that is a module which may hold the function under test."""
+
+
+MODULE = _Module()
+_SINGLETONS = (None, True, False)
+_LIMITS = ("rel_tol", "abs_tol", "rtol", "atol")
+
+
+def _called(node: ast.Call) -> str:
+    """The last part of the name of what is called."""
+    if type(node.func) is ast.Name:
+        return node.func.id
+    return node.func.attr if type(node.func) is ast.Attribute else ""
+
+
+def prediction(call: Call, value: Any, tolerance: float | None) -> Prediction:
+    """A prediction, if its tolerance can be one.
+
+    Raises:
+        UnreadableError: It is large, or that of something else than numbers.
+    """
+    if tolerance is not None:
+        size = _size(value)
+        if size is None:
+            raise UnreadableError("a tolerance of something else than numbers")
+        if tolerance > MAX_TOLERANCE * max(1.0, size):
+            raise UnreadableError(f"a tolerance of {tolerance:g} says too little")
+    return Prediction(call, value, tolerance)
+
+
+def _size(value: Any) -> float | None:
+    """The smallest of the numbers in a value, as far as a tolerance goes; None if there is something else in it."""
+    if type(value) in _NUMBERS:
+        try:
+            return float(abs(value))
+        except OverflowError:
+            return math.inf
+    if type(value) in (list, tuple, dict) and value:
+        sizes = [_size(item) for item in (value.values() if type(value) is dict else value)]
+        known = [size for size in sizes if size is not None]
+        return min(known) if len(known) == len(sizes) else None
+    return None

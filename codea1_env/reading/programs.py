@@ -1,0 +1,204 @@
+"""A coder's answer -> the program in it. Runs inside `Sandbox.analyse`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import symtable
+from collections.abc import Iterator
+
+from .chunks import PARSE_ERRORS, chunks, parse
+from .fences import PYTHON, Block, answer_in, blocks_in, unfenced
+
+_BUILTINS = frozenset(dir(builtins))
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_BLOCKS = (ast.If, ast.Try, ast.With, ast.For, ast.While)
+_MOST_BLOCKS = 50
+"""Other blocks in which helpers are looked for."""
+
+
+def read_programs(answers: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    r"""The programs in answers.
+
+    It is the last block that defines the entry point, with what it needs of other blocks (imports, functions,
+    constants) in front; a block that is cut off counts only if no other one defines it. Without such a block it is
+    the code between the prose. A last statement that is cut off is left out if the rest is a program. What is
+    found is otherwise taken as it is: whether it is Python shows when it runs.
+
+    Args:
+        answers: Pairs of the text and the name that the program must define, if it is known.
+
+    Returns:
+        For each, the program and why there is none (None if there may be one).
+
+    Example:
+        >>> read_programs([("Sure:\n```python\ndef f():\n    return 1\n```\nDone.", "f"), (" ", "f")])
+        [('def f():\n    return 1\n', None), ('', 'the answer is empty')]
+    """
+    return [_read(text, entry_point) for text, entry_point in answers]
+
+
+def _read(text: str, entry_point: str | None) -> tuple[str, str | None]:
+    if not text.strip():
+        return "", "the answer is empty"
+    answer = answer_in(text)
+    if not answer.strip():
+        return "", "the answer is nothing but reasoning"
+    code = _program(answer, entry_point)
+    if not code.strip():
+        return code, "the code block is empty"
+    if "\0" in code:
+        return code, "the code has a null byte, which Python does not allow"
+    try:
+        code.encode()
+    except UnicodeEncodeError as error:
+        bad = f"U+{ord(code[error.start]):04X}"
+        return code, f"the code has a lone surrogate ({bad}), which Python does not allow"
+    return code, None
+
+
+def _program(answer: str, entry_point: str | None) -> str:
+    blocks = blocks_in(answer)
+    blocks = [block for block in blocks if block.language in PYTHON or not block.language] or blocks
+    if entry_point is not None:
+        name = re.escape(entry_point)
+        defining = _holding(blocks, rf"(?:async\s+)?(?:def|class)\s+{name}\b|{name}\s*(?::[^=\n]*)?=(?!=)")
+        if defining:
+            place = next((i for i in reversed(defining) if blocks[i].closed), defining[-1])
+            code = _without_cut_end(blocks[place].code, entry_point)
+            return _with_helpers(code, blocks[:place], blocks[place + 1 :])
+        found = _between_prose(unfenced(answer), entry_point)
+        if found is not None:
+            return found
+    if not blocks:
+        return answer
+    functions = _holding(blocks, r"(?:async\s+)?(?:def|class)\s+(?!test)\w")
+    return blocks[functions[-1] if functions else -1].code
+
+
+def _holding(blocks: list[Block], pattern: str) -> list[int]:
+    """Places of the blocks in which a line begins so."""
+    beginning = re.compile(f"^(?:{pattern})", re.MULTILINE)
+    return [place for place, block in enumerate(blocks) if beginning.search(block.code)]
+
+
+def _parsed(code: str) -> list[ast.stmt] | None:
+    try:
+        return parse(code)
+    except PARSE_ERRORS:
+        return None
+
+
+def _without_cut_end(code: str, entry_point: str) -> str:
+    if _parsed(code) is not None:
+        return code
+    parts = [chunk for chunk in chunks(code) if chunk.text.strip()]
+    if not parts or not (parts[-1].error or parts[-1].removed):
+        return code
+    rest = parts[:-1]
+    if any(chunk.error or chunk.removed for chunk in rest):
+        return code
+    if not _defines([node for chunk in rest for node in chunk.body], entry_point):
+        return code
+    return "\n".join(chunk.text for chunk in rest) + "\n"
+
+
+def _between_prose(text: str, entry_point: str) -> str | None:
+    """The code of a text without fences, if it defines the entry point."""
+    body = _parsed(text)
+    if body is not None:
+        return text if _defines(body, entry_point) else None
+    parts = [
+        chunk
+        for chunk in chunks(text)
+        if chunk.body and not chunk.removed and all(map(_is_code, chunk.body))
+    ]
+    if not _defines([node for chunk in parts for node in chunk.body], entry_point):
+        return None
+    return "\n".join(chunk.text for chunk in parts) + "\n"
+
+
+def _is_code(node: ast.stmt) -> bool:
+    """Whether a statement is meant as code: words of prose are Python expressions, too."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+    if isinstance(node, ast.AnnAssign):
+        return node.value is not None
+    return isinstance(node, (*_DEFINITIONS, *_IMPORTS, *_BLOCKS, ast.Assign, ast.AugAssign))
+
+
+def _defines(body: list[ast.stmt], name: str) -> bool:
+    return any(name in _bound(node) for node in body)
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement binds at the top level."""
+    if isinstance(node, _DEFINITIONS):
+        yield node.name
+    elif isinstance(node, _IMPORTS):
+        for alias in node.names:
+            yield alias.asname or alias.name.partition(".")[0]
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+                if isinstance(each, ast.Name):
+                    yield each.id
+    elif isinstance(node, (ast.If, ast.Try, ast.With)):
+        for inner in ast.iter_child_nodes(node):
+            if isinstance(inner, ast.stmt):
+                yield from _bound(inner)
+
+
+def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
+    """A program behind what it needs of other blocks: definitions, imports and constants that it lacks."""
+    if not before and not behind:
+        return code
+    missing = _missing(code)
+    if not missing:
+        return code
+    offered: dict[str, tuple[int, str]] = {}
+    number = 0
+    # Of several definitions, the last one before the program counts.
+    for block in [*behind[:_MOST_BLOCKS][::-1], *before[-_MOST_BLOCKS:]]:
+        lines = block.code.split("\n")
+        for node in _parsed(block.code) or ():
+            number += 1
+            if isinstance(node, (*_DEFINITIONS, *_IMPORTS, ast.Assign, ast.AnnAssign)):
+                first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+                text = "\n".join(lines[first - 1 : node.end_lineno])
+                offered.update((name, (number, text)) for name in _bound(node))
+    taken: dict[int, str] = {}
+    while missing:
+        found = offered.get(missing.pop())
+        if found is not None and found[0] not in taken:
+            taken[found[0]] = found[1]
+            missing |= _missing(found[1])
+    if not taken:
+        return code
+    return "\n".join([*(taken[number] for number in sorted(taken)), "", code])
+
+
+def _missing(code: str) -> set[str]:
+    """Global names that a program reads and does not bind."""
+    try:
+        top = symtable.symtable(code, "<answer>", "exec")
+    except PARSE_ERRORS:
+        return set()
+    bound = {
+        symbol.get_name()
+        for symbol in top.get_symbols()
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+    }
+    used: set[str] = set()
+    tables = [top]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        used.update(
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (table is top or symbol.is_global())
+        )
+    return used - bound - _BUILTINS

@@ -1,0 +1,245 @@
+"""Problems -> what their functions take: parameters to bind calls by, and the domain of each.
+
+Problems come from anywhere: their texts are bounded here, and nothing of them raises.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, read, write
+
+from .chunks import PARSE_ERRORS, parse
+from .domains import annotated
+
+_MAX_CHARS = 1 << 18
+"""Of the golden tests of one problem that are read, and of its texts."""
+_MAX_CALLS = 200
+_MAX_CALL = 5_000
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_CANDIDATE = "candidate"
+"""What HumanEval calls the function in its tests."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Call = tuple[list[Any], dict[str, Any]]
+
+
+def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str]:
+    """The signatures of problems' functions, as JSON for `Signature`.
+
+    Calls are bound by the reference's definition, or where it defines no function by the prompt's. Domains are the
+    annotations of the prompt's definition if it has any, else of the reference's; where a parameter has none, the
+    shapes of its arguments in the golden tests and in the prompt's examples. Where both say nothing, it takes
+    anything.
+
+    Args:
+        problems: Prompt, entry point, reference, and golden tests.
+    """
+    return [_signature(*problem) for problem in problems]
+
+
+def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> str:
+    try:
+        asked = _definition_in_prompt(prompt[:_MAX_CHARS], entry_point)
+        given = _definition(reference[:_MAX_CHARS], entry_point) if reference else None
+        function = given or asked
+        if function is None:
+            return json.dumps({"parameters": None})
+        calls = list(_seen_calls(prompt[:_MAX_CHARS], entry_point, tests))
+        return json.dumps({"parameters": _parameters(function, asked, calls)})
+    except (*PARSE_ERRORS, TypeError, NotLiteralError):
+        return json.dumps({"parameters": None})
+
+
+def _definition(code: str, name: str) -> Function | None:
+    """The function that a program defines under a name, if the last thing that binds it is a definition."""
+    found = None
+    try:
+        body = parse(code)
+    except PARSE_ERRORS:
+        return None
+    for node in body:
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            if node.name == name:
+                found = node if isinstance(node, _FUNCTIONS) else None
+        elif isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == name for target in node.targets
+        ):
+            found = None
+    return found
+
+
+def _definition_in_prompt(prompt: str, name: str) -> Function | None:
+    """The same of a prompt, which may hold prose, or a function without a body."""
+    for text in (prompt, f"{prompt}\n    pass"):
+        found = _definition(text, name)
+        if found is not None:
+            return found
+    lines = prompt.split("\n")
+    head = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(name)}\s*\(")
+    for place, line in enumerate(lines):
+        if not head.match(line):
+            continue
+        text = ""
+        for more in lines[place : place + 40]:
+            text += more.strip() + "\n"
+            bare = text.rstrip()
+            for end in (" pass", ": pass"):
+                found = _definition(bare + end, name)
+                if found is not None:
+                    return found
+        break
+    return None
+
+
+def _parameters(
+    function: Function, asked: Function | None, calls: list[Call]
+) -> list[tuple[str, str, str | None, Any]]:
+    """Name, kind, default and domain of each parameter.
+
+    The default is None if there is none, "" if it is no literal, else its text.
+    """
+    listed = _listed(function)
+    annotations = {name: node for name, _, _, node in listed}
+    if asked is not None:
+        theirs = _listed(asked)
+        if any(node is not None for *_, node in theirs):
+            annotations = {name: node for name, _, _, node in theirs}
+            if len(theirs) == len(listed):  # other names, the same places
+                for (name, *_), (*_, node) in zip(listed, theirs, strict=True):
+                    annotations.setdefault(name, node)
+    seen = _seen(listed, calls)
+    return [
+        (name, kind, _text(default), annotated(annotations.get(name), seen[name]))
+        for name, kind, default, _ in listed
+    ]
+
+
+Listed = list[tuple[str, str, ast.expr | None, ast.expr | None]]
+
+
+def _listed(function: Function) -> Listed:
+    arguments = function.args
+    places = [*arguments.posonlyargs, *arguments.args]
+    defaults = [*[None] * (len(places) - len(arguments.defaults)), *arguments.defaults]
+    listed: Listed = [
+        (each.arg, "/" if i < len(arguments.posonlyargs) else "", default, each.annotation)
+        for i, (each, default) in enumerate(zip(places, defaults, strict=True))
+    ]
+    if arguments.vararg is not None:
+        listed.append((arguments.vararg.arg, "*", None, arguments.vararg.annotation))
+    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        listed.append((each.arg, "k", default, each.annotation))
+    if arguments.kwarg is not None:
+        listed.append((arguments.kwarg.arg, "**", None, arguments.kwarg.annotation))
+    return listed
+
+
+def _text(default: ast.expr | None) -> str | None:
+    if default is None:
+        return None
+    try:
+        return write(read(default)) or ""
+    except NotLiteralError:
+        return ""
+
+
+def _seen(listed: Listed, calls: list[Call]) -> dict[str, list[Any]]:
+    """The values that each parameter has in calls."""
+    seen: dict[str, list[Any]] = {name: [] for name, *_ in listed}
+    places = [name for name, kind, *_ in listed if kind in ("", "/")]
+    rest = {kind: name for name, kind, *_ in listed}
+    named = {name for name, kind, *_ in listed if kind in ("", "k")}
+    for arguments, keywords in calls:
+        for name, value in zip(places, arguments, strict=False):
+            seen[name].append(value)
+        if "*" in rest:
+            seen[rest["*"]] += arguments[len(places) :]
+        for name, value in keywords.items():
+            if name in named:
+                seen[name].append(value)
+            elif "**" in rest:
+                seen[rest["**"]].append(value)
+    return seen
+
+
+# Calls in golden tests and prompts
+
+
+def _seen_calls(prompt: str, name: str, tests: list[str]) -> Iterator[Call]:
+    found = 0
+    left = _MAX_CHARS
+    for calls in (*(_calls_in_test(test, name) for test in tests), _calls_in_prose(prompt, name)):
+        for call in calls:
+            found += 1
+            if found > _MAX_CALLS:
+                return
+            left -= 1
+            yield call
+
+
+def _calls_in_test(test: str, name: str) -> Iterator[Call]:
+    if len(test) > _MAX_CHARS:
+        return
+    try:
+        body = parse(test)
+    except PARSE_ERRORS:
+        return
+    tree = ast.Module(body, [])
+    names = (name, _CANDIDATE) if _CANDIDATE in test else (name,)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            call = _literal_call(node)
+            if call is not None:
+                yield call
+        elif (
+            # HumanEval+ and MBPP+ have a table of arguments, and call with a star.
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.List)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == "inputs"
+            and "(*" in test
+        ):
+            for row in node.value.elts[:_MAX_CALLS]:
+                try:
+                    arguments = read(row)
+                except NotLiteralError:
+                    continue
+                if type(arguments) in (list, tuple):
+                    yield list(arguments), {}
+
+
+def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
+    """Calls in examples: what stands in brackets behind the name, where that is Python."""
+    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\(", prompt):
+        if prompt[: found.start()].endswith("def "):
+            continue
+        text = prompt[found.start() : found.start() + _MAX_CALL]
+        depth = 0
+        for place, character in enumerate(text):
+            depth += (character in "([{") - (character in ")]}")
+            if depth == 0 and character == ")":
+                try:
+                    node = ast.parse(text[: place + 1], mode="eval").body
+                except PARSE_ERRORS:
+                    continue  # a bracket within a string
+                call = _literal_call(node) if isinstance(node, ast.Call) else None
+                if call is not None:
+                    yield call
+                break
+            if depth < 0:
+                break
+
+
+def _literal_call(node: ast.Call) -> Call | None:
+    meter = Meter()
+    try:
+        arguments = [read(each, None, meter) for each in node.args]
+        keywords = {str(each.arg): read(each.value, None, meter) for each in node.keywords}
+    except NotLiteralError:
+        return None
+    return None if "None" in keywords else (arguments, keywords)

@@ -1,0 +1,438 @@
+"""The statements of a tester's text, followed as far as they deal in literals."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
+
+from .predictions import ENTRY_POINT, MODULE, Call, Conditions, Prediction, UnreadableError
+from .tables import parameters_of, rows_of
+
+MAX_TESTS = 64
+"""Tests that are taken from one answer."""
+MAX_DROPPED = 256
+_MAX_STEPS = 5_000
+"""Statements that are followed, those in loops as often as they run."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
+_SETUP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup", "__init__")
+_RAISES = frozenset({
+    "raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "warns", "assertWarns", "deprecated_call",
+    "assert_raises", "suppress",
+})  # fmt: skip
+_EQUAL = frozenset({
+    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
+    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
+})  # fmt: skip
+_MATHS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
+
+Names = dict[str, Any]
+
+
+class Enough(Exception):  # noqa: N818 - no error: what was read stays
+    """A bound is reached."""
+
+
+class Statements:
+    """Follows statements, and reports predictions.
+
+    Args:
+        entry_point: The function under test.
+        meter: What reading literals may cost.
+        add: Called with each prediction. It may raise `NotLiteralError`.
+        drop: Called with fault, reason, text, and whether it counts as invalid.
+    """
+
+    def __init__(
+        self,
+        entry_point: str,
+        meter: Meter,
+        add: Callable[[Prediction], None],
+        drop: Callable[[str, str, str, bool], None],
+    ) -> None:
+        self._entry_point = entry_point
+        self._meter = meter
+        self._conditions = Conditions(entry_point, meter)
+        self._add = add
+        self._drop = drop
+        self._steps = self._tests = 0
+        self._names: Names = {}
+        self._text = ""
+        self._lines: list[str] = []
+        self._reported: set[int] = set()
+
+    def run(self, body: list[ast.stmt], text: str) -> None:
+        """Follows the statements of a text; names keep their values from one text to the next.
+
+        Raises:
+            Enough: A bound is reached.
+        """
+        self._text, self._lines, self._reported = text, [], set()
+        self._body(body, self._names)
+
+    def _body(self, body: list[ast.stmt], names: Names) -> None:
+        for node in body:
+            self._steps += 1
+            if self._steps > _MAX_STEPS:
+                raise Enough(f"more than {_MAX_STEPS} statements: the others are left out")
+            if type(node) is ast.Assert:
+                self._condition(node, node.test, names)
+                continue
+            follow = _FOLLOW.get(type(node))
+            if follow is not None:
+                follow(self, node, names)
+
+    # Conditions
+
+    def _condition(self, node: ast.stmt, test: ast.expr, names: Names) -> None:
+        try:
+            found = self._conditions.predictions(test, names)
+        except (UnreadableError, NotLiteralError) as error:
+            self._unreadable(node, test, names, str(error))
+            return
+        self._report(node, found)
+
+    def _report(self, node: ast.stmt, found: list[Prediction]) -> None:
+        for each in found:
+            self._tests += 1
+            if self._tests > MAX_TESTS:
+                raise Enough(f"more than {MAX_TESTS} tests: the others are left out")
+            try:
+                self._add(each)
+            except NotLiteralError as error:
+                self._say(node, str(error))
+
+    def _unreadable(self, node: ast.stmt, part: ast.AST, names: Names, reason: str) -> None:
+        if self._conditions.mentions(part, names):
+            self._say(node, reason)
+
+    def _say(self, node: ast.stmt, reason: str) -> None:
+        """Drops a statement, once however often it runs."""
+        if id(node) not in self._reported:
+            self._reported.add(id(node))
+            if not self._lines:
+                self._lines = self._text.split("\n")
+            lines = self._lines[node.lineno - 1 : node.end_lineno]
+            self._drop("unreadable", reason, "\n".join(lines)[:1000], True)
+
+    # Names
+
+    def _assign(self, node: Any, names: Names) -> None:
+        if node.value is None:
+            return
+        targets = node.targets if type(node) is ast.Assign else [node.target]
+        value = self._value(node.value, names)
+        for target in targets:
+            self._bind(target, value, names)
+
+    def _value(self, node: ast.expr, names: Names) -> Any:
+        if type(node) is ast.Name:  # the same object under another name
+            return ENTRY_POINT if self._conditions.is_function(node, names) else names.get(node.id, UNKNOWN)
+        try:
+            call = self._conditions.call(node, names)
+            if call is not None:
+                return call
+        except NotLiteralError as error:
+            return Call([], {}, str(error))
+        if self._conditions.is_function(node, names):
+            return ENTRY_POINT
+        try:
+            return read(node, names, self._meter)
+        except NotLiteralError:
+            if type(node) is ast.Tuple:  # a, b = f(1), 2
+                return tuple([self._value(each, names) for each in node.elts])
+            self._forget(node, names)
+            return UNKNOWN
+
+    def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
+        if type(target) is ast.Name:
+            if target.id != self._entry_point:  # a program that is repeated is no test
+                names[target.id] = value
+        elif type(target) in (ast.Tuple, ast.List):
+            parts = target.elts  # type: ignore[attr-defined]
+            if any(type(part) is ast.Starred for part in parts):
+                value = UNKNOWN
+            items = list(value) if type(value) in (list, tuple, str) else []
+            if len(items) != len(parts):
+                items = [UNKNOWN] * len(parts)
+            for part, item in zip(parts, items, strict=True):
+                self._bind(part, item, names)
+        elif type(target) is ast.Attribute and type(target.value) is ast.Name:
+            names[f"{target.value.id}.{target.attr}"] = value
+        else:
+            self._forget(target, names)
+
+    def _augmented(self, node: Any, names: Names) -> None:
+        target = node.target
+        if type(target) is ast.Name and target.id in names:
+            old = names[target.id]
+            total = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, node.value)
+            try:
+                value = read(total, names, self._meter)
+            except NotLiteralError:
+                value = UNKNOWN
+            _forget_object(old, names)
+            names[target.id] = value
+        else:
+            self._forget(target, names)
+
+    def _forget(self, node: ast.AST, names: Names) -> None:
+        """Names that a piece of code may change have no known value any more."""
+        for each in ast.walk(node):
+            kind: Any = type(each)
+            if kind is ast.Name:
+                if not isinstance(each.ctx, ast.Load):  # type: ignore[attr-defined]
+                    names[each.id] = UNKNOWN  # type: ignore[attr-defined]
+            elif kind is ast.Attribute or kind is ast.Subscript:
+                if not isinstance(each.ctx, ast.Load):  # type: ignore[attr-defined]
+                    self._forget_base(each.value, names)  # type: ignore[attr-defined]
+            elif kind is ast.Call:
+                self._forget_call(each, names)
+
+    def _forget_call(self, node: Any, names: Names) -> None:
+        if self._conditions.is_function(node.func, names):
+            return
+        if type(node.func) is ast.Attribute:
+            self._forget_base(node.func.value, names)
+            if node.func.attr.lower().startswith("assert"):
+                return
+        elif type(node.func) is ast.Name and node.func.id in _PURE:
+            return
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            self._forget_base(argument, names)
+
+    def _forget_base(self, node: ast.AST, names: Names) -> None:
+        key = ""
+        while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                key = f"{node.value.id}.{node.attr}"
+                if key in names:
+                    break
+            node = node.value
+        else:
+            key = node.id if isinstance(node, ast.Name) else ""
+        if key in names:
+            _forget_object(names[key], names)
+
+    # Statements
+
+    def _expression(self, node: Any, names: Names) -> None:
+        call = node.value
+        if type(call) is not ast.Call:
+            return
+        name = _called(call)
+        plain = name.replace("_", "").lower()
+        if plain.startswith("assert") or plain == "eq":
+            self._unittest(node, call, plain, names)
+        elif name in _RAISES:
+            self._unreadable(node, call, names, "says that a call raises")
+        else:
+            self._forget(call, names)
+
+    def _unittest(self, node: ast.stmt, call: ast.Call, name: str, names: Names) -> None:
+        try:
+            self._report(node, list(self._said(call, name, names)))
+        except (UnreadableError, NotLiteralError) as error:
+            self._unreadable(node, call, names, str(error))
+
+    def _said(self, call: ast.Call, name: str, names: Names) -> Iterator[Prediction]:
+        given = {str(keyword.arg): keyword.value for keyword in call.keywords}
+        parts = list(call.args)
+        parts += [given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given]
+        conditions = self._conditions
+        if name in _EQUAL and len(parts) >= 2:
+            yield conditions.equal(parts[0], parts[1], names)
+        elif name in ("asserttrue", "assert") and parts:
+            yield from conditions.predictions(parts[0], names)
+        elif name == "assertfalse" and parts:
+            found = conditions.call(parts[0], names)
+            if found is None:
+                raise UnreadableError("does not say what a call returns")
+            yield Prediction(found, False)
+        elif name == "assertisnone" and parts:
+            yield conditions.equal(parts[0], ast.Constant(None), names)
+        elif name == "assertis" and len(parts) >= 2:
+            yield from conditions.predictions(ast.Compare(parts[0], [ast.Is()], [parts[1]]), names)
+        elif name in ("assertalmostequal", "assertalmostequals", "assertallclose") and len(parts) >= 2:
+            yield self._almost(parts, given, name, names)
+        else:
+            raise UnreadableError("does not say what a call returns")
+
+    def _almost(
+        self, parts: list[ast.expr], given: dict[str, ast.expr], name: str, names: Names
+    ) -> Prediction:
+        conditions = self._conditions
+        if name == "assertallclose":
+            limits = [conditions.number(given[key], names) for key in ("rtol", "atol") if key in given]
+            tolerance = max(limits, default=1e-7)
+        elif "delta" in given:
+            tolerance = conditions.number(given["delta"], names)
+        else:
+            places = given.get("places", given.get("decimal", parts[2] if len(parts) > 2 else None))
+            digits = 7.0 if places is None else conditions.number(places, names)
+            tolerance = 0.5 * 10.0 ** -min(digits, 300.0)
+        return conditions.almost(parts[0], parts[1], tolerance, names)
+
+    def _for(self, node: Any, names: Names) -> None:
+        if not self._conditions.mentions(node, names):
+            self._forget(node, names)
+            return
+        try:
+            items = read_items(node.iter, names, self._meter)
+        except NotLiteralError:
+            self._forget(node, names)
+            self._body(node.body, names)
+        else:
+            for item in items:
+                self._bind(node.target, item, names)
+                self._body(node.body, names)
+        self._body(node.orelse, names)
+
+    def _while(self, node: Any, names: Names) -> None:
+        self._forget(node, names)
+        self._unreadable(node, node, names, "in a loop whose end cannot be read")
+
+    def _if(self, node: Any, names: Names) -> None:
+        if _is_main(node.test):
+            self._body(node.body, names)
+            return
+        try:
+            branch = node.body if read(node.test, names, self._meter) else node.orelse
+        except NotLiteralError:
+            self._forget(node, names)
+            self._unreadable(node, node, names, "under a condition that cannot be read")
+        else:
+            self._body(branch, names)
+
+    def _with(self, node: Any, names: Names) -> None:
+        for item in node.items:
+            if type(item.context_expr) is ast.Call and _called(item.context_expr) in _RAISES:
+                self._unreadable(node, node, names, "says that a call raises")
+                return
+            if item.optional_vars is not None:
+                self._forget(item.optional_vars, names)
+        self._body(node.body, names)
+
+    def _try(self, node: Any, names: Names) -> None:
+        self._body(node.body, names)
+        for handler in node.handlers:
+            self._forget(handler, names)
+        self._body([*node.orelse, *node.finalbody], names)
+
+    def _import(self, node: Any, names: Names) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            if type(node) is ast.Import:
+                is_library = alias.name.partition(".")[0] in sys.stdlib_module_names
+                names[name] = UNKNOWN if is_library else MODULE
+            elif alias.name == self._entry_point:
+                names[name] = ENTRY_POINT
+            elif node.module == "math" and alias.name in _MATHS:
+                names[name] = _MATHS[alias.name]
+            elif alias.name not in _PURE:
+                names[name] = UNKNOWN
+
+    def _function(self, node: Any, names: Names) -> None:
+        if node.name == self._entry_point:  # the program is repeated: what it asserts is no test
+            return
+        names[node.name] = UNKNOWN
+        for decorator in node.decorator_list:
+            if _called_or_named(decorator) == "fixture":
+                names[node.name] = self._returned(node, names)
+                return
+        if self._conditions.mentions(node, names) or node.name in _SETUP:
+            self._enter(node, names)
+        elif node.name == "check" and any(each.arg == "candidate" for each in node.args.args):
+            self._enter(node, names)
+
+    def _returned(self, node: Any, names: Names) -> Any:
+        last = node.body[-1]
+        if type(last) not in (ast.Return, ast.Expr) or len(node.body) > 2 or last.value is None:
+            return UNKNOWN
+        value = last.value.value if type(last.value) is ast.Yield else last.value
+        return UNKNOWN if value is None else self._value(value, names)
+
+    def _enter(self, node: Any, names: Names, method: bool = False) -> None:
+        """Follows a function, with each row of its tables."""
+        for row in rows_of(node, names, self._meter):
+            inner = dict(names)
+            for name in parameters_of(node):
+                if name == "candidate" and node.name == "check":
+                    inner[name] = ENTRY_POINT
+                elif not (name in names and not method and self._is_fixture(names[name])):
+                    inner[name] = UNKNOWN
+            inner.update(row)
+            self._body(node.body, inner)
+
+    def _is_fixture(self, value: Any) -> bool:
+        return value is not UNKNOWN and type(value) in (list, tuple, dict, set, int, float, str, bool)
+
+    def _class(self, node: Any, names: Names) -> None:
+        if node.name == self._entry_point or not self._conditions.mentions(node, names):
+            names[node.name] = UNKNOWN
+            return
+        inner = dict(names)
+        methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
+        before = set(inner)
+        self._body([each for each in node.body if not isinstance(each, _FUNCTIONS)], inner)
+        for name in set(inner) - before:
+            inner[f"self.{name}"] = inner[f"{node.name}.{name}"] = inner[f"cls.{name}"] = inner[name]
+        for method in methods:
+            if method.name in _SETUP:
+                self._body(method.body, inner)
+                for name in [each for each in inner if each.startswith("cls.")]:
+                    inner.setdefault(f"self.{name[4:]}", inner[name])
+        for method in methods:
+            if method.name not in _SETUP and method.name != self._entry_point:
+                self._enter(method, inner)
+
+    def _other(self, node: ast.stmt, names: Names) -> None:
+        self._forget(node, names)
+        self._unreadable(node, node, names, "in a statement that cannot be read")
+
+    def _delete(self, node: Any, names: Names) -> None:
+        self._forget(node, names)
+
+
+def _forget_object(value: Any, names: Names) -> None:
+    """Every name of an object that may have changed."""
+    if type(value) in (list, dict, set):
+        for name in [each for each, bound in names.items() if bound is value]:
+            names[name] = UNKNOWN
+
+
+def _called(node: ast.Call) -> str:
+    """The last part of the name of what is called."""
+    return _called_or_named(node.func)
+
+
+def _called_or_named(node: ast.expr) -> str:
+    if type(node) is ast.Call:
+        return _called_or_named(node.func)
+    if type(node) is ast.Name:
+        return node.id
+    return node.attr if type(node) is ast.Attribute else ""
+
+
+def _is_main(node: ast.expr) -> bool:
+    return (
+        type(node) is ast.Compare
+        and type(node.left) is ast.Name
+        and node.left.id == "__name__"
+        and type(node.ops[0]) is ast.Eq
+    )
+
+
+_FOLLOW: dict[type, Callable[[Statements, Any, Names], None]] = {
+    ast.Assign: Statements._assign, ast.AnnAssign: Statements._assign, ast.AugAssign: Statements._augmented,
+    ast.Expr: Statements._expression, ast.For: Statements._for, ast.While: Statements._while,
+    ast.If: Statements._if, ast.With: Statements._with, ast.AsyncWith: Statements._with, ast.Try: Statements._try,
+    ast.Import: Statements._import, ast.ImportFrom: Statements._import, ast.FunctionDef: Statements._function,
+    ast.AsyncFunctionDef: Statements._function, ast.ClassDef: Statements._class, ast.Delete: Statements._delete,
+    ast.Match: Statements._other, ast.AsyncFor: Statements._other, ast.TryStar: Statements._other,
+}  # fmt: skip

@@ -1,0 +1,198 @@
+"""A tester's answer -> its tests: calls and the values that it predicts. Runs inside `Sandbox.analyse`.
+
+What becomes a test is said in design terms by `codea1_env.responses`; here is how. A text is parsed once. Its
+statements are followed as Python would run them, as far as they deal in literals: names keep their values, loops
+over literals are unrolled, functions and methods are entered once each, with the rows of their `parametrize`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from codea1_env.sandbox.inside import codec
+from codea1_env.sandbox.inside.literals import Meter, read, NotLiteralError, write
+
+from .binding import BindingError, Signature, UnwritableError, signature_of
+from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
+from .fences import PYTHON, answer_in, blocks_in, unfenced
+from .listed import listed_statements
+from .predictions import Prediction
+from .statements import MAX_DROPPED, Enough, Statements
+
+MAX_CHARS = 65_536
+"""Of an answer; also of the tests in it, all together."""
+MAX_SHOWN = 200
+_ITEMS = 60_000
+_ASSERTION = re.compile(r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))")
+_INLINE = re.compile(r"`(assert [^`\n]++)`")
+_BULLET = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,3}[.)])[ \t]++(?=assert\b)")
+_KEY = "assert_statements"
+
+Row = list[Any]
+
+
+def read_suites(batch: list[tuple[str, str, bool, list[str]]]) -> str:
+    """The tests in answers.
+
+    Args:
+        batch: Entry point, signature (JSON, see `codea1_env.reading.signatures`), whether arguments outside its
+            domain are refused, and the answers.
+
+    Returns:
+        JSON: for each answer, in order, its tests and what was dropped. A test is
+        ``[call, predicted, arguments, value, tolerance, fault, reason]``: two encoded values as latin-1, the source
+        of the arguments in their one form, the source of the value, and what is wrong with a test that was read
+        though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
+    """
+    rows = []
+    for entry_point, signature, domain, texts in batch:
+        bound = signature_of(signature)
+        for text in texts:
+            suite = _Suite(entry_point, bound, domain)
+            suite.read(text)
+            rows.append([suite.tests, suite.dropped])
+    return json.dumps(rows, ensure_ascii=False)
+
+
+class _Suite:
+    """The tests of one answer."""
+
+    def __init__(self, entry_point: str, signature: Signature, domain: bool) -> None:
+        self.tests: list[Row] = []
+        self.dropped: list[Row] = []
+        self._entry_point = entry_point
+        self._signature = signature
+        self._domain = domain
+        self._chars = MAX_CHARS
+        self._statements = Statements(entry_point, Meter(_ITEMS), self._add, self._drop)
+
+    def read(self, text: str) -> None:
+        """Finds the tests of an answer."""
+        try:
+            self._answer(text)
+        except Enough as error:
+            self._drop("", str(error), "", False)
+        except RecursionError:
+            self._drop("unparsable", "nested too deep", text[:MAX_SHOWN], True)
+        if not self.tests and not self.dropped:
+            self._drop("", "the answer holds no test", text[:MAX_SHOWN], False)
+
+    def _answer(self, text: str) -> None:
+        if len(text) > MAX_CHARS:
+            reason = f"the answer is too long: {len(text)} characters, of at most {MAX_CHARS}"
+            return self._drop("", reason, text[:MAX_SHOWN], False)
+        if not text.strip():
+            return self._drop("", "the answer is empty", text[:MAX_SHOWN], False)
+        answer = answer_in(text)
+        if not answer.strip():
+            return self._drop("", "the answer is nothing but reasoning", text[:MAX_SHOWN], False)
+        if _KEY in answer:
+            listed = listed_statements(answer, _KEY)
+            if listed is not None:
+                return self._together(listed)
+        blocks = blocks_in(answer)
+        if not blocks:
+            return self._code(answer)
+        python = [block.code for block in blocks if block.language in PYTHON or not block.language]
+        self._together(python or [block.code for block in blocks])
+        if not self.tests and not any(row[3] for row in self.dropped):
+            self._code(unfenced(answer))
+        return None
+
+    def _together(self, codes: list[str]) -> None:
+        """Several pieces as one text; one by one if that is no Python."""
+        if len(codes) == 1:
+            self._code(codes[0])
+            return
+        whole = "\n".join(codes)
+        try:
+            body = parse(whole)
+        except PARSE_ERRORS:
+            for code in codes:
+                self._code(code)
+        else:
+            self._statements.run(body, whole)
+
+    def _code(self, code: str) -> None:
+        try:
+            body = parse(code)
+        except PARSE_ERRORS:
+            for chunk in chunks(code):
+                self._chunk(chunk)
+        else:
+            self._statements.run(body, code)
+
+    def _chunk(self, chunk: Chunk) -> None:
+        for reason, line in chunk.removed:
+            self._drop("unparsable", reason, line, self._is_meant(line))
+        if not chunk.error:
+            self._statements.run(chunk.body, chunk.text)
+            return
+        inline = _INLINE.findall(chunk.text) if "`assert " in chunk.text else []
+        if not inline and _BULLET.match(chunk.text):
+            inline = [_BULLET.sub("", line) for line in chunk.text.split("\n")]
+        for line in inline:
+            try:
+                self._statements.run(parse(line), line)
+            except PARSE_ERRORS as error:
+                self._drop("unparsable", message_of(error), line, self._is_meant(line))
+        if not inline:
+            self._drop("unparsable", chunk.error, chunk.text, self._is_meant(chunk.text))
+
+    def _is_meant(self, text: str) -> bool:
+        """Whether a piece that is no Python was meant as a test of the function."""
+        return any(
+            _ASSERTION.match(line) for line in text.split("\n")
+        ) and self._is_named(text)
+
+    def _is_named(self, text: str) -> bool:
+        return re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text) is not None
+
+    def _drop(self, fault: str, reason: str, text: str, invalid: bool) -> None:
+        if len(self.dropped) < MAX_DROPPED:
+            self.dropped.append([fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid])
+
+    def _add(self, found: Prediction) -> None:
+        """Makes a test of a prediction.
+
+        Raises:
+            NotLiteralError: Something of it has no text, or too long a one.
+        """
+        fault = reason = ""
+        try:
+            arguments, keywords, texts = self._signature.bound(found.call.arguments, dict(found.call.keywords))
+            if self._domain:
+                reason = self._signature.outside(arguments, keywords)
+                if reason:
+                    fault, reason = "outside the signature", f"outside the signature: {reason}"
+        except BindingError as error:
+            arguments, keywords = found.call.arguments, found.call.keywords
+            texts = [write(each) or "" for each in arguments]
+            fault, reason = "outside the signature", f"the signature does not take these arguments: {error}"
+        except UnwritableError:
+            raise NotLiteralError(_TOO_LONG) from None
+        if keywords:
+            for name, value in keywords.items():
+                texts.append(f"{name}={write(value) or ''}")
+        source = ", ".join(texts)
+        value = write(found.value)
+        if value is None or len(source) > MAX_SOURCE or "" in texts:
+            raise NotLiteralError(_TOO_LONG)
+        self._chars -= len(source) + len(value)
+        if self._chars < 0:
+            raise Enough(f"the tests are longer than {MAX_CHARS} characters: the others are left out")
+        try:
+            call = codec.encode((self._entry_point, arguments, keywords))
+            predicted = codec.encode(found.value)
+        except codec.EncodeError as error:
+            raise NotLiteralError(str(error)) from None
+        self.tests.append([
+            call.decode("latin-1"), predicted.decode("latin-1"), source, value, found.tolerance, fault, reason,
+        ])  # fmt: skip
+
+
+MAX_SOURCE = 20_000
+_TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"

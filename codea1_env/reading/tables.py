@@ -1,0 +1,95 @@
+"""The rows of `parametrize`: what the parameters of a test function stand for."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
+
+_MAX_ROWS = 1_000
+
+
+def parameters_of(node: ast.FunctionDef) -> list[str]:
+    """The names of a function's parameters."""
+    arguments = node.args
+    listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    rest = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
+    return [each.arg for each in (*listed, *rest) if each.arg not in ("self", "cls")]
+
+
+def rows_of(
+    node: ast.FunctionDef, names: Mapping[str, Any], meter: Meter
+) -> Iterator[dict[str, Any]]:
+    """What the parameters stand for, each time the function runs: defaults, and the rows of tables above it."""
+    defaults: dict[str, Any] = {}
+    for argument, default in zip(reversed(node.args.args), reversed(node.args.defaults), strict=False):
+        try:
+            defaults[argument.arg] = read(default, names, meter)
+        except NotLiteralError:
+            defaults[argument.arg] = UNKNOWN
+    tables = []
+    for decorator in reversed(node.decorator_list):
+        if type(decorator) is ast.Call and type(decorator.func) is ast.Attribute:
+            if decorator.func.attr in ("parametrize", "expand"):
+                tables.append(_table(decorator, node, names, meter))
+    for rows in itertools.islice(itertools.product(*tables), _MAX_ROWS):
+        row = dict(defaults)
+        for part in rows:
+            row.update(part)
+        yield row
+
+
+def _table(
+    decorator: ast.Call, node: ast.FunctionDef, names: Mapping[str, Any], meter: Meter
+) -> list[dict[str, Any]]:
+    given = {str(keyword.arg): keyword.value for keyword in decorator.keywords}
+    parts = list(decorator.args)
+    if decorator.func.attr == "expand":  # type: ignore[attr-defined]
+        columns = parameters_of(node)
+        values = parts[0] if parts else None
+    else:
+        parts += [given[key] for key in ("argnames", "argvalues") if key in given]
+        columns = _columns(parts[0], names, meter) if parts else []
+        values = parts[1] if len(parts) > 1 else None
+    unknown: list[dict[str, Any]] = [dict.fromkeys(columns, UNKNOWN)]
+    if values is None:
+        return unknown
+    try:
+        if type(values) in (ast.List, ast.Tuple):
+            rows = [_row(each, len(columns), names, meter) for each in values.elts]  # type: ignore[attr-defined]
+        else:
+            items = read_items(values, names, meter)
+            rows = [[item] if len(columns) == 1 else list(item) for item in items]
+    except (NotLiteralError, TypeError):
+        return unknown
+    return [dict(zip(columns, row, strict=True)) for row in rows if len(row) == len(columns)]
+
+
+def _columns(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> list[str]:
+    try:
+        value = read(node, names, meter)
+    except NotLiteralError:
+        return []
+    if type(value) is str:
+        return [name.strip() for name in value.split(",") if name.strip()]
+    return [str(name) for name in value] if type(value) in (list, tuple) else []
+
+
+def _row(node: ast.expr, columns: int, names: Mapping[str, Any], meter: Meter) -> list[Any]:
+    if type(node) is ast.Call and getattr(node.func, "attr", getattr(node.func, "id", "")) == "param":
+        return [_cell(each, names, meter) for each in node.args]
+    if columns == 1:
+        return [_cell(node, names, meter)]
+    if type(node) in (ast.Tuple, ast.List):
+        return [_cell(each, names, meter) for each in node.elts]  # type: ignore[attr-defined]
+    return list(read(node, names, meter))
+
+
+def _cell(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> Any:
+    try:
+        return read(node, names, meter)
+    except NotLiteralError:
+        return UNKNOWN

@@ -1,0 +1,608 @@
+"""Literals: expressions that are plain data. The one place where they are read and written.
+
+What is read is what people write in tests: constants, containers, signs, arithmetic (`[0] * 3`, `10**6`,
+`"a" + "b"`), `set()`, `float("inf")`, `math.inf`, `list(range(5))`, items of literals (`case["n"]`), and names
+that are bound to such values. Nothing is run, and everything is bounded before it is computed.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .formats import MAX_EQUAL_HASHES, DecodeError
+from .reading import check_hashes
+
+MAX_SOURCE = 20_000
+"""Characters of a value that is written."""
+MAX_ITEMS = 20_000
+"""Items of a value that is read; characters of a text that is computed count as well."""
+MAX_BITS = 4_096
+"""Of an integer that is computed."""
+
+_INF = math.inf
+_MODULES = frozenset({"cmath", "math", "np", "numpy"})
+_CONSTANTS = {name: getattr(math, name) for name in ("inf", "nan", "pi", "e", "tau")}
+_CONSTANTS |= {"NaN": math.nan, "Inf": math.inf, "infty": math.inf}
+_SEQUENCES = (str, bytes, list, tuple)
+_NUMBERS = (int, float, complex, bool)
+_SETS = (set, frozenset)
+
+
+class NotLiteralError(Exception):
+    """The expression is no literal, or too large. The message says which part."""
+
+
+class _Unknown:
+    """What a name is bound to that has a value, but one that nobody knows without running the text."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = _Unknown()
+"""As a value in `names`: the name is bound, to something else than a literal."""
+
+
+class Meter:
+    """What reading may still cost, in items. One can serve many expressions.
+
+    Attributes:
+        left: Items that may still be made.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, items: int = MAX_ITEMS) -> None:
+        self.left = items
+
+    def spend(self, items: int) -> None:
+        """Pays for items before they are made.
+
+        Raises:
+            NotLiteralError: There are too many.
+        """
+        if items > self.left:
+            raise NotLiteralError("too large: it has too many items")
+        self.left -= items
+
+
+def read(
+    node: ast.expr, names: Mapping[str, Any] | None = None, meter: Meter | None = None
+) -> Any:
+    """The value of an expression that is plain data. Each place in it is an object of its own.
+
+    Args:
+        node: Any expression.
+        names: What names stand for: plain data or `UNKNOWN`. Attributes of names go by "self.items".
+        meter: What may be computed. By default `MAX_ITEMS` for this expression.
+
+    Raises:
+        NotLiteralError: It is something else, or too large.
+
+    Example:
+        >>> read(ast.parse("[[0] * 2] * n + [-1, float('inf')]", mode="eval").body, {"n": 2})
+        [[0, 0], [0, 0], -1, inf]
+    """
+    if type(node) is ast.Constant and node.value is not Ellipsis:
+        return node.value
+    try:
+        return _read(node, _NOTHING if names is None else names, meter or Meter())
+    except RecursionError:
+        raise NotLiteralError("nested too deep") from None
+
+
+def read_items(
+    node: ast.expr, names: Mapping[str, Any] | None = None, meter: Meter | None = None
+) -> list[Any]:
+    """The items of an expression that can be iterated over: a literal, a range, `zip` of such, `d.items()`, ...
+
+    Raises:
+        NotLiteralError: It is something else, or too large.
+
+    Example:
+        >>> read_items(ast.parse("zip('ab', range(5))", mode="eval").body)
+        [('a', 0), ('b', 1)]
+    """
+    try:
+        return _items(node, _NOTHING if names is None else names, meter or Meter())
+    except RecursionError:
+        raise NotLiteralError("nested too deep") from None
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def _read(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> Any:
+    kind = type(node)
+    if kind is ast.Constant:
+        value = node.value  # type: ignore[attr-defined]
+        if value is Ellipsis:
+            raise NotLiteralError("... is no plain data")
+        return value
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise NotLiteralError(f"{_shown(node)} is no literal")
+    return reader(node, names, meter)
+
+
+def _shown(node: ast.expr) -> str:
+    """What an expression is, for a message."""
+    name = node.func if isinstance(node, ast.Call) else node
+    if isinstance(name, ast.Name):
+        return f"{name.id}(...)" if isinstance(node, ast.Call) else name.id
+    if isinstance(name, ast.Attribute):
+        return f"(...).{name.attr}(...)" if isinstance(node, ast.Call) else f"(...).{name.attr}"
+    return f"an expression ({type(node).__name__})"
+
+
+def _elements(nodes: list[ast.expr], names: Mapping[str, Any], meter: Meter) -> list[Any]:
+    meter.spend(len(nodes))
+    values = []
+    for node in nodes:
+        if type(node) is ast.Constant and node.value is not Ellipsis:
+            values.append(node.value)
+        elif type(node) is ast.Starred:
+            values += _items(node.value, names, meter)
+        else:
+            values.append(_read(node, names, meter))
+    return values
+
+
+def _list(node: Any, names: Mapping[str, Any], meter: Meter) -> list[Any]:
+    return _elements(node.elts, names, meter)
+
+
+def _tuple(node: Any, names: Mapping[str, Any], meter: Meter) -> tuple[Any, ...]:
+    return tuple(_elements(node.elts, names, meter))
+
+
+def _set(node: Any, names: Mapping[str, Any], meter: Meter) -> set[Any]:
+    return set(_hashable(_elements(node.elts, names, meter)))
+
+
+def _dict(node: Any, names: Mapping[str, Any], meter: Meter) -> dict[Any, Any]:
+    meter.spend(len(node.values))
+    pairs: list[tuple[Any, Any]] = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            inner = _read(value, names, meter)
+            if type(inner) is not dict:
+                raise NotLiteralError("** needs a dict")
+            pairs += inner.items()
+        else:
+            pairs.append((_read(key, names, meter), _read(value, names, meter)))
+    _hashable([key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _hashable(values: list[Any]) -> list[Any]:
+    try:
+        if len(values) <= MAX_EQUAL_HASHES:
+            for value in values:
+                hash(value)
+        else:
+            check_hashes(values)
+    except (TypeError, DecodeError):
+        raise NotLiteralError("a key or an item of a set that cannot be one") from None
+    return values
+
+
+def _name(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    return _named(node.id, names, meter)
+
+
+def _named(name: str, names: Mapping[str, Any], meter: Meter) -> Any:
+    if name not in names:
+        raise NotLiteralError(f"the value of {name} is not known")
+    return _copy(_bound(name, names), meter)
+
+
+def _bound(name: str, names: Mapping[str, Any]) -> Any:
+    value = names[name]
+    if type(value) not in _COPIERS and type(value) not in _ATOMS:
+        raise NotLiteralError(f"the value of {name} is not known")
+    return value
+
+
+def _copy(value: Any, meter: Meter) -> Any:
+    copier = _COPIERS.get(type(value))
+    if copier is None:
+        return value
+    meter.spend(len(value))
+    return copier(value, meter)
+
+
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
+_COPIERS: dict[type, Callable[[Any, Meter], Any]] = {
+    list: lambda value, meter: [_copy(item, meter) for item in value],
+    tuple: lambda value, meter: tuple([_copy(item, meter) for item in value]),
+    dict: lambda value, meter: {key: _copy(item, meter) for key, item in value.items()},
+    set: lambda value, meter: set(value),
+    frozenset: lambda value, meter: value,
+}
+
+
+def _attribute(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    if type(node.value) is ast.Name:
+        module = node.value.id
+        if f"{module}.{node.attr}" in names:
+            return _named(f"{module}.{node.attr}", names, meter)
+        if module in _MODULES and node.attr in _CONSTANTS and not _hidden(module, names):
+            return _CONSTANTS[node.attr]
+    raise NotLiteralError(f"the value of {_shown(node)} is not known")
+
+
+def _hidden(name: str, names: Mapping[str, Any]) -> bool:
+    """Whether a builtin or module is not what its name says. An import leaves it `UNKNOWN`, which is no harm."""
+    return name in names and names[name] is not UNKNOWN
+
+
+def _subscript(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    if type(node.value) is ast.Name and node.value.id in names:
+        base = _bound(node.value.id, names)  # not copied: only an item of it is wanted
+    else:
+        base = _read(node.value, names, meter)
+    try:
+        if type(node.slice) is ast.Slice:
+            if type(base) not in _SEQUENCES:
+                raise NotLiteralError("a slice of something else than a sequence")
+            ends = (node.slice.lower, node.slice.upper, node.slice.step)
+            bounds = [None if end is None else _read(end, names, meter) for end in ends]
+            meter.spend(len(base))
+            return _copy(base[slice(*bounds)], meter)
+        key = _read(node.slice, names, meter)
+        if type(base) not in (*_SEQUENCES, dict):
+            raise NotLiteralError("an item of something else than a sequence or dict")
+        return _copy(base[key], meter)
+    except (LookupError, TypeError, ValueError):
+        raise NotLiteralError("an item that is not there") from None
+
+
+# Arithmetic
+
+
+def _unary(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    kind, operand = type(node.op), node.operand
+    value = (
+        operand.value
+        if type(operand) is ast.Constant and type(operand.value) in (int, float)
+        else _read(operand, names, meter)
+    )
+    if kind is ast.Not:
+        return not value
+    if type(value) not in _NUMBERS or (kind is ast.Invert and type(value) not in (int, bool)):
+        raise NotLiteralError("a sign before something else than a number")
+    if kind is ast.USub:
+        return -value
+    return +value if kind is ast.UAdd else ~value
+
+
+def _binary(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    left, right = _read(node.left, names, meter), _read(node.right, names, meter)
+    kind = type(node.op)
+    if kind is ast.Mult and type(left) in _SEQUENCES and type(right) in (int, bool):
+        return _repeated(left, right, meter)
+    if kind is ast.Mult and type(right) in _SEQUENCES and type(left) in (int, bool):
+        return _repeated(right, left, meter)
+    if kind is ast.Add and type(left) is type(right) and type(left) in _SEQUENCES:
+        meter.spend(len(left) + len(right))
+        return left + right
+    if kind in _SET_OPERATORS and type(left) in _SETS and type(right) in _SETS:
+        meter.spend(len(left) + len(right))
+        return _SET_OPERATORS[kind](left, right)
+    if kind is ast.BitOr and type(left) is dict and type(right) is dict:
+        meter.spend(len(left) + len(right))
+        return left | right
+    if type(left) not in _NUMBERS or type(right) not in _NUMBERS:
+        raise NotLiteralError("arithmetic of something else than numbers")
+    return _arithmetic(kind, left, right)
+
+
+def _repeated(value: Any, times: int, meter: Meter) -> Any:
+    if times <= 0 or not value:
+        return value[:0]
+    if times > meter.left:
+        raise NotLiteralError("too large: it has too many items")
+    if type(value) in (str, bytes):
+        meter.spend(len(value) * times)
+        return value * times
+    meter.spend(len(value) * times)
+    if all(type(item) in _ATOMS for item in value):
+        return value * times
+    copies: list[Any] = []
+    for _ in range(times):
+        copies += [_copy(item, meter) for item in value]
+    return type(value)(copies)
+
+
+def _arithmetic(kind: type, left: Any, right: Any) -> Any:
+    if type(left) is int or type(right) is int:
+        _check_bits(kind, left, right)
+    try:
+        function = _OPERATORS[kind]
+        value = function(left, right)
+    except KeyError:
+        raise NotLiteralError("an operator that no literal has") from None
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise NotLiteralError(f"arithmetic that fails: {type(error).__name__}") from None
+    if type(value) is int and value.bit_length() > MAX_BITS:
+        raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
+    return value
+
+
+def _check_bits(kind: type, left: Any, right: Any) -> None:
+    """Refuses integers of which the result could be too large, before it is computed."""
+    bits = [int(value).bit_length() for value in (left, right) if type(value) in (int, bool)]
+    too_large = max(bits) > MAX_BITS
+    if len(bits) == 2:
+        if kind is ast.Pow:
+            too_large = too_large or (right > 0 and bits[0] * right > 2 * MAX_BITS and bits[0] > 1)
+        elif kind is ast.LShift:
+            too_large = too_large or bits[0] + right > MAX_BITS
+    if too_large:
+        raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
+
+
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_, ast.BitXor: operator.xor,
+}  # fmt: skip
+_SET_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.BitOr: operator.or_, ast.BitAnd: operator.and_, ast.Sub: operator.sub, ast.BitXor: operator.xor,
+}  # fmt: skip
+
+
+# Calls of builtins
+
+
+def _call(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    name = node.func.id if type(node.func) is ast.Name else None
+    if name is None or name not in _CALLS or name in names:
+        raise NotLiteralError(f"{_shown(node)} is a call")
+    if name == "dict":
+        return _dict_call(node, names, meter)
+    if node.keywords or any(type(argument) is ast.Starred for argument in node.args):
+        raise NotLiteralError(f"{name}(...) with such arguments is a call")
+    arguments = node.args
+    if name in _CONTAINERS:
+        if len(arguments) > 1:
+            raise NotLiteralError(f"{name}(...) takes one argument")
+        values = _items(arguments[0], names, meter, ordered=name in ("list", "tuple")) if arguments else []
+        return _CONTAINERS[name](_hashable(values) if name in ("set", "frozenset") else values)
+    if name in _AGGREGATES:
+        if len(arguments) != 1:
+            raise NotLiteralError(f"{name}(...) with such arguments is a call")
+        return _aggregate(name, _items(arguments[0], names, meter, ordered=name != "len"), meter)
+    return _number_call(name, [_read(argument, names, meter) for argument in arguments])
+
+
+def _dict_call(node: Any, names: Mapping[str, Any], meter: Meter) -> dict[Any, Any]:
+    if len(node.args) > 1 or any(keyword.arg is None for keyword in node.keywords):
+        raise NotLiteralError("dict(...) with such arguments is a call")
+    pairs: list[Any] = []
+    if node.args:
+        given = node.args[0]
+        is_pairs = type(given) in (ast.List, ast.Tuple, ast.Call)
+        value = _items(given, names, meter) if is_pairs else _read(given, names, meter)
+        pairs = list(value.items()) if type(value) is dict else value
+        if type(pairs) is not list or any(
+            type(pair) not in (list, tuple) or len(pair) != 2 for pair in pairs
+        ):
+            raise NotLiteralError("dict(...) needs pairs")
+    meter.spend(len(node.keywords))
+    pairs += [(keyword.arg, _read(keyword.value, names, meter)) for keyword in node.keywords]
+    _hashable([key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _aggregate(name: str, values: list[Any], meter: Meter) -> Any:
+    if name == "len":
+        return len(values)
+    if name == "sum":
+        if any(type(value) not in _NUMBERS for value in values):
+            raise NotLiteralError("sum(...) of something else than numbers")
+        total: Any = 0
+        for value in values:
+            total = _arithmetic(ast.Add, total, value)
+        return total
+    meter.spend(len(values))
+    try:
+        return _AGGREGATES[name](values)
+    except (TypeError, ValueError, RecursionError):
+        raise NotLiteralError(f"{name}(...) fails") from None
+
+
+def _number_call(name: str, arguments: list[Any]) -> Any:
+    kinds = [type(argument) for argument in arguments]
+    try:
+        if name == "float" and len(kinds) <= 1:
+            if not kinds:
+                return 0.0
+            if kinds[0] is str and len(arguments[0]) < 100:
+                return float(arguments[0])
+            if kinds[0] in (int, float, bool):
+                return float(arguments[0])
+        if name == "complex" and len(kinds) <= 2 and all(kind in _NUMBERS for kind in kinds):
+            return complex(*arguments)
+        if name == "abs" and len(kinds) == 1 and kinds[0] in _NUMBERS:
+            return abs(arguments[0])
+    except (ArithmeticError, TypeError, ValueError):
+        raise NotLiteralError(f"{name}(...) fails") from None
+    raise NotLiteralError(f"{name}(...) with such arguments is a call")
+
+
+_CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
+    "list": lambda values: values, "tuple": tuple, "set": set, "frozenset": frozenset,
+}  # fmt: skip
+_AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
+    "len": len, "max": max, "min": min, "sorted": sorted, "sum": sum,
+}  # fmt: skip
+_CALLS = {*_CONTAINERS, *_AGGREGATES, "dict", "float", "complex", "abs"}
+_READERS: dict[type, Callable[[Any, Mapping[str, Any], Meter], Any]] = {
+    ast.List: _list, ast.Tuple: _tuple, ast.Set: _set, ast.Dict: _dict, ast.Name: _name,
+    ast.Attribute: _attribute, ast.Subscript: _subscript, ast.UnaryOp: _unary, ast.BinOp: _binary,
+    ast.Call: _call,
+}  # fmt: skip
+
+
+# What can be iterated over
+
+
+def _items(
+    node: ast.expr, names: Mapping[str, Any], meter: Meter, ordered: bool = True
+) -> list[Any]:
+    if isinstance(node, ast.Call) and not node.keywords:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id not in names:
+            if function.id == "range":
+                return _range([_read(each, names, meter) for each in node.args], meter)
+            if function.id in ("zip", "enumerate", "reversed") and node.args:
+                # Never of a Starred: `_items` does not read one.
+                columns = [_items(each, names, meter) for each in node.args]
+                meter.spend(max(map(len, columns)))
+                if function.id == "zip":
+                    return list(zip(*columns, strict=False))
+                if len(columns) == 1:
+                    return list(enumerate(columns[0]) if function.id == "enumerate" else columns[0][::-1])
+        if isinstance(function, ast.Attribute) and not node.args:
+            if function.attr in ("items", "keys", "values"):
+                base = _read(function.value, names, meter)
+                if type(base) is dict:
+                    return list(getattr(base, function.attr)())
+    value = _read(node, names, meter)
+    if type(value) in _SETS:
+        if ordered and len(value) > 1:  # in what order depends on hashes
+            texts = {write(item) or "": item for item in value}
+            return [texts[text] for text in sorted(texts)]
+        return list(value)
+    if type(value) not in (*_SEQUENCES, dict):
+        raise NotLiteralError(f"{_shown(node)} cannot be iterated over")
+    meter.spend(len(value))
+    return list(value)
+
+
+def _range(ends: list[Any], meter: Meter) -> list[int]:
+    if not 1 <= len(ends) <= 3 or any(type(end) is not int for end in ends) or ends[2:] == [0]:
+        raise NotLiteralError("range(...) with such arguments is a call")
+    numbers = range(*ends)
+    if numbers and (numbers[-1] - numbers[0]) // numbers.step >= MAX_ITEMS:  # len() may overflow
+        raise NotLiteralError("too large: it has too many items")
+    meter.spend(len(numbers))
+    return list(numbers)
+
+
+# Writing
+
+
+def write(value: Any) -> str | None:
+    """The text of a value: the same for what is the same and has the same types. Sets are sorted.
+
+    Returns:
+        An expression that `read` and Python understand. None if there is none (an object, a subclass), or
+        if it is longer than `MAX_SOURCE`.
+
+    Example:
+        >>> write({"b": (1.5, float("inf")), "a": {3, 1}, "c": [float("nan"), set()]})
+        "{'b': (1.5, float('inf')), 'a': {1, 3}, 'c': [float('nan'), set()]}"
+        >>> write(object()) is None
+        True
+    """
+    try:
+        text = _write(value)
+    except (NotLiteralError, RecursionError, ValueError):  # ValueError: more digits than Python prints
+        return None
+    return text if len(text) <= MAX_SOURCE else None
+
+
+def _write(value: Any) -> str:
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        raise NotLiteralError("no plain data")
+    return writer(value)
+
+
+def _joined(values: Any) -> str:
+    if 3 * len(values) > MAX_SOURCE + 2:
+        raise NotLiteralError("too long")
+    if len(values) <= 64:
+        text = ", ".join([_WRITERS.get(type(value), _write)(value) for value in values])
+        if len(text) > MAX_SOURCE:
+            raise NotLiteralError("too long")
+        return text
+    texts, size = [], 0
+    for value in values:
+        texts.append(_write(value))
+        size += len(texts[-1])
+        if size > MAX_SOURCE:
+            raise NotLiteralError("too long")
+    return ", ".join(texts)
+
+
+def _write_integer(value: int) -> str:
+    if value.bit_length() > 4 * MAX_SOURCE:
+        raise NotLiteralError("too long")
+    return repr(value)
+
+
+def _write_text(value: Any) -> str:
+    if len(value) > MAX_SOURCE:
+        raise NotLiteralError("too long")
+    return repr(value)
+
+
+def _write_float(value: float) -> str:
+    return repr(value) if -_INF < value < _INF else f"float('{value}')"
+
+
+def _write_complex(value: complex) -> str:
+    # `repr` of it is a sum, which loses the sign of a zero.
+    return f"complex({_write_float(value.real)}, {_write_float(value.imag)})"
+
+
+def _write_tuple(value: tuple[Any, ...]) -> str:
+    return f"({_joined(value)},)" if len(value) == 1 else f"({_joined(value)})"
+
+
+def _write_dict(value: dict[Any, Any]) -> str:
+    if 6 * len(value) > MAX_SOURCE + 2:
+        raise NotLiteralError("too long")
+    parts, size = [], 0
+    for key, item in value.items():
+        parts.append(f"{_write(key)}: {_write(item)}")
+        size += len(parts[-1])
+        if size > MAX_SOURCE:
+            raise NotLiteralError("too long")
+    return f"{{{', '.join(parts)}}}"
+
+
+def _sorted(value: Any) -> str:
+    if 3 * len(value) > MAX_SOURCE + 2:
+        raise NotLiteralError("too long")
+    texts, size = [], 0
+    for item in value:
+        texts.append(_write(item))
+        size += len(texts[-1])
+        if size > MAX_SOURCE:
+            raise NotLiteralError("too long")
+    return ", ".join(sorted(texts))
+
+
+def _write_set(value: set[Any]) -> str:
+    return f"{{{_sorted(value)}}}" if value else "set()"
+
+
+def _write_frozenset(value: frozenset[Any]) -> str:
+    return f"frozenset({{{_sorted(value)}}})" if value else "frozenset()"
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    type(None): repr, bool: repr, int: _write_integer, float: _write_float, complex: _write_complex,
+    str: _write_text, bytes: _write_text, list: lambda value: f"[{_joined(value)}]",
+    tuple: _write_tuple, dict: _write_dict, set: _write_set, frozenset: _write_frozenset,
+}  # fmt: skip
