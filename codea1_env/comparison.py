@@ -104,7 +104,11 @@ def same(one: Any, other: Any, tolerance: float) -> bool:
     """
     try:
         return _same(one, other, tolerance)
-    except (ArithmeticError, TypeError, ValueError):  # incomparable numbers, such as a Decimal's sNaN
+    except (
+        ArithmeticError,
+        TypeError,
+        ValueError,
+    ):  # incomparable numbers, such as a Decimal's sNaN
         return False
 
 

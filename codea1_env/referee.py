@@ -230,7 +230,10 @@ class Referee:
             wanted.setdefault(subject, []).extend(found)
         truths = self._oracle.ask(wanted)
         return [
-            [self._as_it_attacks(text, read[_key(problem, text)], truths[subject]) for text in texts]
+            [
+                self._as_it_attacks(text, read[_key(problem, text)], truths[subject])
+                for text in texts
+            ]
             for subject, (problem, texts) in zip(subjects, suites, strict=True)
         ]
 

@@ -7,13 +7,13 @@ over literals are unrolled, functions and methods are entered once each, with th
 
 from __future__ import annotations
 
-import ast
 import json
+import marshal
 import re
 from typing import Any
 
 from codea1_env.sandbox.inside import codec
-from codea1_env.sandbox.inside.literals import Meter, read, NotLiteralError, write
+from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, write
 
 from .binding import BindingError, Signature, UnwritableError, signature_of
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
@@ -26,7 +26,9 @@ MAX_CHARS = 65_536
 """Of an answer; also of the tests in it, all together."""
 MAX_SHOWN = 200
 _ITEMS = 60_000
-_ASSERTION = re.compile(r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))")
+_ASSERTION = re.compile(
+    r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))"
+)
 _INLINE = re.compile(r"`(assert [^`\n]++)`")
 _BULLET = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,3}[.)])[ \t]++(?=assert\b)")
 _KEY = "assert_statements"
@@ -34,24 +36,23 @@ _KEY = "assert_statements"
 Row = list[Any]
 
 
-def read_suites(batch: list[tuple[str, str, bool, list[str]]]) -> str:
+def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
     """The tests in answers.
 
     Args:
-        batch: Entry point, signature (JSON, see `codea1_env.reading.signatures`), whether arguments outside its
-            domain are refused, and the answers.
+        batch: Entry point, signature (JSON, see `codea1_env.reading.signatures`), and the answers.
 
     Returns:
         JSON: for each answer, in order, its tests and what was dropped. A test is
-        ``[call, predicted, arguments, value, tolerance, fault, reason]``: two encoded values as latin-1, the source
-        of the arguments in their one form, the source of the value, and what is wrong with a test that was read
-        though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
+        ``[call, predicted, arguments, value, tolerance, fault, reason]``: marshalled arguments and an encoded value
+        as hex, the source of the arguments in their one form, the source of the value, and what is wrong with a test
+        that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
     """
     rows = []
-    for entry_point, signature, domain, texts in batch:
+    for entry_point, signature, texts in batch:
         bound = signature_of(signature)
         for text in texts:
-            suite = _Suite(entry_point, bound, domain)
+            suite = _Suite(entry_point, bound)
             suite.read(text)
             rows.append([suite.tests, suite.dropped])
     return json.dumps(rows, ensure_ascii=False)
@@ -60,12 +61,11 @@ def read_suites(batch: list[tuple[str, str, bool, list[str]]]) -> str:
 class _Suite:
     """The tests of one answer."""
 
-    def __init__(self, entry_point: str, signature: Signature, domain: bool) -> None:
+    def __init__(self, entry_point: str, signature: Signature) -> None:
         self.tests: list[Row] = []
         self.dropped: list[Row] = []
         self._entry_point = entry_point
         self._signature = signature
-        self._domain = domain
         self._chars = MAX_CHARS
         self._statements = Statements(entry_point, Meter(_ITEMS), self._add, self._drop)
 
@@ -144,9 +144,7 @@ class _Suite:
 
     def _is_meant(self, text: str) -> bool:
         """Whether a piece that is no Python was meant as a test of the function."""
-        return any(
-            _ASSERTION.match(line) for line in text.split("\n")
-        ) and self._is_named(text)
+        return any(_ASSERTION.match(line) for line in text.split("\n")) and self._is_named(text)
 
     def _is_named(self, text: str) -> bool:
         return re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text) is not None
@@ -163,15 +161,19 @@ class _Suite:
         """
         fault = reason = ""
         try:
-            arguments, keywords, texts = self._signature.bound(found.call.arguments, dict(found.call.keywords))
-            if self._domain:
-                reason = self._signature.outside(arguments, keywords)
-                if reason:
-                    fault, reason = "outside the signature", f"outside the signature: {reason}"
+            arguments, keywords, texts = self._signature.bound(
+                found.call.arguments, dict(found.call.keywords)
+            )
+            reason = self._signature.outside(arguments, keywords)
+            if reason:
+                fault, reason = "outside the signature", f"outside the signature: {reason}"
         except BindingError as error:
             arguments, keywords = found.call.arguments, found.call.keywords
             texts = [write(each) or "" for each in arguments]
-            fault, reason = "outside the signature", f"the signature does not take these arguments: {error}"
+            fault, reason = (
+                "outside the signature",
+                f"the signature does not take these arguments: {error}",
+            )
         except UnwritableError:
             raise NotLiteralError(_TOO_LONG) from None
         if keywords:
@@ -183,15 +185,17 @@ class _Suite:
             raise NotLiteralError(_TOO_LONG)
         self._chars -= len(source) + len(value)
         if self._chars < 0:
-            raise Enough(f"the tests are longer than {MAX_CHARS} characters: the others are left out")
+            raise Enough(
+                f"the tests are longer than {MAX_CHARS} characters: the others are left out"
+            )
         try:
-            call = codec.encode((self._entry_point, arguments, keywords))
+            call = marshal.dumps((arguments, keywords), 2)  # as the sandbox's calls are sent
             predicted = codec.encode(found.value)
-        except codec.EncodeError as error:
+        except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
-        self.tests.append([
-            call.decode("latin-1"), predicted.decode("latin-1"), source, value, found.tolerance, fault, reason,
-        ])  # fmt: skip
+        self.tests.append(
+            [call.hex(), predicted.hex(), source, value, found.tolerance, fault, reason]
+        )
 
 
 MAX_SOURCE = 20_000

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
-from codea1_env.evaluation.test_programs.ruling import BrokenReferenceError
+from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import AnalysisError, Job, Limits, Outcome, Sandbox
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.evaluation.suites.coverage_map import Arc, coverable
-from codea1_env.evaluation.test_programs.ruling import BrokenReferenceError, gather
+from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox
 

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from codea1_env.evaluation.test_programs.facts import equality, facts, source_of
 from codea1_env.faults import Fault, missing_package
+from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem
-from codea1_env.reference import BrokenReferenceError as BrokenReferenceError
 from codea1_env.remembered import Remembered
 from codea1_env.sandbox import (
     AnalysisError,
