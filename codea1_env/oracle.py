@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from codea1_env.comparison import Returned, read_reply, same, without_addresses
@@ -56,19 +57,27 @@ class Subject(NamedTuple):
         return cls(problem.task_id, problem.entry_point, code)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Truth:
     """What the reference says of a call."""
 
     reply: bytes = b""
     """The frame that a right program answers; b"" where the call cannot be a test."""
     value: bytes = b""
-    """The value in it."""
-    source: str = ""
-    """The value as a literal."""
+    """The value in it, encoded."""
     reason: str = ""
     """Why the call cannot be a test; "" if it can."""
     fault: Fault | None = None
+
+    @cached_property
+    def source(self) -> str | None:
+        """The value as a literal; None if there is none, or too long a one. Only some tests ask for it."""
+        return literals.write(self.read.value) if isinstance(self.read, Returned) else None
+
+    @cached_property
+    def read(self) -> Returned | TestResult:
+        """The value, decoded."""
+        return read_reply(self.reply)
 
 
 class Oracle:
@@ -148,7 +157,7 @@ class Oracle:
             for test, first, second in zip(tests, one.replies, other.replies, strict=False):
                 truth = _agreed(first, second)
                 found[test.call_text] = truth
-                size = len(test.call_text) + 2 * len(truth.reply) + len(truth.source)
+                size = len(test.call_text) + 4 * len(truth.reply)
                 self._truths.put((subject, test.call_text), truth, size)
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
@@ -197,23 +206,21 @@ def gather(futures: Sequence[Future[T]]) -> list[T]:
 
 def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
     """What two runs of one call amount to."""
+    if one == other and isinstance(one, bytes) and one.startswith(RETURNED):
+        return Truth(one, one[len(RETURNED) :])
     first, second = _read(one), _read(other)
     for end in (first, second):
         if isinstance(end, TestResult) and end.outcome is Outcome.TIMEOUT:
             return _no_truth(end)
-    if isinstance(first, TestResult) or isinstance(second, TestResult):
-        if isinstance(first, TestResult) and isinstance(second, TestResult):
-            if first.outcome is second.outcome:
-                return _no_truth(first)
-        return Truth(reason=_NON_DETERMINISTIC, fault=Fault.NON_DETERMINISTIC)
-    if one != other and not same(first.value, second.value, 0):
-        return Truth(reason=_NON_DETERMINISTIC, fault=Fault.NON_DETERMINISTIC)
-    source = literals.write(first.value)
-    if source is None:
-        reason = "returns on the reference what has no literal, or too long a one"
-        return Truth(reason=reason, fault=Fault.UNENCODABLE)
-    assert isinstance(one, bytes)
-    return Truth(one, one[len(RETURNED) :], source)
+    if isinstance(first, Returned) and isinstance(second, Returned):
+        if same(first.value, second.value, 0):
+            assert isinstance(one, bytes)
+            return Truth(one, one[len(RETURNED) :])
+    elif isinstance(first, TestResult) and isinstance(second, TestResult):
+        alike = first.outcome is second.outcome
+        if alike:
+            return _no_truth(first)
+    return Truth(reason=_NON_DETERMINISTIC, fault=Fault.NON_DETERMINISTIC)
 
 
 def _read(reply: bytes | TestResult) -> Returned | TestResult:

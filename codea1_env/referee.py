@@ -7,11 +7,12 @@ raised and never become a reward.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import replace
+from typing import NamedTuple
 
-from codea1_env.comparison import judge_reply, same_value
+from codea1_env.comparison import Returned, judge_reply, same
 from codea1_env.faults import Fault
 from codea1_env.oracle import (
     MOST_TIMEOUTS,
@@ -26,8 +27,10 @@ from codea1_env.oracle import (
 from codea1_env.problems import Problem
 from codea1_env.remembered import Remembered
 from codea1_env.responses import Program, Suite, Test, parse_suites
-from codea1_env.rewards import RewardConfig, SuiteOutcome, program_reward, suite_rewards
-from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
+from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
+from codea1_env.rules import RefereeConfig
+from codea1_env.sandbox import Outcome, Sandbox, TestResult
+from codea1_env.sandbox.inside import codec
 from codea1_env.verdicts import Counters, Round, SuiteVerdict, TestVerdict, Verdict
 
 __all__ = [
@@ -41,84 +44,10 @@ __all__ = [
     "Verdict",
 ]
 
-WrongOracle = Literal["correct", "drop"]
-Domain = Literal["signature", "any"]
-
-FLOAT_TOLERANCE = 1e-6
-"""As EvalPlus has it (evalplus/eval, `_special_oracle`'s neighbours: rtol and atol of 1e-6)."""
 _SHOWN = 60
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
 _LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
-
-
-@dataclass(frozen=True)
-class RefereeConfig:
-    """How rounds are judged.
-
-    Raises:
-        ValueError: A field is outside its range.
-    """
-
-    rewards: RewardConfig = field(default_factory=RewardConfig)
-    """How outcomes turn into rewards."""
-    wrong_oracle: WrongOracle = "correct"
-    """What becomes of a test that predicts another value than the reference returns. It counts as invalid in
-    any case. ``"correct"``: its call still attacks, with the reference's value, as released. ``"drop"``: it
-    does not, as drawn in the paper's figure."""
-    domain: Domain | None = None
-    """Which arguments a test may use. ``"signature"``: those that the problem's signature allows (its annotations, or
-    else what its golden tests and examples show), so that what the prompt leaves open cannot fail a right program.
-    ``"any"``: all, as released. None: ``"any"`` under ``rewards.strict_paper``, else ``"signature"``."""
-    float_tolerance: float | None = None
-    """Relative and absolute tolerance for floats; 0 compares exactly, as released. None: 0 under
-    ``rewards.strict_paper``, else `FLOAT_TOLERANCE`."""
-    limits: Limits | None = None
-    """What one call of a program may use; None for the limits of the sandbox. Its wall-clock time is at most twice
-    its CPU time: a call waits for nothing."""
-    reference_share: float = 0.25
-    """Share of the time of a call that the reference may use: a test that needs more does not count, because
-    a program as good as the reference could time out on it by chance."""
-    max_suite_tests: int = 64
-    """Tests of one suite that are looked at; those after them are invalid. Bounds what a suite can cost."""
-
-    def __post_init__(self) -> None:
-        paper = self.rewards.strict_paper
-        if self.domain is None:
-            object.__setattr__(self, "domain", "any" if paper else "signature")
-        if self.float_tolerance is None:
-            object.__setattr__(self, "float_tolerance", 0.0 if paper else FLOAT_TOLERANCE)
-        for name, known in (("wrong_oracle", WrongOracle), ("domain", Domain)):
-            if getattr(self, name) not in get_args(known):
-                raise ValueError(
-                    f"Expect RefereeConfig.{name} to be one of {', '.join(get_args(known))}, "
-                    f"actually: {getattr(self, name)!r}"
-                )
-        if not _is_number(self.float_tolerance) or not 0 <= self.tolerance < 1:
-            raise ValueError(
-                "Expect RefereeConfig.float_tolerance to be a number from 0 (exact) to below 1, "
-                f"actually: {self.float_tolerance!r}. EvalPlus uses 1e-6."
-            )
-        if not _is_number(self.reference_share) or not 0 < self.reference_share <= 1:
-            raise ValueError(
-                f"Expect RefereeConfig.reference_share to be above 0 and at most 1, "
-                f"actually: {self.reference_share!r}"
-            )
-        if not isinstance(self.max_suite_tests, int) or self.max_suite_tests < 1:
-            raise ValueError(
-                f"Expect RefereeConfig.max_suite_tests to be a positive integer, "
-                f"actually: {self.max_suite_tests!r}"
-            )
-
-    @property
-    def tolerance(self) -> float:
-        """`float_tolerance`, which is never None once the object exists."""
-        assert self.float_tolerance is not None
-        return self.float_tolerance
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 class _Attack(NamedTuple):
@@ -168,6 +97,7 @@ class Referee:
         self.sandbox = sandbox
         self.config = RefereeConfig() if config is None else config
         self.counters = Counters()
+        self._counting = threading.Lock()
         limits = sandbox.limits if self.config.limits is None else self.config.limits
         self._limits = replace(
             limits, call_wall_time=min(limits.call_wall_time, _WALL_FACTOR * limits.call_cpu_time)
@@ -315,7 +245,7 @@ class Referee:
 
         A right prediction goes before a wrong one.
         """
-        limit, tolerance = self.config.max_suite_tests, self.config.tolerance
+        limit = self.config.max_suite_tests
         verdicts: list[TestVerdict] = []
         first: dict[str, int] = {}
         late = 0
@@ -335,16 +265,7 @@ class Referee:
             elif test.predicted == truth.value:
                 verdict = TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
             else:
-                text = f"assert {call} == {truth.source}"
-                allowed = max(tolerance, test.tolerance or 0.0)
-                if same_value(test.predicted, truth.value, allowed):
-                    verdict = TestVerdict(text, "kept", call=call)
-                else:
-                    reason = f"predicts {_short(test.value)}, the reference returns {_short(truth.source)}"
-                    if self.config.wrong_oracle == "drop":
-                        verdict = _invalid(test, reason)
-                    else:
-                        verdict = TestVerdict(text, "corrected", reason, call=call)
+                verdict = self._compared(test, truth)
             if verdict.status == "invalid":
                 pass
             elif call not in first:
@@ -356,6 +277,20 @@ class Referee:
                 verdict = _repeats(test, first[call])
             verdicts.append(verdict)
         return verdicts
+
+    def _compared(self, test: Test, truth: Truth) -> TestVerdict:
+        """The ruling where the bytes of prediction and value differ."""
+        source, right = truth.source, truth.read
+        if source is None or not isinstance(right, Returned):
+            return _invalid(test, "the reference returns what has no literal, or too long a one")
+        text = f"assert {test.call_text} == {source}"
+        tolerance = max(self.config.tolerance, test.tolerance or 0.0)
+        if same(codec.decode(test.predicted), right.value, tolerance):
+            return TestVerdict(text, "kept", call=test.call_text)
+        reason = f"predicts {_short(test.value)}, the reference returns {_short(source)}"
+        if self.config.wrong_oracle == "drop":
+            return _invalid(test, reason)
+        return TestVerdict(text, "corrected", reason, call=test.call_text)
 
     # Run
 
@@ -383,9 +318,10 @@ class Referee:
             )
         results = {attack: _Results(load, {}) for attack, load in loads.items()}
         results |= self._call(suites, truths)
-        for attack in suites:
-            outcomes = (result.outcome for result in results[attack].calls.values())
-            self.counters.add(outcomes, results[attack].load.cpu_time)
+        with self._counting:
+            for attack in suites:
+                outcomes = (result.outcome for result in results[attack].calls.values())
+                self.counters.add(outcomes, results[attack].load.cpu_time)
         return results
 
     def _call(
@@ -512,6 +448,7 @@ def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdic
             if result is None:
                 result = _LATE if results.load.passed else results.load
             late += _is_late(result)
-            test = test._replace(outcome=result.outcome, message=result.message)
+            text, status, reason, _, _, call = test
+            test = TestVerdict(text, status, reason, result.outcome, result.message, call)
         judged.append(test)
     return tuple(judged)

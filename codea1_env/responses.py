@@ -30,7 +30,7 @@ from codea1_env.sandbox import AnalysisError, Sandbox
 
 MAX_ACTION_CHARS = 65_536
 """A longer answer holds no program and no tests."""
-_BATCH_CHARS = 1 << 18
+_BATCH_CHARS = 1 << 15
 _TEXT_CHARS = 200
 """What a text costs in a batch, beside its length."""
 _SHOWN = 200

@@ -16,11 +16,13 @@ from codea1_env.evaluation.sandbox_speed.figures import Figure
 from codea1_env.evaluation.sandbox_speed.jobs import Question, questions
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
-from codea1_env.responses import parse_suites
+from codea1_env.responses import Program
+from codea1_env.rollout import judge_answers
 from codea1_env.sandbox import Sandbox
-from codea1_env.verdicts import Round, TestVerdict
+from codea1_env.verdicts import TestVerdict
 
 TIMES = 4.0
+_WARM = 8  # questions before those that count
 MAIN_CPU = 60.0
 """Microseconds of the main process for each test, at most."""
 
@@ -37,7 +39,7 @@ def measure(
         progress("questions: making programs and tests")
         rng = np.random.default_rng(config.seed)
         with Sandbox(workers, level=level) as other:
-            made = questions(problems, other, rng, 1 + config.questions)
+            made = questions(problems, other, rng, _WARM + config.questions)
         if not made:
             yield Figure("questions", "verdicts", None, note="no problem gives enough calls")
             return
@@ -48,10 +50,11 @@ def measure(
             "game": game.judge,
             "python -I -S": partial(fresh, fresh_python.SLIM_PYTHON),
         }
-        game.judge(made[:1])  # starts the processes
+        for _ in range(3):  # starts the processes
+            game.judge(made[:_WARM])
         game.cpu.clear()
-        found = _in_turn(ways, made[1:] or made, config.batch, progress)
-    yield from _figures(*found, game.cpu, made[1:] or made, workers, config.batch)
+        found = _in_turn(ways, made[_WARM:] or made, config.batch, progress)
+    yield from _figures(*found, game.cpu, made[_WARM:] or made, workers, config.batch)
 
 
 def _in_turn(
@@ -157,23 +160,19 @@ class _Game:
     def judge(self, batch: Sequence[Question]) -> Verdicts:
         """The verdicts on a batch."""
         answers = [
-            ("```python\n{}\n```".format("\n".join(suite)), question.problem)
+            "```python\n{}\n```".format("\n".join(suite))
             for question in batch
             for suites in question.suites
             for suite in suites
         ]
+        programs = [Program(program) for question in batch for program in question.programs]
+        problems = [question.problem for question in batch for _ in question.programs]
         begin = time.process_time()
-        suites = iter(parse_suites(answers, self._sandbox))
-        rounds = [
-            Round(question.problem, program, [next(suites) for _ in question.suites[number]])
-            for question in batch
-            for number, program in enumerate(question.programs)
-        ]
-        verdicts = Referee(self._sandbox).judge(rounds)
+        judged = judge_answers(Referee(self._sandbox), problems, programs, answers, {})
         spent = time.process_time() - begin
         letters = [
             "".join(_letter(test) for suite in verdict.suites for test in suite.tests)
-            for verdict in verdicts
+            for _, verdict in judged
         ]
         self.cpu.append(spent / sum(map(len, letters)))
         return letters
