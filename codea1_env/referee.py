@@ -169,7 +169,7 @@ class Referee:
 
     def _as_it_attacks(self, text: str, read: Suite, truths: Mapping[str, Truth]) -> str:
         tests = self._sorted_out(read, truths)
-        one = len(tests) == 1 and not read.dropped and tests[0].status != "invalid"
+        one = len(tests) == 1 and not read.dropped and tests[0].attacks
         return tests[0].text if one else text
 
     # Read
@@ -243,7 +243,7 @@ class Referee:
     def _sorted_out(self, suite: Suite, truths: Mapping[str, Truth]) -> list[TestVerdict]:
         """The tests of a suite with their rulings. Of those with the same call, one is kept.
 
-        A right prediction goes before a wrong one.
+        A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
         """
         limit = self.config.max_suite_tests
         verdicts: list[TestVerdict] = []
@@ -266,15 +266,18 @@ class Referee:
                 verdict = TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
             else:
                 verdict = self._compared(test, truth)
-            if verdict.status == "invalid":
-                pass
-            elif call not in first:
-                first[call] = number
-            elif verdict.status == "kept" and verdicts[first[call]].status == "corrected":
-                verdicts[first[call]] = _repeats(suite.tests[first[call]], number)
-                first[call] = number
-            else:
-                verdict = _repeats(test, first[call])
+            if verdict.attacks:
+                other = first.get(call)
+                if other is None:
+                    first[call] = number
+                elif verdict.status == "corrected":
+                    verdict = _wrong_again(test, verdict, other)
+                elif verdicts[other].status == "corrected":
+                    verdicts[other] = _wrong_again(suite.tests[other], verdicts[other], number)
+                    first[call] = number
+                else:
+                    reason = f"is the same call as test {other + 1}"
+                    verdict = TestVerdict(test.text, "duplicate", reason)
             verdicts.append(verdict)
         return verdicts
 
@@ -311,7 +314,7 @@ class Referee:
             attacking = suites.setdefault(parts.attack, [])
             for suite, verdicts in zip(parts.suites, rulings.suites, strict=True):
                 attacking.append(
-                    [t for t, v in zip(suite.tests, verdicts, strict=True) if v.status != "invalid"]
+                    [test for test, v in zip(suite.tests, verdicts, strict=True) if v.attacks]
                 )
             attacking.append(
                 [s.tests[0] for s, v in zip(parts.history, rulings.history, strict=True) if v]
@@ -385,8 +388,8 @@ class Referee:
             tests = _judged(rulings, results)
             outcome = SuiteOutcome(
                 code_executes=load.passed,
-                failed=tuple(test.broke for test in tests if test.status != "invalid"),
-                invalid=sum(test.status != "kept" for test in tests)
+                failed=tuple(test.broke for test in tests if test.attacks),
+                invalid=sum(test.status in ("corrected", "invalid") for test in tests)
                 + sum(item.invalid for item in suite.dropped),
                 history_passed=passed,
                 history_total=len(history),
@@ -430,8 +433,9 @@ def _invalid(test: Test, reason: str) -> TestVerdict:
     return TestVerdict(test.text, "invalid", reason)
 
 
-def _repeats(test: Test, number: int) -> TestVerdict:
-    return _invalid(test, f"is the same call as test {number + 1}")
+def _wrong_again(test: Test, verdict: TestVerdict, other: int) -> TestVerdict:
+    """A wrong prediction whose call another test makes: it does not attack a second time."""
+    return _invalid(test, f"{verdict.reason}; is the same call as test {other + 1}")
 
 
 def _short(source: str) -> str:
@@ -443,7 +447,7 @@ def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdic
     late = 0
     judged = []
     for test in tests:
-        if test.status != "invalid":
+        if test.attacks:
             result = results.calls.get(test.call) if late < MOST_TIMEOUTS else None
             if result is None:
                 result = _LATE if results.load.passed else results.load

@@ -12,7 +12,7 @@ from codea1_env.responses import Program, Suite
 from codea1_env.rewards import SuiteOutcome, SuiteRewards
 from codea1_env.sandbox import Outcome, TestResult
 
-Status = Literal["kept", "corrected", "invalid"]
+Status = Literal["kept", "corrected", "duplicate", "invalid"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class TestVerdict(NamedTuple):
     text: str
     """The test in the one form of its call, with the reference's value if it counts; an invalid one with its own."""
     status: Status
-    """``"kept"``; ``"corrected"``: counts as invalid, but attacks with the reference's value; ``"invalid"``."""
+    """``"kept"``; ``"corrected"``: counts as invalid, but attacks with the reference's value; ``"duplicate"``: says
+    again what another test of the suite says, which neither attacks nor counts; ``"invalid"``."""
     reason: str = ""
     """Why it is not kept as it was written; "" if it is."""
     outcome: Outcome | None = None
@@ -52,6 +53,11 @@ class TestVerdict(NamedTuple):
     """What became of the call, in words."""
     call: str = ""
     """The call in its one form, which says which test it is; "" if it does not count."""
+
+    @property
+    def attacks(self) -> bool:
+        """Whether its call is made on the program."""
+        return self.status in ("kept", "corrected")
 
     @property
     def broke(self) -> bool:
