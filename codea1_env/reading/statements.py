@@ -83,6 +83,8 @@ class Statements:
             if type(node) is ast.Assert:
                 self._condition(node, node.test, names)
                 continue
+            if type(node) is ast.Return:
+                return
             follow = _FOLLOW.get(type(node))
             if follow is not None:
                 follow(self, node, names)
@@ -283,6 +285,8 @@ class Statements:
             self._forget(node, names)
             return
         try:
+            if any(isinstance(each, (ast.Break, ast.Continue)) for each in ast.walk(node)):
+                raise NotLiteralError("which rounds there are is not known")
             items = read_items(node.iter, names, self._meter)
         except NotLiteralError:
             self._forget(node, names)

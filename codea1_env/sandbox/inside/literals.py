@@ -1,8 +1,8 @@
 """Literals: expressions that are plain data. The one place where they are read and written.
 
 What is read is what people write in tests: constants, containers, signs, arithmetic (`[0] * 3`, `10**6`,
-`"a" + "b"`), `set()`, `float("inf")`, `math.inf`, `list(range(5))`, items of literals (`case["n"]`), and names
-that are bound to such values. Nothing is run, and everything is bounded before it is computed.
+`"a" + "b"`), comparisons, `set()`, `float("inf")`, `math.inf`, `list(range(5))`, items of literals (`case["n"]`),
+and names that are bound to such values. Nothing is run, and everything is bounded before it is computed.
 """
 
 from __future__ import annotations
@@ -211,6 +211,8 @@ def _bound(name: str, names: Mapping[str, Any]) -> Any:
 def _copy(value: Any, meter: Meter) -> Any:
     copier = _COPIERS.get(type(value))
     if copier is None:
+        if type(value) not in _ATOMS:
+            raise NotLiteralError("a part of it is not known")
         return value
     meter.spend(len(value))
     return copier(value, meter)
@@ -347,6 +349,47 @@ def _check_bits(kind: type, left: Any, right: Any) -> None:
         raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
 
 
+def _compare(node: Any, names: Mapping[str, Any], meter: Meter) -> bool:
+    left = _read(node.left, names, meter)
+    for kind, other in zip(map(type, node.ops), node.comparators, strict=True):
+        right = _read(other, names, meter)
+        identity = kind in (ast.Is, ast.IsNot)
+        if kind not in _COMPARISONS or (identity and not (_is_single(left) and _is_single(right))):
+            raise NotLiteralError("a comparison that is no literal")
+        try:
+            holds = _COMPARISONS[kind](left, right)
+        except TypeError:
+            raise NotLiteralError("a comparison that fails") from None
+        if not holds:
+            return False
+        left = right
+    return True
+
+
+def _is_single(value: Any) -> bool:
+    return value is None or type(value) is bool
+
+
+def _boolean(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    stops_at = type(node.op) is ast.Or
+    value = None
+    for part in node.values:
+        value = _read(part, names, meter)
+        if bool(value) is stops_at:
+            break
+    return value
+
+
+def _conditional(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    return _read(node.body if _read(node.test, names, meter) else node.orelse, names, meter)
+
+
+_COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.In: lambda item, container: item in container,
+    ast.NotIn: lambda item, container: item not in container,
+}  # fmt: skip
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
@@ -447,7 +490,7 @@ _CALLS = {*_CONTAINERS, *_AGGREGATES, "dict", "float", "complex", "abs"}
 _READERS: dict[type, Callable[[Any, Mapping[str, Any], Meter], Any]] = {
     ast.List: _list, ast.Tuple: _tuple, ast.Set: _set, ast.Dict: _dict, ast.Name: _name,
     ast.Attribute: _attribute, ast.Subscript: _subscript, ast.UnaryOp: _unary, ast.BinOp: _binary,
-    ast.Call: _call,
+    ast.Call: _call, ast.Compare: _compare, ast.BoolOp: _boolean, ast.IfExp: _conditional,
 }  # fmt: skip
 
 
