@@ -199,7 +199,11 @@ def parse_suites(
 
     def read(batch: list[tuple[str, str, str]]) -> list[Any]:
         groups: list[tuple[str, str, bool, list[str]]] = []
-        for entry_point, signature, text in batch:  # a signature is sent once for all texts in a row
+        for (
+            entry_point,
+            signature,
+            text,
+        ) in batch:  # a signature is sent once for all texts in a row
             if not groups or groups[-1][:2] != (entry_point, signature):
                 groups.append((entry_point, signature, domain == "signature", []))
             groups[-1][3].append(text)

@@ -32,7 +32,9 @@ from codea1_env.sandbox.inside import codec
 ADD = "def add(a, b):\n    return a + b\n"
 SQUARE = "def square(n):\n    return n * n\n"
 F = "```"
-DOUBLE = Problem("demo", "def f(n: int, by: int = 2) -> int:\n", "f", "def f(n, by=2):\n    return by * n")
+DOUBLE = Problem(
+    "demo", "def f(n: int, by: int = 2) -> int:\n", "f", "def f(n, by=2):\n    return by * n"
+)
 PLAIN = Problem("plain", "def f(x):\n", "f", "def f(x):\n    return x")
 
 
@@ -128,7 +130,11 @@ def test_a_suite(sandbox: Sandbox) -> None:
         "for i in x:\n    assert f(i)\nprint('ok')\n```\nand\n```\nassert f(x) == 2\nassert f(\n```"
     )
     suite = parse_suite(text, PLAIN, sandbox)
-    assert texts(suite) == ["assert f([1]) == float('inf')", "assert f(1) == True", "assert f([1]) == 2"]
+    assert texts(suite) == [
+        "assert f([1]) == float('inf')",
+        "assert f(1) == True",
+        "assert f([1]) == 2",
+    ]
     assert suite.dropped == (
         Dropped("cannot be parsed: '(' was never closed", "assert f(", True, Fault.UNPARSABLE),
     )
@@ -140,14 +146,28 @@ def test_a_suite(sandbox: Sandbox) -> None:
 
 
 def test_one_call_has_one_text(sandbox: Sandbox) -> None:
-    written = ["2", "n=2", "1 + 1", "2, 2", "2, by=2", "by=2, n=2", "*[2]", "**{'n': 2}", "n", "0b10", "len('ab')"]
+    written = [
+        "2",
+        "n=2",
+        "1 + 1",
+        "2, 2",
+        "2, by=2",
+        "by=2, n=2",
+        "*[2]",
+        "**{'n': 2}",
+        "n",
+        "0b10",
+        "len('ab')",
+    ]
     text = "n = 2\n" + "\n".join(f"assert f({each}) == 4" for each in written)
     suite = parse_suite(text, DOUBLE, sandbox)
     assert len(suite.tests) == len(written)
     assert {(test.call, test.call_text) for test in suite.tests} == {
         (codec.encode(("f", [2], {})), "f(2)")
     }
-    assert texts(parse_suite("assert f(by=3, n=1) == 3", DOUBLE, sandbox)) == ["assert f(1, 3) == 3"]
+    assert texts(parse_suite("assert f(by=3, n=1) == 3", DOUBLE, sandbox)) == [
+        "assert f(1, 3) == 3"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +202,10 @@ def test_calls_are_bound_as_the_reference_takes_them(
         ("f(None)", "outside the signature: n is None, not int"),
         ("f(1, by=[1, 'a'])", "outside the signature: by is a list[int | str], not int"),
         ("f()", "the signature does not take these arguments: n is missing"),
-        ("f(1, 2, 3)", "the signature does not take these arguments: it takes at most 2 arguments, not 3"),
+        (
+            "f(1, 2, 3)",
+            "the signature does not take these arguments: it takes at most 2 arguments, not 3",
+        ),
         ("f(1, m=2)", "the signature does not take these arguments: it has no parameter m"),
         ("f(1, n=2)", "the signature does not take these arguments: n is given twice"),
     ],
@@ -199,7 +222,10 @@ def test_what_is_outside_the_signature(sandbox: Sandbox, call: str, reason: str)
     [
         ("", "the answer is empty"),
         ("```python\n```", "the answer holds no test"),
-        ("x" * (MAX_ACTION_CHARS + 1), "the answer is too long: 65537 characters, of at most 65536"),
+        (
+            "x" * (MAX_ACTION_CHARS + 1),
+            "the answer is too long: 65537 characters, of at most 65536",
+        ),
         ("I cannot do that.", "cannot be parsed: invalid syntax"),
         ("assert g(1) == 2\n" * 9, "the answer holds no test"),
         ("<think>assert f(1) == 2", "the answer is nothing but reasoning"),
@@ -346,7 +372,9 @@ def test_a_killed_analysis_process_changes_nothing() -> None:
             assert found == [wanted] * 9, others
 
 
-def test_what_is_always_killed_is_raised_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_always_killed_is_raised_and_not_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     problem = Problem("fresh", "def f(n: int):\n", "f", "def f(n):\n    return n  # only here")
     with Sandbox(workers=1) as own:
 

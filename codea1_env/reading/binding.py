@@ -67,7 +67,9 @@ class Signature:
             arguments, keywords = self._placed(arguments, keywords)
         elif len(arguments) > len(self._rows) and self._rest is None:
             most = len(self._rows)
-            raise BindingError(f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}")
+            raise BindingError(
+                f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}"
+            )
         texts = [_written(each) for each in arguments]
         end = len(texts)
         if self._required < end <= len(self._rows):
@@ -81,7 +83,9 @@ class Signature:
     ) -> tuple[list[Any], dict[str, Any]]:
         if len(arguments) > len(self._rows) and self._rest is None:
             most = len(self._rows)
-            raise BindingError(f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}")
+            raise BindingError(
+                f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}"
+            )
         given: dict[int, Any] = {}
         others: dict[str, Any] = {}
         for name, value in keywords.items():
@@ -139,7 +143,9 @@ class Signature:
         return ""
 
     def _explained(self, name: str, value: Any) -> str:
-        given, wanted = (described(each)[:_MAX_SHOWN] for each in (shape(value), self._domains[name]))
+        given, wanted = (
+            described(each)[:_MAX_SHOWN] for each in (shape(value), self._domains[name])
+        )
         if given == wanted or wanted.startswith("Literal"):
             given = (write(value) or given)[:_MAX_SHOWN]
             return f"{name} is {given}, not {wanted}"

@@ -17,8 +17,12 @@ _REPAIRS = 8
 """Lines that may be taken out of one function or class."""
 _CONTINUES = re.compile(r"[)\]}]|(?:else|elif|except|finally)\b")
 _COMPOUND = re.compile(r"\s*(?:def|class|for|with|if|while|try|async|@)\b|\s*@")
-_OPEN = re.compile(r"never closed|unterminated triple|unexpected EOF|EOF in multi|expected an indented block|unexpected end")
-_LOOKALIKE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'"})
+_OPEN = re.compile(
+    r"never closed|unterminated triple|unexpected EOF|EOF in multi|expected an indented block|unexpected end"
+)
+_LOOKALIKE = str.maketrans(
+    {"\u00a0": " ", "\u202f": " ", "\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'"}
+)
 _INVISIBLE = str.maketrans("", "", "\u200b\ufeff")
 
 

@@ -181,8 +181,14 @@ def merged(domains: Iterable[Domain]) -> Domain:
                 return "any"
             if each not in flat:
                 flat.append(each)
-    lengths = {len(each[1]) if each[0] == "tuple" else -1 for each in flat if each[0] in ("tuple", "tuple*")}
-    if len(lengths) > 1:  # tuples of several lengths: those of one kind of items may have any length
+    lengths = {
+        len(each[1]) if each[0] == "tuple" else -1
+        for each in flat
+        if each[0] in ("tuple", "tuple*")
+    }
+    if (
+        len(lengths) > 1
+    ):  # tuples of several lengths: those of one kind of items may have any length
         for place, each in enumerate(flat):
             inner = _homogeneous(each[1]) if each[0] == "tuple" else None
             if inner is not None:
@@ -251,9 +257,7 @@ def checker(domain: Domain) -> Check | None:
         return lambda value: (
             type(value) is tuple
             and len(value) == len(places)
-            and all(
-                [c is None or c(item) for c, item in zip(places, value, strict=True)]
-            )
+            and all([c is None or c(item) for c, item in zip(places, value, strict=True)])
         )
     if head == "dict":
         of_keys, of_values = checker(domain[1]), checker(domain[2])

@@ -22,7 +22,9 @@ _END = re.compile(
     r"|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>|</s>(?=\s|$))"
 )
 _BEGIN = re.compile(r"\s*+(?:<s>|<bos>|<\|im_start\|>assistant\n|<\|begin_of_text\|>)++")
-_ANSWER = re.compile(r"^[ \t]*+</?(?:answer|solution|code|output)>[ \t]*+|</answer>[ \t]*+$", re.MULTILINE)
+_ANSWER = re.compile(
+    r"^[ \t]*+</?(?:answer|solution|code|output)>[ \t]*+|</answer>[ \t]*+$", re.MULTILINE
+)
 
 _WORDS = frozenset({
     "py", "py3", "python", "python2", "python3", "ipython", "pycon", "code", "tool_code", "json", "jsonc", "text",
@@ -30,7 +32,9 @@ _WORDS = frozenset({
     "java", "c", "cpp", "c++", "csharp", "go", "rust", "ruby", "markdown", "md", "html", "css", "xml", "yaml",
     "toml", "sql", "diff", "none", "pytest", "python-repl",
 })  # fmt: skip
-PYTHON = frozenset({"py", "py3", "python", "python2", "python3", "ipython", "code", "tool_code", "pytest"})
+PYTHON = frozenset(
+    {"py", "py3", "python", "python2", "python3", "ipython", "code", "tool_code", "pytest"}
+)
 """Languages of blocks that are Python."""
 _OPENING = re.compile(
     # Possessive quantifiers (*+) never go back, so that no text can make the search slow.
@@ -167,7 +171,9 @@ def _closing(line: str, fence: str) -> tuple[str, bool] | None:
     mark = fence[0]
     if bare.startswith(fence):
         rest = bare.lstrip(mark).strip()
-        return "", bool(rest) and len(bare) - len(bare.lstrip(mark)) == len(fence) and rest.lower() in _WORDS
+        return "", bool(rest) and len(bare) - len(bare.lstrip(mark)) == len(
+            fence
+        ) and rest.lower() in _WORDS
     before = bare.removesuffix(fence)
     if before != bare and mark not in before:
         return line.rstrip().removesuffix(fence), False

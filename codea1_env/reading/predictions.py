@@ -230,7 +230,10 @@ class Conditions:
         given = dict(zip(("rtol", "atol"), node.args[2:], strict=False))
         given |= {keyword.arg: keyword.value for keyword in node.keywords}
         limits = [self.number(given[key], names) for key in _LIMITS if key in given]
-        is_numpy = type(node.func) is ast.Attribute and getattr(node.func.value, "id", "") in ("np", "numpy")
+        is_numpy = type(node.func) is ast.Attribute and getattr(node.func.value, "id", "") in (
+            "np",
+            "numpy",
+        )
         default = _NUMPY_CLOSE if is_numpy else _CLOSE[name]
         tolerance = max(limits, default=default)
         return [self.almost(node.args[0], node.args[1], tolerance, names)]

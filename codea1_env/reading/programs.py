@@ -64,7 +64,9 @@ def _program(answer: str, entry_point: str | None) -> str:
     blocks = [block for block in blocks if block.language in PYTHON or not block.language] or blocks
     if entry_point is not None:
         name = re.escape(entry_point)
-        defining = _holding(blocks, rf"(?:async\s+)?(?:def|class)\s+{name}\b|{name}\s*(?::[^=\n]*)?=(?!=)")
+        defining = _holding(
+            blocks, rf"(?:async\s+)?(?:def|class)\s+{name}\b|{name}\s*(?::[^=\n]*)?=(?!=)"
+        )
         if defining:
             place = next((i for i in reversed(defining) if blocks[i].closed), defining[-1])
             code = _without_cut_end(blocks[place].code, entry_point)
@@ -166,7 +168,9 @@ def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
         for node in _parsed(block.code) or ():
             number += 1
             if isinstance(node, (*_DEFINITIONS, *_IMPORTS, ast.Assign, ast.AnnAssign)):
-                first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+                first = min(
+                    [node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))]
+                )
                 text = "\n".join(lines[first - 1 : node.end_lineno])
                 offered.update((name, (number, text)) for name in _bound(node))
     taken: dict[int, str] = {}

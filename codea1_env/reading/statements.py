@@ -134,7 +134,11 @@ class Statements:
 
     def _value(self, node: ast.expr, names: Names) -> Any:
         if type(node) is ast.Name:  # the same object under another name
-            return ENTRY_POINT if self._conditions.is_function(node, names) else names.get(node.id, UNKNOWN)
+            return (
+                ENTRY_POINT
+                if self._conditions.is_function(node, names)
+                else names.get(node.id, UNKNOWN)
+            )
         try:
             call = self._conditions.call(node, names)
             if call is not None:
@@ -245,7 +249,9 @@ class Statements:
     def _said(self, call: ast.Call, name: str, names: Names) -> Iterator[Prediction]:
         given = {str(keyword.arg): keyword.value for keyword in call.keywords}
         parts = list(call.args)
-        parts += [given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given]
+        parts += [
+            given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given
+        ]
         conditions = self._conditions
         if name in _EQUAL and len(parts) >= 2:
             yield conditions.equal(parts[0], parts[1], names)
@@ -260,7 +266,10 @@ class Statements:
             yield conditions.equal(parts[0], ast.Constant(None), names)
         elif name == "assertis" and len(parts) >= 2:
             yield from conditions.predictions(ast.Compare(parts[0], [ast.Is()], [parts[1]]), names)
-        elif name in ("assertalmostequal", "assertalmostequals", "assertallclose") and len(parts) >= 2:
+        elif (
+            name in ("assertalmostequal", "assertalmostequals", "assertallclose")
+            and len(parts) >= 2
+        ):
             yield self._almost(parts, given, name, names)
         else:
             raise UnreadableError("does not say what a call returns")
@@ -270,7 +279,9 @@ class Statements:
     ) -> Prediction:
         conditions = self._conditions
         if name == "assertallclose":
-            limits = [conditions.number(given[key], names) for key in ("rtol", "atol") if key in given]
+            limits = [
+                conditions.number(given[key], names) for key in ("rtol", "atol") if key in given
+            ]
             tolerance = max(limits, default=1e-7)
         elif "delta" in given:
             tolerance = conditions.number(given["delta"], names)
@@ -349,9 +360,11 @@ class Statements:
             if _called_or_named(decorator) == "fixture":
                 names[node.name] = self._returned(node, names)
                 return
-        if self._conditions.mentions(node, names) or node.name in _SETUP:
-            self._enter(node, names)
-        elif node.name == "check" and any(each.arg == "candidate" for each in node.args.args):
+        if (
+            self._conditions.mentions(node, names)
+            or node.name in _SETUP
+            or (node.name == "check" and any(each.arg == "candidate" for each in node.args.args))
+        ):
             self._enter(node, names)
 
     def _returned(self, node: Any, names: Names) -> Any:
@@ -374,7 +387,16 @@ class Statements:
             self._body(node.body, inner)
 
     def _is_fixture(self, value: Any) -> bool:
-        return value is not UNKNOWN and type(value) in (list, tuple, dict, set, int, float, str, bool)
+        return value is not UNKNOWN and type(value) in (
+            list,
+            tuple,
+            dict,
+            set,
+            int,
+            float,
+            str,
+            bool,
+        )
 
     def _class(self, node: Any, names: Names) -> None:
         if node.name == self._entry_point or not self._conditions.mentions(node, names):
@@ -385,7 +407,9 @@ class Statements:
         before = set(inner)
         self._body([each for each in node.body if not isinstance(each, _FUNCTIONS)], inner)
         for name in set(inner) - before:
-            inner[f"self.{name}"] = inner[f"{node.name}.{name}"] = inner[f"cls.{name}"] = inner[name]
+            inner[f"self.{name}"] = inner[f"{node.name}.{name}"] = inner[f"cls.{name}"] = inner[
+                name
+            ]
         for method in methods:
             if method.name in _SETUP:
                 self._body(method.body, inner)

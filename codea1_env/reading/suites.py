@@ -7,13 +7,12 @@ over literals are unrolled, functions and methods are entered once each, with th
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from typing import Any
 
 from codea1_env.sandbox.inside import codec
-from codea1_env.sandbox.inside.literals import Meter, read, NotLiteralError, write
+from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, write
 
 from .binding import BindingError, Signature, UnwritableError, signature_of
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
@@ -26,7 +25,9 @@ MAX_CHARS = 65_536
 """Of an answer; also of the tests in it, all together."""
 MAX_SHOWN = 200
 _ITEMS = 60_000
-_ASSERTION = re.compile(r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))")
+_ASSERTION = re.compile(
+    r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))"
+)
 _INLINE = re.compile(r"`(assert [^`\n]++)`")
 _BULLET = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,3}[.)])[ \t]++(?=assert\b)")
 _KEY = "assert_statements"
@@ -144,9 +145,7 @@ class _Suite:
 
     def _is_meant(self, text: str) -> bool:
         """Whether a piece that is no Python was meant as a test of the function."""
-        return any(
-            _ASSERTION.match(line) for line in text.split("\n")
-        ) and self._is_named(text)
+        return any(_ASSERTION.match(line) for line in text.split("\n")) and self._is_named(text)
 
     def _is_named(self, text: str) -> bool:
         return re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text) is not None
@@ -163,7 +162,9 @@ class _Suite:
         """
         fault = reason = ""
         try:
-            arguments, keywords, texts = self._signature.bound(found.call.arguments, dict(found.call.keywords))
+            arguments, keywords, texts = self._signature.bound(
+                found.call.arguments, dict(found.call.keywords)
+            )
             if self._domain:
                 reason = self._signature.outside(arguments, keywords)
                 if reason:
@@ -171,7 +172,10 @@ class _Suite:
         except BindingError as error:
             arguments, keywords = found.call.arguments, found.call.keywords
             texts = [write(each) or "" for each in arguments]
-            fault, reason = "outside the signature", f"the signature does not take these arguments: {error}"
+            fault, reason = (
+                "outside the signature",
+                f"the signature does not take these arguments: {error}",
+            )
         except UnwritableError:
             raise NotLiteralError(_TOO_LONG) from None
         if keywords:
@@ -183,7 +187,9 @@ class _Suite:
             raise NotLiteralError(_TOO_LONG)
         self._chars -= len(source) + len(value)
         if self._chars < 0:
-            raise Enough(f"the tests are longer than {MAX_CHARS} characters: the others are left out")
+            raise Enough(
+                f"the tests are longer than {MAX_CHARS} characters: the others are left out"
+            )
         try:
             call = codec.encode((self._entry_point, arguments, keywords))
             predicted = codec.encode(found.value)

@@ -25,7 +25,9 @@ def rows_of(
 ) -> Iterator[dict[str, Any]]:
     """What the parameters stand for, each time the function runs: defaults, and the rows of tables above it."""
     defaults: dict[str, Any] = {}
-    for argument, default in zip(reversed(node.args.args), reversed(node.args.defaults), strict=False):
+    for argument, default in zip(
+        reversed(node.args.args), reversed(node.args.defaults), strict=False
+    ):
         try:
             defaults[argument.arg] = read(default, names, meter)
         except NotLiteralError:
@@ -79,7 +81,10 @@ def _columns(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> list[str
 
 
 def _row(node: ast.expr, columns: int, names: Mapping[str, Any], meter: Meter) -> list[Any]:
-    if type(node) is ast.Call and getattr(node.func, "attr", getattr(node.func, "id", "")) == "param":
+    if (
+        type(node) is ast.Call
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) == "param"
+    ):
         return [_cell(each, names, meter) for each in node.args]
     if columns == 1:
         return [_cell(node, names, meter)]

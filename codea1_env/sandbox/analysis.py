@@ -228,5 +228,7 @@ class _Clock:
         if cpu_left <= 0:
             raise TimeoutError(f"no answer within {self._timeout:g} s")
         if left <= 0:
-            raise _LostError(f"no answer within {self._timeout * _WALL_FACTOR:g} s of a busy machine")
+            raise _LostError(
+                f"no answer within {self._timeout * _WALL_FACTOR:g} s of a busy machine"
+            )
         return int(min(cpu_left, left) * 1000) + 1

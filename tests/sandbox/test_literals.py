@@ -73,7 +73,26 @@ SIMPLE = st.sampled_from([
     "dict(zip('ab', [1, 2]))", "[*range(2), *'xy']", "{**row, 'z': 0}", "complex(1, -0.0)", "set([1, 1])",
     "sum([1, 2.5])", "max([1, 3])", "list({'a': 1}.items())", "list(enumerate('ab'))", "float(2)", "'a' 'b'",
 ])  # fmt: skip
-OPERATORS = ["+", "-", "*", "/", "//", "%", "**", "<<", ">>", "|", "&", "^", "==", "!=", "<", "in", "and", "or"]
+OPERATORS = [
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "<<",
+    ">>",
+    "|",
+    "&",
+    "^",
+    "==",
+    "!=",
+    "<",
+    "in",
+    "and",
+    "or",
+]
 EXPRESSIONS = st.recursive(
     st.one_of(SIMPLE, VALUES.map(write).map(lambda text: text or "0")),
     lambda inner: st.one_of(
@@ -86,10 +105,12 @@ EXPRESSIONS = st.recursive(
         st.lists(inner, min_size=1, max_size=3).map(lambda each: f"{{{', '.join(each)}}}"),
         st.tuples(inner, inner).map(lambda each: f"{{({each[0]}): {each[1]}}}"),
         st.tuples(inner, inner).map(lambda each: f"({each[0]})[{each[1]}]"),
-        st.tuples(st.sampled_from(["list", "tuple", "set", "sorted", "len", "sum", "dict", "abs"]), inner).map(
-            lambda each: f"{each[0]}({each[1]})"
+        st.tuples(
+            st.sampled_from(["list", "tuple", "set", "sorted", "len", "sum", "dict", "abs"]), inner
+        ).map(lambda each: f"{each[0]}({each[1]})"),
+        st.tuples(inner, inner, inner).map(
+            lambda each: f"({each[0]}) if ({each[1]}) else ({each[2]})"
         ),
-        st.tuples(inner, inner, inner).map(lambda each: f"({each[0]}) if ({each[1]}) else ({each[2]})"),
     ),
     max_leaves=6,
 )
@@ -149,7 +170,13 @@ def test_forms(text: str, value: Any) -> None:
 
 def test_no_place_shares_an_object_with_another() -> None:
     row = [1]
-    for text in ("[[0] * 3] * 3", "[row, row]", "[row] * 2", "(lambda: 0, [row])[1] * 2", "[items[0]] * 2"):
+    for text in (
+        "[[0] * 3] * 3",
+        "[row, row]",
+        "[row] * 2",
+        "(lambda: 0, [row])[1] * 2",
+        "[items[0]] * 2",
+    ):
         try:
             found = read(node(text), {"row": row, "items": [row]})
         except NotLiteralError:

@@ -70,9 +70,7 @@ class Meter:
         self.left -= items
 
 
-def read(
-    node: ast.expr, names: Mapping[str, Any] | None = None, meter: Meter | None = None
-) -> Any:
+def read(node: ast.expr, names: Mapping[str, Any] | None = None, meter: Meter | None = None) -> Any:
     """The value of an expression that is plain data. Each place in it is an object of its own.
 
     Args:
@@ -416,7 +414,11 @@ def _call(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
     if name in _CONTAINERS:
         if len(arguments) > 1:
             raise NotLiteralError(f"{name}(...) takes one argument")
-        values = _items(arguments[0], names, meter, ordered=name in ("list", "tuple")) if arguments else []
+        values = (
+            _items(arguments[0], names, meter, ordered=name in ("list", "tuple"))
+            if arguments
+            else []
+        )
         return _CONTAINERS[name](_hashable(values) if name in ("set", "frozenset") else values)
     if name in _AGGREGATES:
         if len(arguments) != 1:
@@ -512,7 +514,9 @@ def _items(
                 if function.id == "zip":
                     return list(zip(*columns, strict=False))
                 if len(columns) == 1:
-                    return list(enumerate(columns[0]) if function.id == "enumerate" else columns[0][::-1])
+                    return list(
+                        enumerate(columns[0]) if function.id == "enumerate" else columns[0][::-1]
+                    )
         if isinstance(function, ast.Attribute) and not node.args:
             if function.attr in ("items", "keys", "values"):
                 base = _read(function.value, names, meter)
@@ -558,7 +562,11 @@ def write(value: Any) -> str | None:
     """
     try:
         text = _write(value)
-    except (NotLiteralError, RecursionError, ValueError):  # ValueError: more digits than Python prints
+    except (
+        NotLiteralError,
+        RecursionError,
+        ValueError,
+    ):  # ValueError: more digits than Python prints
         return None
     return text if len(text) <= MAX_SOURCE else None
 
