@@ -46,7 +46,7 @@ def test_references_are_whole_already(shared_data):
         assert [p.task_id for p in problems if whole_program(p, p.reference) != p.reference] == []
 
 
-def test_answers_get_what_their_prompt_gives():
+def test_answers_get_what_their_prompt_gives(sandbox: Sandbox):
     program = read_program(
         GIVEN, "```python\ndef total(xs: List[int]):\n    return 3\n```", sandbox
     )

@@ -166,7 +166,7 @@ def test_a_helper_that_is_killed_from_outside_is_replaced() -> None:
 def test_a_helper_that_is_killed_each_time_is_our_failure() -> None:
     analyst = Analyst()
     try:
-        with pytest.raises(InfraError, match="tried 3 times: .*died from signal 9"):
+        with pytest.raises(InfraError, match=r"tried 3 times: .*died from signal 9"):
             analyst.analyse(kill_itself)
         assert analyst.analyse(echo, 2) == 2
     finally:
@@ -177,7 +177,7 @@ def test_a_helper_that_gets_no_time_is_our_failure(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("codea1_env.sandbox.analysis._WALL_FACTOR", 1.0)
     analyst = Analyst()
     try:
-        with pytest.raises(InfraError, match="no answer within 0.2 s of a busy machine"):
+        with pytest.raises(InfraError, match=r"no answer within 0\.2 s of a busy machine"):
             analyst.analyse(nap, 30.0, timeout=0.2)
     finally:
         analyst.close()
