@@ -109,11 +109,10 @@ class Oracle:
         known: dict[Subject, dict[str, Truth]] = {}
         for subject, suites in wanted.items():
             found = known[subject] = {}
-            for suite in suites:
-                for test in suite:
-                    truth = self._truths.get((subject, test.call_text))
-                    if truth is not None:
-                        found[test.call_text] = truth
+            for call in {test.call_text for suite in suites for test in suite}:
+                truth = self._truths.get((subject, call))
+                if truth is not None:
+                    found[call] = truth
         asked: list[tuple[Subject, list[Test]]] = [
             (subject, []) for subject in wanted if self._loaded.get(subject) is None
         ]

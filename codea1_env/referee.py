@@ -90,7 +90,7 @@ class Referee:
         ...     print(test.status, test.outcome and test.outcome.value, test.text)
         kept pass assert inc(1) == 2
         corrected fail assert inc(-1) == 0
-        invalid None assert inc(1) == 2
+        duplicate None assert inc(1) == 2
     """
 
     def __init__(self, sandbox: Sandbox, config: RefereeConfig | None = None) -> None:
