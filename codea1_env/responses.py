@@ -191,11 +191,8 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
 
     def read(batch: list[tuple[str, str, str]]) -> list[Any]:
         groups: list[tuple[str, str, list[str]]] = []
-        for (
-            entry_point,
-            signature,
-            text,
-        ) in batch:  # a signature is sent once for all texts in a row
+        # A signature is sent once for all texts in a row.
+        for entry_point, signature, text in batch:
             if not groups or groups[-1][:2] != (entry_point, signature):
                 groups.append((entry_point, signature, []))
             groups[-1][2].append(text)
@@ -203,10 +200,11 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
         return rows
 
     rows = _in_batches(asked, lambda item: len(item[2]) + len(item[1]) // 4, read, _unread)
-    found = dict(zip(left, rows, strict=True))
+    found: dict[int, Any] = dict(zip(left, rows, strict=True))
     suites = []
     for place, ((text, problem), reason) in enumerate(zip(answers, reasons, strict=True)):
-        tests, dropped = found.get(place) or ([], [["", reason, text[:_SHOWN], False]])
+        unread: Any = ([], [["", reason, text[:_SHOWN], False]])
+        tests, dropped = found.get(place, unread)
         suites.append(
             Suite(
                 tuple([_test(problem.entry_point, *row) for row in tests]),

@@ -46,10 +46,12 @@ def test_references_are_whole_already(shared_data):
         assert [p.task_id for p in problems if whole_program(p, p.reference) != p.reference] == []
 
 
-def test_answers_get_what_their_prompt_gives():
-    program = read_program(GIVEN, "```python\ndef total(xs: List[int]):\n    return 3\n```")
+def test_answers_get_what_their_prompt_gives(sandbox: Sandbox):
+    program = read_program(
+        GIVEN, "```python\ndef total(xs: List[int]):\n    return 3\n```", sandbox
+    )
     assert program.code == "from typing import List\n\n\ndef total(xs: List[int]):\n    return 3\n"
-    assert read_program(GIVEN, " ").code == ""
+    assert read_program(GIVEN, " ", sandbox).code == ""
 
 
 def test_in_the_game_a_program_may_use_the_imports_that_it_was_shown():

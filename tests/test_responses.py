@@ -1,87 +1,99 @@
-"""Answers of models: where the code is, what becomes a program, what becomes tests."""
+"""Answers of models: what becomes a program, what becomes tests, and what is said of the rest."""
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import string
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from codea1_env.faults import Fault
+from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import (
     MAX_ACTION_CHARS,
-    Block,
     Dropped,
     Program,
     Suite,
-    code_blocks,
+    Test,
     nonprintable_ratio,
     parse_program,
+    parse_programs,
     parse_suite,
     parse_suites,
 )
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import InfraError, Sandbox, encoded_arguments
+from codea1_env.sandbox.inside import codec
 
 ADD = "def add(a, b):\n    return a + b\n"
+SQUARE = "def square(n):\n    return n * n\n"
+F = "```"
+DOUBLE = Problem(
+    "demo", "def f(n: int, by: int = 2) -> int:\n", "f", "def f(n, by=2):\n    return by * n"
+)
+PLAIN = Problem("plain", "def f(x):\n", "f", "def f(x):\n    return x")
+
+
+# Programs
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        f"```python\n{ADD}```",
-        f"```\n{ADD}```",
-        f"```py\n{ADD}```\n",
-        f"``` Python\n{ADD}```",
-        f"```python title='a'\n{ADD}```",
-        f"~~~python\n{ADD}~~~",
-        f"````\n{ADD}````",
-        f"```python\n{ADD}",
-        f"Sure! Here it is:\n\n```python\n{ADD}```\n\nIt adds.",
-        f"The code: ```python\n{ADD}```",
+        f"```python\n{ADD}```", f"```\n{ADD}```", f"```py\n{ADD}```\n", f"``` Python\n{ADD}```",
+        f"```python title='a'\n{ADD}```", f"~~~python\n{ADD}~~~", f"````\n{ADD}````", f"```python\n{ADD}",
+        f"Sure! Here it is:\n\n```python\n{ADD}```\n\nIt adds.", f"The code: ```python\n{ADD}```",
         f"1. In a list:\n   ```python\n   {ADD.replace(chr(10), chr(10) + '   ').strip()}\n   ```\n",
         f"```bash\npip install add\n```\n```python\n{ADD}```\n```text\n3\n```",
-        ADD,
-        f"```{{.python}}\n{ADD}```",
-        f"```python\n{ADD.rstrip()}```",
+        ADD, f"```{{.python}}\n{ADD}```", f"```python\n{ADD.rstrip()}```", f"{F}python\n{ADD}{F}<|im_end|>",
+        f"<think>\ndef add(a, b):\n    return a - b\n</think>{F}python\n{ADD}{F}",
+        f"Some prose (with a bracket.\n\n{ADD}\nAnd it's done.",
     ],
-)
-def test_the_program_is_found(text):
-    assert parse_program(text).code.rstrip() == ADD.rstrip()
-    assert parse_program(text).problem is None
+)  # fmt: skip
+def test_the_program_is_found(sandbox: Sandbox, text: str) -> None:
+    program = parse_program(text, "add", sandbox)
+    assert program.code.strip() == ADD.strip()
+    assert program.problem is None
 
 
-def test_code_is_taken_byte_for_byte():
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        (f"{F}python\n{SQUARE}{F} This works for all integers.", []),
+        (f'{F}python\ndef square(n):\n    """Square.\n\n    {F}\n    square(3)\n    {F}\n    """\n    return n * n\n{F}', ["return n * n"]),
+        (f"<think>\nEasy.\n</think>\n{SQUARE}", []),
+        (f"Here is the solution:\n\n{SQUARE}", []),
+        (f"{SQUARE}\nThis returns the square.\n", []),
+        (f"{F}python\ndef times(a, b):\n    return a * b\n{F}\nand\n{F}python\ndef square(n):\n    return times(n, n)\n{F}", ["def times"]),
+        (f"{F}python\n{SQUARE}\ndef main():\n    print(square(", []),
+        (f"{F}python\nimport operator\n{F}\n{F}python\ndef square(n):\n    return operator.mul(n, n)\n{F}", ["import operator"]),
+    ],
+)  # fmt: skip
+def test_right_programs_keep_running(sandbox: Sandbox, text: str, marks: list[str]) -> None:
+    program = parse_program(text, "square", sandbox)
+    assert all(mark in program.code for mark in marks)
+    (result,) = sandbox.run_tests(program.code, ["assert square(3) == 9"])
+    assert result.outcome.value == "pass"
+
+
+def test_code_is_taken_byte_for_byte(sandbox: Sandbox) -> None:
     code = "def f():\r\n\treturn 'é\\n'  \r\n\r\n"
-    assert parse_program(f"```python\r\n{code}```\r\n").code == code
-    assert parse_program(code).code == code
+    for text in (f"```python\r\n{code}```\r\n", code):
+        assert parse_program(text, "f", sandbox).code == code
 
 
-@pytest.mark.parametrize("closing", ["```", "``````", "   ```   "])
-def test_a_fence_closes_with_at_least_as_many_marks(closing):
-    assert code_blocks(f"```\na\n``\n~~~\n{closing}\nb") == [Block("a\n``\n~~~\n", "")]
-    assert code_blocks(f"````\na\n```\n`{closing.strip()}\nb") == [Block("a\n```\n", "")]
-
-
-def test_marks_in_a_sentence_open_nothing():
-    assert code_blocks("Use ```f(1)``` or `f`, ~~~ not this.\n") == []
-
-
-def test_of_several_programs_the_last_real_one_counts():
+def test_of_several_programs_the_last_real_one_counts(sandbox: Sandbox) -> None:
     first, second = "def f():\n    return 1\n", "def f():\n    return 2\n"
     usage, tests = "print(f())\n", "def test_f():\n    assert f() == 2\n"
     blocks = "".join(f"```python\n{code}```\n" for code in (first, second, usage, tests))
-    assert parse_program(blocks).code == second
-    assert parse_program(f"```\n{usage}```\n```\n1\n```").code == "1\n"
-
-
-def test_the_block_with_the_entry_point_goes_first():
-    blocks = f"```python\n{ADD}```\n```python\ndef main():\n    print(add(1, 2))\n```"
-    assert parse_program(blocks).code.startswith("def main")
-    assert parse_program(blocks, "add").code == ADD
-    assert (
-        parse_program("```\nadd = max\n```\n```\nclass Add: pass\n```", "add").code == "add = max\n"
-    )
-    assert parse_program(f"```\n{ADD}```", "f").code == ADD
+    assert parse_program(blocks, "f", sandbox).code == second
+    assert parse_program(blocks, None, sandbox).code == second
+    assert parse_program(f"```\n{usage}```\n```\n1\n```", None, sandbox).code == "1\n"
+    assert parse_program(f"```\n{ADD}```", "f", sandbox).code == ADD
 
 
 @pytest.mark.parametrize(
@@ -90,37 +102,117 @@ def test_the_block_with_the_entry_point_goes_first():
         ("", "empty"),
         (" \n\t", "empty"),
         ("```python\n\n```", "empty"),
+        ("<think>\n" + ADD, "nothing but reasoning"),
         ("x" * (MAX_ACTION_CHARS + 1), "too long: 65537 characters, of at most 65536"),
         ("x" * 10_000_000, "too long"),
         ("x = '\0'", "null byte"),
-        ("```python\nx = '\ud800'\n```", r"lone surrogate \(U\+D800\)"),
+        ("```python\nx = '\ud800'\n```", r"lone surrogate (U+D800)"),
     ],
 )
-def test_answers_without_a_program_are_explained(text, problem):
-    with pytest.raises(AssertionError, match=problem):
-        raise AssertionError(parse_program(text).problem)
+def test_answers_without_a_program_are_explained(sandbox: Sandbox, text: str, problem: str) -> None:
+    assert problem in str(parse_program(text, "f", sandbox).problem)
 
 
-def test_null_bytes_around_the_code_do_no_harm():
-    assert parse_program(f"\0\n```python\n{ADD}```\n\ud800") == Program(ADD)
+def test_null_bytes_around_the_code_do_no_harm(sandbox: Sandbox) -> None:
+    assert parse_program(f"\0\n```python\n{ADD}```\n\ud800", "add", sandbox) == Program(ADD)
 
 
-def test_a_suite(sandbox: Sandbox):
+# Tests
+
+
+def texts(suite: Suite) -> list[str]:
+    return [test.text for test in suite.tests if test.fault is None]
+
+
+def test_a_suite(sandbox: Sandbox) -> None:
     text = (
         "Tests:\n```python\nimport math\nx = [1]\nassert f(x) == math.inf, 'why'\n"
         "for i in x:\n    assert f(i)\nprint('ok')\n```\nand\n```\nassert f(x) == 2\nassert f(\n```"
     )
-    suite = parse_suite(text, "f", sandbox)
-    assert suite.tests == (
-        "import math\nx = [1]\nassert f(x) == math.inf, 'why'",
-        "x = [1]\nfor i in x:\n    assert f(i)",
-        "x = [1]\nassert f(x) == 2",
-    )
+    suite = parse_suite(text, PLAIN, sandbox)
+    assert texts(suite) == [
+        "assert f([1]) == float('inf')",
+        "assert f(1) == True",
+        "assert f([1]) == 2",
+    ]
     assert suite.dropped == (
-        Dropped("cannot be parsed: '(' was never closed", "assert f(", invalid=True),
-        Dropped("no test needs it, and it does not call f", "print('ok')", invalid=False),
+        Dropped("cannot be parsed: '(' was never closed", "assert f(", True, Fault.UNPARSABLE),
     )
+    first = suite.tests[0]
+    assert first.call == encoded_arguments([[1]], {})
+    assert codec.decode(first.predicted) == float("inf")
+    assert (first.call_text, first.value, first.tolerance) == ("f([1])", "float('inf')", None)
     assert suite.nonprintable_ratio == 0
+
+
+def test_one_call_has_one_text(sandbox: Sandbox) -> None:
+    written = [
+        "2",
+        "n=2",
+        "1 + 1",
+        "2, 2",
+        "2, by=2",
+        "by=2, n=2",
+        "*[2]",
+        "**{'n': 2}",
+        "n",
+        "0b10",
+        "len('ab')",
+    ]
+    text = "n = 2\n" + "\n".join(f"assert f({each}) == 4" for each in written)
+    suite = parse_suite(text, DOUBLE, sandbox)
+    assert len(suite.tests) == len(written)
+    assert {(test.call, test.call_text) for test in suite.tests} == {
+        (encoded_arguments([2], {}), "f(2)")
+    }
+    assert texts(parse_suite("assert f(by=3, n=1) == 3", DOUBLE, sandbox)) == [
+        "assert f(1, 3) == 3"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reference", "calls", "text"),
+    [
+        ("def f(a, *, k=1, m=2): pass", ["1, m=3, k=4", "a=1, k=4, m=3"], "f(1, k=4, m=3)"),
+        ("def f(a, *, k=1): pass", ["1", "1, k=1"], "f(1)"),
+        ("def f(a, b=1, *rest): pass", ["1, 1, 3"], "f(1, 1, 3)"),
+        ("def f(a, **others): pass", ["1, z=1, y=2", "y=2, a=1, z=1"], "f(1, y=2, z=1)"),
+        ("def f(a, /, b=1): pass", ["1, b=2", "1, 2"], "f(1, 2)"),
+        ("def f(a, b=1, c=None): pass", ["1, c=3", "1, 1, 3"], "f(1, 1, 3)"),
+        ("def f(a, b=object(), c=None): pass", ["1, c=3"], "f(1, c=3)"),
+        ("class f:\n    def __init__(self, a): pass", ["1"], "f(1)"),
+        ("def f(a, b): pass\ndef f(a, b=2): pass", ["1", "1, 2"], "f(1)"),
+        ("def f(a: int = None): pass", ["", "None", "a=None"], "f()"),
+    ],
+)
+def test_calls_are_bound_as_the_reference_takes_them(
+    sandbox: Sandbox, reference: str, calls: list[str], text: str
+) -> None:
+    problem = Problem("x", "Do it.", "f", reference)
+    suite = parse_suite("\n".join(f"assert f({call}) == 0" for call in calls), problem, sandbox)
+    assert [test.fault for test in suite.tests] == [None] * len(calls)
+    assert {test.call_text for test in suite.tests} == {text}
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("f('a')", "outside the signature: n is a str, not int"),
+        ("f(True)", "outside the signature: n is a bool, not int"),
+        ("f(None)", "outside the signature: n is None, not int"),
+        ("f(1, by=[1, 'a'])", "outside the signature: by is a list[int | str], not int"),
+        ("f()", "the signature does not take these arguments: n is missing"),
+        (
+            "f(1, 2, 3)",
+            "the signature does not take these arguments: it takes at most 2 arguments, not 3",
+        ),
+        ("f(1, m=2)", "the signature does not take these arguments: it has no parameter m"),
+        ("f(1, n=2)", "the signature does not take these arguments: n is given twice"),
+    ],
+)
+def test_what_is_outside_the_signature(sandbox: Sandbox, call: str, reason: str) -> None:
+    (test,) = parse_suite(f"assert {call} == 1", DOUBLE, sandbox).tests
+    assert (test.fault, test.reason) == (Fault.OUTSIDE_SIGNATURE, reason)
 
 
 @pytest.mark.parametrize(
@@ -133,80 +225,175 @@ def test_a_suite(sandbox: Sandbox):
             "the answer is too long: 65537 characters, of at most 65536",
         ),
         ("I cannot do that.", "cannot be parsed: invalid syntax"),
+        ("assert g(1) == 2\n" * 9, "the answer holds no test"),
+        ("<think>assert f(1) == 2", "the answer is nothing but reasoning"),
     ],
 )
-def test_answers_without_tests_are_explained(sandbox: Sandbox, text, reason):
-    suite = parse_suite(text, "f", sandbox)
+def test_answers_without_tests_are_explained(sandbox: Sandbox, text: str, reason: str) -> None:
+    suite = parse_suite(text, PLAIN, sandbox)
     assert suite.tests == ()
     assert [item.reason for item in suite.dropped] == [reason]
     assert not suite.dropped[0].invalid
 
 
-@pytest.mark.parametrize("bad", ["'\0'", "'\ud800'", "(" * 100_000, "exit()"])
-def test_hostile_parts_harm_only_themselves(sandbox: Sandbox, bad):
-    text = f"assert f(1) == 2\nassert f({bad[:30_000]}) == 1\nassert f(2) == 3\n"
-    suite = parse_suite(text, "f", sandbox)
-    assert {suite.tests[0], suite.tests[-1]} == {"assert f(1) == 2", "assert f(2) == 3"}
-    assert len(suite.tests) + len(suite.dropped) == 3
+BAD = {
+    "null byte": "'\0'", "surrogate": "'\ud800'", "brackets": "(" * 30_000, "exit": "exit()", "digits": "1" * 60_000,
+    "hexadecimal": "0x" + "f" * 60_000, "repeated": "[0] * 10**9", "power": "10**10**10", "signs": "-" * 60_000 + "1",
+    "sum": "+".join("1" * 30_000), "own call": "f(1)", "own call deep": "[{1: f(2)}]", "lambda": "lambda: 1",
+    "walrus": "(x := 1)", "name": "unknown", "comprehension": "[i for i in range(10**9)]", "star": "*[0] * 10**9",
+    "attribute": "x" + ".a" * 20_000, "format": "'%9999999999d' % 1", "keyword": "**{1: 2}", "string": "'" * 3,
+}  # fmt: skip
 
 
-def test_a_batch_is_the_same_as_one_by_one(sandbox: Sandbox):
-    texts = [
-        ("assert f(1) == 2\nassert g(2) == 3", "f"),
-        ("", "f"),
-        ("(" * 60_000, "g"),
-        ("assert g(1) == '\0'", "g"),
-        *((f"y = {n}\nassert h(y) == {n}\n" * 200, "h") for n in range(20)),
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_hostile_parts_harm_only_themselves(sandbox: Sandbox, bad: str) -> None:
+    started = time.monotonic()
+    text = f"assert f(1) == 2\nassert f({bad}) == 1\nassert f(2) == 3\n"
+    suite = parse_suite(text, PLAIN, sandbox)
+    assert texts(suite) == ["assert f(1) == 2", "assert f(2) == 3"]
+    assert [item.invalid for item in suite.dropped] == [True]
+    assert suite.dropped[0].reason
+    assert time.monotonic() - started < 20
+
+
+HOSTILE = {
+    "10 MB": "assert f(1) == 2\n" * 600_000, "brackets": "[" * 100_000, "brackets that fit": "(" * 65_000,
+    "names": "a=[0]*20000\n" + "b=a*1\n" * 8_000, "doubling": "a=[1]\n" + "a=[a,a]\n" * 5_000,
+    "loops": "".join(" " * i + f"for i{i} in range(999):\n" for i in range(20)) + " " * 20 + "f(1)\n",
+    "tables": "@pytest.mark.parametrize('n', range(1000))\n" * 1_000 + "def test(n):\n    assert f(n) > 0\n",
+    "prose": "word word (\n" * 5_000, "defs": "def test_a(:\n    assert f(1) == 2\n" * 1_500, "open": "assert f([\n" * 5_000,
+    "quotes": '"""\n' * 16_000, "fences": "```\n" * 16_000, "both": '```\n"""\n```\n' * 4_500, "tags": "<think>" * 9_000,
+    "and": "assert " + " and ".join(["f(1) == 2"] * 4_000), "chain": "assert f(1)" + " == 1" * 12_000,
+    "json": "{" * 60_000 + '"assert_statements"', "json list": '{"assert_statements": ' + "[" * 60_000,
+    "json texts": '{"assert_statements": [' + '"assert f(1) == 2", ' * 3_000, "spaces": " " * 65_000 + "~~~`",
+    "tildes": "~~~ " * 16_000 + "`", "backticks": "`" * 65_000, "carriage returns": "\r" * 65_000,
+    "hashes": f"assert f({{{','.join(str(i * (2**61 - 1)) for i in range(2_500))}}}) == 1",
+    "methods": "class T:\n  x = f(1)\n" + "  x.y = 1\n" * 6_000, "names forgotten": "".join(f"a{i}=[]\na{i}.b()\n" for i in range(2_400)),
+    "many": "".join(f"assert f({i})==1\n" for i in range(3_000)),
+    "much": "x='a'*19000\n" + "".join(f"assert f(x*{i}) == 1\n" for i in range(99)),
+    "memory": "x='a'*19000\n" + "".join(f"assert f([x]*{19_000 - i}) == 1\n" for i in range(99)),
+    "indents": "".join(" " * i + "if x:\n" for i in range(300)), "at": "@\n" * 30_000, "not": "assert " + "not " * 15_000 + "f(1)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_answers_cost_little_and_are_explained(sandbox: Sandbox, text: str) -> None:
+    started = time.monotonic()
+    suite = parse_suite(text, PLAIN, sandbox)
+    program = parse_program(text, "f", sandbox)
+    assert time.monotonic() - started < 20
+    assert suite.tests or suite.dropped
+    assert len(suite.tests) <= 64
+    assert sum(len(test.text) for test in suite.tests) < 200_000
+    assert isinstance(program.code, str)
+
+
+def test_a_batch_is_the_same_as_one_by_one(sandbox: Sandbox) -> None:
+    answers = [
+        ("assert f(1) == 2\nassert g(2) == 3", PLAIN),
+        ("", PLAIN),
+        ("(" * 60_000, DOUBLE),
+        ("assert f(1) == '\0'", DOUBLE),
+        *((f"y = {n}\nassert f(y) == {n}\n" * 1_000, DOUBLE) for n in range(40)),
     ]
-    assert parse_suites(texts, sandbox) == [parse_suite(*text, sandbox) for text in texts]
+    assert parse_suites(answers, sandbox) == [parse_suite(*each, sandbox) for each in answers]
     assert parse_suites([], sandbox) == []
+    programs = [(text, "f") for text, _ in answers]
+    assert parse_programs(programs, sandbox) == [parse_program(*each, sandbox) for each in programs]
 
 
-def test_nonprintable_ratio_is_of_the_whole_answer(sandbox: Sandbox):
+def test_nonprintable_ratio_is_of_the_whole_answer(sandbox: Sandbox) -> None:
     assert nonprintable_ratio("") == 0
     assert nonprintable_ratio(string.printable) == 0
     assert nonprintable_ratio("ab\0é") == 0.5
-    assert parse_suite("é: ```f(1)```", "f", sandbox).nonprintable_ratio == 1 / 13
-    assert parse_suite("é" * 70_000, "f", sandbox).nonprintable_ratio == 1
+    assert parse_suite("é: ```f(1)```", PLAIN, sandbox).nonprintable_ratio == 1 / 13
+    assert parse_suite("é" * 70_000, PLAIN, sandbox).nonprintable_ratio == 1
 
 
-def test_answers_must_be_text(sandbox: Sandbox):
+def test_answers_must_be_text(sandbox: Sandbox) -> None:
     with pytest.raises(TypeError, match=r"answer to be a str, actually: <class 'bytes'>"):
-        parse_program(b"x")  # type: ignore[arg-type]
+        parse_program(b"x", "f", sandbox)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="answer to be a str"):
-        parse_suite(None, "f", sandbox)  # type: ignore[arg-type]
+        parse_suite(None, PLAIN, sandbox)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["~~~ " * 16_000 + "`", "~" * 65_000 + "`", "`" * 65_000, "``` " * 16_000, "```\n" * 16_000, " " * 65_000 + "~~~`"],
-    ids=["tildes in words", "tildes", "backticks", "marks in words", "blocks", "spaces"],
-)  # fmt: skip
-def test_hostile_fences_cost_little(text):
-    started = time.process_time()
-    code_blocks(text)
-    assert time.process_time() - started < 1
-
-
-def test_random_texts_never_raise(sandbox: Sandbox):
+def test_random_texts_never_raise(sandbox: Sandbox) -> None:
     rng = random.Random(0)
     parts = [
-        "```",
-        "~~~",
-        "python",
-        "\n",
-        "assert f(1) == 1",
-        "def f():",
-        "\0",
-        "\ud800",
-        " ",
-        "(",
-        '"""',
-        "\r",
-    ]
-    texts = ["".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(300)]
-    for text in texts:
-        assert isinstance(parse_program(text), Program)
-    suites = parse_suites([(text, "f") for text in texts], sandbox)
+        "```", "~~~", "python", "\n", "assert f(1) == 1", "def f():", "\0", "\ud800", " ", "(", '"""', "\r", "    ",
+        "for x in [1]:", "<think>", "</think>", '{"assert_statements": ["', "class T:", "self.assertEqual(f(2), 3)",
+        "x = ", "@pytest.mark.parametrize('x', [1])", "with pytest.raises(E):", "def test_a(x):", "assert", "f(x)", "- ",
+    ]  # fmt: skip
+    answers = ["".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(600)]
+    answers += ["\n".join(rng.choices(parts, k=rng.randrange(30))) for _ in range(600)]
+    programs = parse_programs([(text, "f") for text in answers], sandbox)
+    assert all(isinstance(program, Program) for program in programs)
+    suites = parse_suites([(text, PLAIN) for text in answers], sandbox)
     assert all(isinstance(suite, Suite) for suite in suites)
     assert any(suite.tests for suite in suites)
+    assert not any("Error:" in item.reason for suite in suites for item in suite.dropped)
+
+
+# Failures of ours
+
+
+def analysts() -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent == os.getpid() and "analyst" in (folder / "cmdline").read_text():
+                found.append(int(folder.name))
+        except (OSError, ValueError, IndexError):
+            continue
+    return found
+
+
+def test_a_killed_analysis_process_changes_nothing() -> None:
+    text = "\n".join(f"assert f({k}) == {2 * k}" for k in range(40)) + "\n# x" * 10_000
+    with Sandbox(workers=1) as own:
+        wanted = parse_suite(text, DOUBLE, own)
+        for number in range(12):
+            others = set(analysts())
+
+            def kill(delay: float = 0.001 * number) -> None:
+                time.sleep(delay)
+                for process in analysts():
+                    os.kill(process, signal.SIGKILL)
+
+            thread = threading.Thread(target=kill)
+            thread.start()
+            found = parse_suites([(text, DOUBLE)] * 9, own)
+            thread.join()
+            assert found == [wanted] * 9, others
+
+
+def test_what_is_always_killed_is_raised_and_not_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = Problem("fresh", "def f(n: int):\n", "f", "def f(n):\n    return n  # only here")
+    with Sandbox(workers=1) as own:
+
+        def fails(*_: object) -> None:
+            raise InfraError("killed")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(own, "analyse", fails)
+            with pytest.raises(InfraError):
+                parse_suite("assert f(1) == 1", problem, own)
+            with pytest.raises(InfraError):
+                parse_program("def f(): pass", "f", own)
+        assert texts(parse_suite("assert f(1) == 1", problem, own)) == ["assert f(1) == 1"]
+
+
+def test_golden_tests_are_within_their_signatures(sandbox: Sandbox) -> None:
+    problems = [problem for problem in load_problems("starter") if problem.tests]
+    suites = parse_suites([("\n".join(problem.tests), problem) for problem in problems], sandbox)
+    for problem, suite in zip(problems, suites, strict=True):
+        assert len(texts(suite)) == len(problem.tests), (problem.task_id, suite)
+
+
+def test_a_test_is_small_data() -> None:
+    test = Test(b"", b"", "f(2)", "4")
+    assert test.text == "assert f(2) == 4"
+    assert not hasattr(test, "__dict__")

@@ -149,7 +149,8 @@ class Signature:
         if given == wanted or wanted.startswith("Literal"):
             given = (write(value) or given)[:_MAX_SHOWN]
             return f"{name} is {given}, not {wanted}"
-        return f"{name} is {'an' if given[0] in 'aeiou' else 'a'} {given}, not {wanted}"
+        article = "" if given == "None" else "an " if given[0] in "aeiou" else "a "
+        return f"{name} is {article}{given}, not {wanted}"
 
 
 def _check(row: list[Any]) -> Check | None:

@@ -213,7 +213,7 @@ def _includes(wide: Domain, narrow: Domain) -> bool:
     if type(wide) is list and wide[0] == "union":
         return any(_includes(each, narrow) for each in wide[1])
     if type(wide) is str or type(narrow) is str:
-        return wide == "float" and narrow == "int"
+        return bool(wide == "float" and narrow == "int")
     if wide[0] == "tuple*" and narrow[0] == "tuple":
         return all(_includes(wide[1], each) for each in narrow[1])
     if wide[0] != narrow[0] or wide[0] == "literal":
@@ -241,6 +241,8 @@ def checker(domain: Domain) -> Check | None:
     if domain == "any":
         return None
     if type(domain) is str:
+        if domain == "never":
+            return lambda value: False
         if domain == "float":
             return lambda value: type(value) is float or type(value) is int
         kind = next(each for each, name in _ATOMS.items() if name == domain)
@@ -251,13 +253,13 @@ def checker(domain: Domain) -> Check | None:
         return lambda value: write(value) in texts
     if head == "union":
         checks = [each for each in map(checker, domain[1]) if each is not None]
-        return lambda value: any([check(value) for check in checks])
+        return lambda value: any(check(value) for check in checks)
     if head == "tuple":
         places = [checker(each) for each in domain[1]]
         return lambda value: (
             type(value) is tuple
             and len(value) == len(places)
-            and all([c is None or c(item) for c, item in zip(places, value, strict=True)])
+            and all(c is None or c(item) for c, item in zip(places, value, strict=True))
         )
     if head == "dict":
         of_keys, of_values = checker(domain[1]), checker(domain[2])
@@ -271,7 +273,7 @@ def checker(domain: Domain) -> Check | None:
 
 def _items_checker(head: str, inner: Check | None) -> Check:
     if head in ("list", "set", "frozenset", "tuple*"):
-        kind = tuple if head == "tuple*" else _TYPES[head][0]
+        kind: Any = tuple if head == "tuple*" else _TYPES[head][0]
         if inner is None:
             return lambda value: type(value) is kind
         return lambda value: type(value) is kind and all(map(inner, value))

@@ -67,11 +67,9 @@ def answer_in(text: str) -> str:
     text = text.removeprefix("\ufeff")
     if "<" not in text and "[/THINK]" not in text and "◁" not in text:
         return text
-    ends = None
-    for ends in _REASONED.finditer(text):
-        pass
-    if ends is not None:
-        text = text[ends.end() :]
+    ends = [found.end() for found in _REASONED.finditer(text)]
+    if ends:
+        text = text[ends[-1] :]
     begins = _REASONING.search(text)
     if begins is not None:
         text = text[: begins.start()]

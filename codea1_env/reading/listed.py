@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 from typing import Any
@@ -56,13 +57,11 @@ def _texts(found: Any) -> list[str]:
 
 
 def _complete_texts(answer: str, place: int) -> list[str]:
-    texts = []
+    texts: list[str] = []
     while True:
         item = _ITEM.match(answer, place)
         if item is None:
             return texts
-        try:
+        with contextlib.suppress(ValueError):  # an escape that JSON does not have
             texts.append(str(json.loads(item[1], strict=False)))
-        except ValueError:
-            pass  # an escape that JSON does not have
         place = item.end()

@@ -135,9 +135,12 @@ class Conditions:
                 bound = names.get(each.id)
                 if bound is ENTRY_POINT or type(bound) is Call:
                     return True
-            elif type(each) is ast.Attribute and each.attr == self.entry_point:
-                if type(each.value) is not ast.Name or each.value.id != "self":
-                    return True
+            elif (
+                type(each) is ast.Attribute
+                and each.attr == self.entry_point
+                and not (type(each.value) is ast.Name and each.value.id == "self")
+            ):
+                return True
         return False
 
     def equal(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
 
+from .assertions import said_by
 from .predictions import ENTRY_POINT, MODULE, Call, Conditions, Prediction, UnreadableError
 from .tables import parameters_of, rows_of
 
@@ -24,10 +25,6 @@ _SETUP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup", "__init
 _RAISES = frozenset({
     "raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "warns", "assertWarns", "deprecated_call",
     "assert_raises", "suppress",
-})  # fmt: skip
-_EQUAL = frozenset({
-    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
-    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
 })  # fmt: skip
 _MATHS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
 
@@ -83,6 +80,8 @@ class Statements:
             if type(node) is ast.Assert:
                 self._condition(node, node.test, names)
                 continue
+            if type(node) is ast.Return:
+                return
             follow = _FOLLOW.get(type(node))
             if follow is not None:
                 follow(self, node, names)
@@ -240,60 +239,17 @@ class Statements:
 
     def _unittest(self, node: ast.stmt, call: ast.Call, name: str, names: Names) -> None:
         try:
-            self._report(node, list(self._said(call, name, names)))
+            self._report(node, list(said_by(self._conditions, call, name, names)))
         except (UnreadableError, NotLiteralError) as error:
             self._unreadable(node, call, names, str(error))
-
-    def _said(self, call: ast.Call, name: str, names: Names) -> Iterator[Prediction]:
-        given = {str(keyword.arg): keyword.value for keyword in call.keywords}
-        parts = list(call.args)
-        parts += [
-            given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given
-        ]
-        conditions = self._conditions
-        if name in _EQUAL and len(parts) >= 2:
-            yield conditions.equal(parts[0], parts[1], names)
-        elif name in ("asserttrue", "assert") and parts:
-            yield from conditions.predictions(parts[0], names)
-        elif name == "assertfalse" and parts:
-            found = conditions.call(parts[0], names)
-            if found is None:
-                raise UnreadableError("does not say what a call returns")
-            yield Prediction(found, False)
-        elif name == "assertisnone" and parts:
-            yield conditions.equal(parts[0], ast.Constant(None), names)
-        elif name == "assertis" and len(parts) >= 2:
-            yield from conditions.predictions(ast.Compare(parts[0], [ast.Is()], [parts[1]]), names)
-        elif (
-            name in ("assertalmostequal", "assertalmostequals", "assertallclose")
-            and len(parts) >= 2
-        ):
-            yield self._almost(parts, given, name, names)
-        else:
-            raise UnreadableError("does not say what a call returns")
-
-    def _almost(
-        self, parts: list[ast.expr], given: dict[str, ast.expr], name: str, names: Names
-    ) -> Prediction:
-        conditions = self._conditions
-        if name == "assertallclose":
-            limits = [
-                conditions.number(given[key], names) for key in ("rtol", "atol") if key in given
-            ]
-            tolerance = max(limits, default=1e-7)
-        elif "delta" in given:
-            tolerance = conditions.number(given["delta"], names)
-        else:
-            places = given.get("places", given.get("decimal", parts[2] if len(parts) > 2 else None))
-            digits = 7.0 if places is None else conditions.number(places, names)
-            tolerance = 0.5 * 10.0 ** -min(digits, 300.0)
-        return conditions.almost(parts[0], parts[1], tolerance, names)
 
     def _for(self, node: Any, names: Names) -> None:
         if not self._conditions.mentions(node, names):
             self._forget(node, names)
             return
         try:
+            if any(isinstance(each, (ast.Break, ast.Continue)) for each in ast.walk(node)):
+                raise NotLiteralError("which rounds there are is not known")
             items = read_items(node.iter, names, self._meter)
         except NotLiteralError:
             self._forget(node, names)
@@ -356,11 +312,9 @@ class Statements:
             if _called_or_named(decorator) == "fixture":
                 names[node.name] = self._returned(node, names)
                 return
-        if (
-            self._conditions.mentions(node, names)
-            or node.name in _SETUP
-            or (node.name == "check" and any(each.arg == "candidate" for each in node.args.args))
-        ):
+        # As HumanEval writes its tests: `check` is called with the function.
+        is_check = node.name == "check" and "candidate" in parameters_of(node)
+        if is_check or node.name in _SETUP or self._conditions.mentions(node, names):
             self._enter(node, names)
 
     def _returned(self, node: Any, names: Names) -> Any:

@@ -34,9 +34,12 @@ def rows_of(
             defaults[argument.arg] = UNKNOWN
     tables = []
     for decorator in reversed(node.decorator_list):
-        if type(decorator) is ast.Call and type(decorator.func) is ast.Attribute:
-            if decorator.func.attr in ("parametrize", "expand"):
-                tables.append(_table(decorator, node, names, meter))
+        if (
+            type(decorator) is ast.Call
+            and type(decorator.func) is ast.Attribute
+            and decorator.func.attr in ("parametrize", "expand")
+        ):
+            tables.append(_table(decorator, node, names, meter))
     for rows in itertools.islice(itertools.product(*tables), _MAX_ROWS):
         row = dict(defaults)
         for part in rows:

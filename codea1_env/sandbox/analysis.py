@@ -77,7 +77,7 @@ class Analyst:
         """Asks, on a fresh helper if the last one was lost; nothing is concluded from a loss that is not the text's."""
         for attempt in range(_TRIES):
             try:
-                return self._ask(request, timeout)
+                return self._ask(request, timeout, fresh=attempt > 0)
             except _LostError as error:
                 if attempt + 1 < _TRIES:
                     continue
@@ -89,11 +89,14 @@ class Analyst:
                 ) from None
         raise AssertionError("unreachable")
 
-    def _ask(self, request: bytes, timeout: float) -> bytes:
+    def _ask(self, request: bytes, timeout: float, fresh: bool) -> bytes:
         with self._lock:
             if self._closed:
                 raise SandboxError("Expect an open sandbox, actually: close() was called meanwhile")
-            helper = self._idle.pop() if self._idle else None
+            helper = self._idle.pop() if self._idle and not fresh else None
+        if helper is not None and not helper.alive:
+            helper.stop()
+            helper = None
         if helper is None:
             helper = _Helper()
         try:
@@ -157,6 +160,11 @@ class _Helper:
         finally:
             os.close(their_receive)
             os.close(their_send)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
 
     def exchange(self, request: bytes, timeout: float) -> bytes:
         """Sends a request and waits for its reply.

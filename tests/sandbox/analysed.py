@@ -6,7 +6,9 @@ import ast
 import builtins
 import ctypes
 import os
+import signal
 import sys
+import time
 from typing import Any
 
 
@@ -60,3 +62,12 @@ def print_much() -> int:
         stream.write("x" * 1_000_000)
         stream.flush()
     return 1
+
+
+def nap(seconds: float) -> str:
+    time.sleep(seconds)
+    return "awake"
+
+
+def kill_itself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

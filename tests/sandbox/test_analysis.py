@@ -17,7 +17,9 @@ from analysed import (
     crash,
     echo,
     environment,
+    kill_itself,
     leave,
+    nap,
     open_descriptors,
     parse,
     print_much,
@@ -26,7 +28,7 @@ from analysed import (
     unplain,
 )
 
-from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
 from codea1_env.sandbox.analysis import Analyst
 from codea1_env.sandbox.inside.plan import plan_test
 
@@ -133,11 +135,52 @@ def test_closing_ends_it_and_it_can_start_again() -> None:
     (helper,) = set(_children()) - set(before)
     os.kill(helper, signal.SIGKILL)
     time.sleep(0.05)
-    with pytest.raises(AnalysisError):
-        analyst.analyse(echo, 1)
     assert analyst.analyse(echo, 2) == 2
     analyst.close()
     assert _children() == before
+
+
+def test_a_helper_that_is_killed_from_outside_is_replaced() -> None:
+    analyst = Analyst()
+    killed = []
+
+    def kill_once() -> None:
+        while not killed:
+            for helper in set(_children()) - before:
+                killed.append(helper)
+                time.sleep(0.1)  # it is at work then
+                os.kill(helper, signal.SIGKILL)
+                return
+
+    before = set(_children())
+    try:
+        thread = threading.Thread(target=kill_once)
+        thread.start()
+        assert analyst.analyse(nap, 0.4) == "awake"
+        thread.join()
+        assert len(killed) == 1
+    finally:
+        analyst.close()
+
+
+def test_a_helper_that_is_killed_each_time_is_our_failure() -> None:
+    analyst = Analyst()
+    try:
+        with pytest.raises(InfraError, match=r"tried 3 times: .*died from signal 9"):
+            analyst.analyse(kill_itself)
+        assert analyst.analyse(echo, 2) == 2
+    finally:
+        analyst.close()
+
+
+def test_a_helper_that_gets_no_time_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codea1_env.sandbox.analysis._WALL_FACTOR", 1.0)
+    analyst = Analyst()
+    try:
+        with pytest.raises(InfraError, match=r"no answer within 0\.2 s of a busy machine"):
+            analyst.analyse(nap, 30.0, timeout=0.2)
+    finally:
+        analyst.close()
 
 
 def _children() -> list[int]:

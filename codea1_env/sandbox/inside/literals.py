@@ -1,73 +1,52 @@
 """Literals: expressions that are plain data. The one place where they are read and written.
 
 What is read is what people write in tests: constants, containers, signs, arithmetic (`[0] * 3`, `10**6`,
-`"a" + "b"`), `set()`, `float("inf")`, `math.inf`, `list(range(5))`, items of literals (`case["n"]`), and names
-that are bound to such values. Nothing is run, and everything is bounded before it is computed.
+`"a" + "b"`), comparisons, `set()`, `float("inf")`, `math.inf`, `list(range(5))`, items of literals (`case["n"]`),
+and names that are bound to such values. Nothing is run, and everything is bounded before it is computed.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .formats import MAX_EQUAL_HASHES, DecodeError
-from .reading import check_hashes
+from .literal_texts import MAX_SOURCE, write
+from .literal_values import (
+    ATOMS,
+    COMPARISONS,
+    COPIERS,
+    MAX_BITS,
+    MAX_ITEMS,
+    NUMBERS,
+    SEQUENCES,
+    SET_OPERATORS,
+    SETS,
+    UNKNOWN,
+    Meter,
+    NotLiteralError,
+    arithmetic,
+    copied,
+    hashable,
+    repeated,
+)
 
-MAX_SOURCE = 20_000
-"""Characters of a value that is written."""
-MAX_ITEMS = 20_000
-"""Items of a value that is read; characters of a text that is computed count as well."""
-MAX_BITS = 4_096
-"""Of an integer that is computed."""
+__all__ = [
+    "MAX_BITS",
+    "MAX_ITEMS",
+    "MAX_SOURCE",
+    "UNKNOWN",
+    "Meter",
+    "NotLiteralError",
+    "read",
+    "read_items",
+    "write",
+]
 
-_INF = math.inf
 _MODULES = frozenset({"cmath", "math", "np", "numpy"})
 _CONSTANTS = {name: getattr(math, name) for name in ("inf", "nan", "pi", "e", "tau")}
 _CONSTANTS |= {"NaN": math.nan, "Inf": math.inf, "infty": math.inf}
-_SEQUENCES = (str, bytes, list, tuple)
-_NUMBERS = (int, float, complex, bool)
-_SETS = (set, frozenset)
-
-
-class NotLiteralError(Exception):
-    """The expression is no literal, or too large. The message says which part."""
-
-
-class _Unknown:
-    """What a name is bound to that has a value, but one that nobody knows without running the text."""
-
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
-
-UNKNOWN = _Unknown()
-"""As a value in `names`: the name is bound, to something else than a literal."""
-
-
-class Meter:
-    """What reading may still cost, in items. One can serve many expressions.
-
-    Attributes:
-        left: Items that may still be made.
-    """
-
-    __slots__ = ("left",)
-
-    def __init__(self, items: int = MAX_ITEMS) -> None:
-        self.left = items
-
-    def spend(self, items: int) -> None:
-        """Pays for items before they are made.
-
-        Raises:
-            NotLiteralError: There are too many.
-        """
-        if items > self.left:
-            raise NotLiteralError("too large: it has too many items")
-        self.left -= items
 
 
 def read(node: ast.expr, names: Mapping[str, Any] | None = None, meter: Meter | None = None) -> Any:
@@ -159,7 +138,7 @@ def _tuple(node: Any, names: Mapping[str, Any], meter: Meter) -> tuple[Any, ...]
 
 
 def _set(node: Any, names: Mapping[str, Any], meter: Meter) -> set[Any]:
-    return set(_hashable(_elements(node.elts, names, meter)))
+    return set(hashable(_elements(node.elts, names, meter)))
 
 
 def _dict(node: Any, names: Mapping[str, Any], meter: Meter) -> dict[Any, Any]:
@@ -173,20 +152,8 @@ def _dict(node: Any, names: Mapping[str, Any], meter: Meter) -> dict[Any, Any]:
             pairs += inner.items()
         else:
             pairs.append((_read(key, names, meter), _read(value, names, meter)))
-    _hashable([key for key, _ in pairs])
+    hashable([key for key, _ in pairs])
     return dict(pairs)
-
-
-def _hashable(values: list[Any]) -> list[Any]:
-    try:
-        if len(values) <= MAX_EQUAL_HASHES:
-            for value in values:
-                hash(value)
-        else:
-            check_hashes(values)
-    except (TypeError, DecodeError):
-        raise NotLiteralError("a key or an item of a set that cannot be one") from None
-    return values
 
 
 def _name(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
@@ -196,32 +163,14 @@ def _name(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
 def _named(name: str, names: Mapping[str, Any], meter: Meter) -> Any:
     if name not in names:
         raise NotLiteralError(f"the value of {name} is not known")
-    return _copy(_bound(name, names), meter)
+    return copied(_bound(name, names), meter)
 
 
 def _bound(name: str, names: Mapping[str, Any]) -> Any:
     value = names[name]
-    if type(value) not in _COPIERS and type(value) not in _ATOMS:
+    if type(value) not in COPIERS and type(value) not in ATOMS:
         raise NotLiteralError(f"the value of {name} is not known")
     return value
-
-
-def _copy(value: Any, meter: Meter) -> Any:
-    copier = _COPIERS.get(type(value))
-    if copier is None:
-        return value
-    meter.spend(len(value))
-    return copier(value, meter)
-
-
-_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
-_COPIERS: dict[type, Callable[[Any, Meter], Any]] = {
-    list: lambda value, meter: [_copy(item, meter) for item in value],
-    tuple: lambda value, meter: tuple([_copy(item, meter) for item in value]),
-    dict: lambda value, meter: {key: _copy(item, meter) for key, item in value.items()},
-    set: lambda value, meter: set(value),
-    frozenset: lambda value, meter: value,
-}
 
 
 def _attribute(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
@@ -246,16 +195,16 @@ def _subscript(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
         base = _read(node.value, names, meter)
     try:
         if type(node.slice) is ast.Slice:
-            if type(base) not in _SEQUENCES:
+            if type(base) not in SEQUENCES:
                 raise NotLiteralError("a slice of something else than a sequence")
             ends = (node.slice.lower, node.slice.upper, node.slice.step)
             bounds = [None if end is None else _read(end, names, meter) for end in ends]
             meter.spend(len(base))
-            return _copy(base[slice(*bounds)], meter)
+            return copied(base[slice(*bounds)], meter)
         key = _read(node.slice, names, meter)
-        if type(base) not in (*_SEQUENCES, dict):
+        if type(base) not in (*SEQUENCES, dict):
             raise NotLiteralError("an item of something else than a sequence or dict")
-        return _copy(base[key], meter)
+        return copied(base[key], meter)
     except (LookupError, TypeError, ValueError):
         raise NotLiteralError("an item that is not there") from None
 
@@ -265,14 +214,14 @@ def _subscript(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
 
 def _unary(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
     kind, operand = type(node.op), node.operand
-    value = (
+    value: Any = (
         operand.value
         if type(operand) is ast.Constant and type(operand.value) in (int, float)
         else _read(operand, names, meter)
     )
     if kind is ast.Not:
         return not value
-    if type(value) not in _NUMBERS or (kind is ast.Invert and type(value) not in (int, bool)):
+    if type(value) not in NUMBERS or (kind is ast.Invert and type(value) not in (int, bool)):
         raise NotLiteralError("a sign before something else than a number")
     if kind is ast.USub:
         return -value
@@ -282,78 +231,57 @@ def _unary(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
 def _binary(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
     left, right = _read(node.left, names, meter), _read(node.right, names, meter)
     kind = type(node.op)
-    if kind is ast.Mult and type(left) in _SEQUENCES and type(right) in (int, bool):
-        return _repeated(left, right, meter)
-    if kind is ast.Mult and type(right) in _SEQUENCES and type(left) in (int, bool):
-        return _repeated(right, left, meter)
-    if kind is ast.Add and type(left) is type(right) and type(left) in _SEQUENCES:
+    if kind is ast.Mult and type(left) in SEQUENCES and type(right) in (int, bool):
+        return repeated(left, right, meter)
+    if kind is ast.Mult and type(right) in SEQUENCES and type(left) in (int, bool):
+        return repeated(right, left, meter)
+    if kind is ast.Add and type(left) is type(right) and type(left) in SEQUENCES:
         meter.spend(len(left) + len(right))
         return left + right
-    if kind in _SET_OPERATORS and type(left) in _SETS and type(right) in _SETS:
+    if kind in SET_OPERATORS and type(left) in SETS and type(right) in SETS:
         meter.spend(len(left) + len(right))
-        return _SET_OPERATORS[kind](left, right)
+        return SET_OPERATORS[kind](left, right)
     if kind is ast.BitOr and type(left) is dict and type(right) is dict:
         meter.spend(len(left) + len(right))
         return left | right
-    if type(left) not in _NUMBERS or type(right) not in _NUMBERS:
+    if type(left) not in NUMBERS or type(right) not in NUMBERS:
         raise NotLiteralError("arithmetic of something else than numbers")
-    return _arithmetic(kind, left, right)
+    return arithmetic(kind, left, right)
 
 
-def _repeated(value: Any, times: int, meter: Meter) -> Any:
-    if times <= 0 or not value:
-        return value[:0]
-    if times > meter.left:
-        raise NotLiteralError("too large: it has too many items")
-    if type(value) in (str, bytes):
-        meter.spend(len(value) * times)
-        return value * times
-    meter.spend(len(value) * times)
-    if all(type(item) in _ATOMS for item in value):
-        return value * times
-    copies: list[Any] = []
-    for _ in range(times):
-        copies += [_copy(item, meter) for item in value]
-    return type(value)(copies)
+def _compare(node: Any, names: Mapping[str, Any], meter: Meter) -> bool:
+    left = _read(node.left, names, meter)
+    for kind, other in zip(map(type, node.ops), node.comparators, strict=True):
+        right = _read(other, names, meter)
+        identity = kind in (ast.Is, ast.IsNot)
+        if kind not in COMPARISONS or (identity and not (_is_single(left) and _is_single(right))):
+            raise NotLiteralError("a comparison that is no literal")
+        try:
+            holds = COMPARISONS[kind](left, right)
+        except TypeError:
+            raise NotLiteralError("a comparison that fails") from None
+        if not holds:
+            return False
+        left = right
+    return True
 
 
-def _arithmetic(kind: type, left: Any, right: Any) -> Any:
-    if type(left) is int or type(right) is int:
-        _check_bits(kind, left, right)
-    try:
-        function = _OPERATORS[kind]
-        value = function(left, right)
-    except KeyError:
-        raise NotLiteralError("an operator that no literal has") from None
-    except (ArithmeticError, TypeError, ValueError) as error:
-        raise NotLiteralError(f"arithmetic that fails: {type(error).__name__}") from None
-    if type(value) is int and value.bit_length() > MAX_BITS:
-        raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
+def _is_single(value: Any) -> bool:
+    return value is None or type(value) is bool
+
+
+def _boolean(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    stops_at = type(node.op) is ast.Or
+    value = None
+    for part in node.values:
+        value = _read(part, names, meter)
+        if bool(value) is stops_at:
+            break
     return value
 
 
-def _check_bits(kind: type, left: Any, right: Any) -> None:
-    """Refuses integers of which the result could be too large, before it is computed."""
-    bits = [int(value).bit_length() for value in (left, right) if type(value) in (int, bool)]
-    too_large = max(bits) > MAX_BITS
-    if len(bits) == 2:
-        if kind is ast.Pow:
-            too_large = too_large or (right > 0 and bits[0] * right > 2 * MAX_BITS and bits[0] > 1)
-        elif kind is ast.LShift:
-            too_large = too_large or bits[0] + right > MAX_BITS
-    if too_large:
-        raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
-
-
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
-    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitOr: operator.or_,
-    ast.BitAnd: operator.and_, ast.BitXor: operator.xor,
-}  # fmt: skip
-_SET_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.BitOr: operator.or_, ast.BitAnd: operator.and_, ast.Sub: operator.sub, ast.BitXor: operator.xor,
-}  # fmt: skip
+def _conditional(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
+    return _read(node.body if _read(node.test, names, meter) else node.orelse, names, meter)
 
 
 # Calls of builtins
@@ -376,7 +304,7 @@ def _call(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
             if arguments
             else []
         )
-        return _CONTAINERS[name](_hashable(values) if name in ("set", "frozenset") else values)
+        return _CONTAINERS[name](hashable(values) if name in ("set", "frozenset") else values)
     if name in _AGGREGATES:
         if len(arguments) != 1:
             raise NotLiteralError(f"{name}(...) with such arguments is a call")
@@ -399,7 +327,7 @@ def _dict_call(node: Any, names: Mapping[str, Any], meter: Meter) -> dict[Any, A
             raise NotLiteralError("dict(...) needs pairs")
     meter.spend(len(node.keywords))
     pairs += [(keyword.arg, _read(keyword.value, names, meter)) for keyword in node.keywords]
-    _hashable([key for key, _ in pairs])
+    hashable([key for key, _ in pairs])
     return dict(pairs)
 
 
@@ -407,11 +335,11 @@ def _aggregate(name: str, values: list[Any], meter: Meter) -> Any:
     if name == "len":
         return len(values)
     if name == "sum":
-        if any(type(value) not in _NUMBERS for value in values):
+        if any(type(value) not in NUMBERS for value in values):
             raise NotLiteralError("sum(...) of something else than numbers")
         total: Any = 0
         for value in values:
-            total = _arithmetic(ast.Add, total, value)
+            total = arithmetic(ast.Add, total, value)
         return total
     meter.spend(len(values))
     try:
@@ -430,9 +358,9 @@ def _number_call(name: str, arguments: list[Any]) -> Any:
                 return float(arguments[0])
             if kinds[0] in (int, float, bool):
                 return float(arguments[0])
-        if name == "complex" and len(kinds) <= 2 and all(kind in _NUMBERS for kind in kinds):
+        if name == "complex" and len(kinds) <= 2 and all(kind in NUMBERS for kind in kinds):
             return complex(*arguments)
-        if name == "abs" and len(kinds) == 1 and kinds[0] in _NUMBERS:
+        if name == "abs" and len(kinds) == 1 and kinds[0] in NUMBERS:
             return abs(arguments[0])
     except (ArithmeticError, TypeError, ValueError):
         raise NotLiteralError(f"{name}(...) fails") from None
@@ -449,7 +377,7 @@ _CALLS = {*_CONTAINERS, *_AGGREGATES, "dict", "float", "complex", "abs"}
 _READERS: dict[type, Callable[[Any, Mapping[str, Any], Meter], Any]] = {
     ast.List: _list, ast.Tuple: _tuple, ast.Set: _set, ast.Dict: _dict, ast.Name: _name,
     ast.Attribute: _attribute, ast.Subscript: _subscript, ast.UnaryOp: _unary, ast.BinOp: _binary,
-    ast.Call: _call,
+    ast.Call: _call, ast.Compare: _compare, ast.BoolOp: _boolean, ast.IfExp: _conditional,
 }  # fmt: skip
 
 
@@ -474,18 +402,21 @@ def _items(
                     return list(
                         enumerate(columns[0]) if function.id == "enumerate" else columns[0][::-1]
                     )
-        if isinstance(function, ast.Attribute) and not node.args:
-            if function.attr in ("items", "keys", "values"):
-                base = _read(function.value, names, meter)
-                if type(base) is dict:
-                    return list(getattr(base, function.attr)())
+        if (
+            isinstance(function, ast.Attribute)
+            and function.attr in ("items", "keys", "values")
+            and not node.args
+        ):
+            base = _read(function.value, names, meter)
+            if type(base) is dict:
+                return list(getattr(base, function.attr)())
     value = _read(node, names, meter)
-    if type(value) in _SETS:
+    if type(value) in SETS:
         if ordered and len(value) > 1:  # in what order depends on hashes
             texts = {write(item) or "": item for item in value}
             return [texts[text] for text in sorted(texts)]
         return list(value)
-    if type(value) not in (*_SEQUENCES, dict):
+    if type(value) not in (*SEQUENCES, dict):
         raise NotLiteralError(f"{_shown(node)} cannot be iterated over")
     meter.spend(len(value))
     return list(value)
@@ -499,118 +430,3 @@ def _range(ends: list[Any], meter: Meter) -> list[int]:
         raise NotLiteralError("too large: it has too many items")
     meter.spend(len(numbers))
     return list(numbers)
-
-
-# Writing
-
-
-def write(value: Any) -> str | None:
-    """The text of a value: the same for what is the same and has the same types. Sets are sorted.
-
-    Returns:
-        An expression that `read` and Python understand. None if there is none (an object, a subclass), or
-        if it is longer than `MAX_SOURCE`.
-
-    Example:
-        >>> write({"b": (1.5, float("inf")), "a": {3, 1}, "c": [float("nan"), set()]})
-        "{'b': (1.5, float('inf')), 'a': {1, 3}, 'c': [float('nan'), set()]}"
-        >>> write(object()) is None
-        True
-    """
-    try:
-        text = _write(value)
-    except (
-        NotLiteralError,
-        RecursionError,
-        ValueError,
-    ):  # ValueError: more digits than Python prints
-        return None
-    return text if len(text) <= MAX_SOURCE else None
-
-
-def _write(value: Any) -> str:
-    writer = _WRITERS.get(type(value))
-    if writer is None:
-        raise NotLiteralError("no plain data")
-    return writer(value)
-
-
-def _joined(values: Any) -> str:
-    if 3 * len(values) > MAX_SOURCE + 2:
-        raise NotLiteralError("too long")
-    if len(values) <= 64:
-        text = ", ".join([_WRITERS.get(type(value), _write)(value) for value in values])
-        if len(text) > MAX_SOURCE:
-            raise NotLiteralError("too long")
-        return text
-    texts, size = [], 0
-    for value in values:
-        texts.append(_write(value))
-        size += len(texts[-1])
-        if size > MAX_SOURCE:
-            raise NotLiteralError("too long")
-    return ", ".join(texts)
-
-
-def _write_integer(value: int) -> str:
-    if value.bit_length() > 4 * MAX_SOURCE:
-        raise NotLiteralError("too long")
-    return repr(value)
-
-
-def _write_text(value: Any) -> str:
-    if len(value) > MAX_SOURCE:
-        raise NotLiteralError("too long")
-    return repr(value)
-
-
-def _write_float(value: float) -> str:
-    return repr(value) if -_INF < value < _INF else f"float('{value}')"
-
-
-def _write_complex(value: complex) -> str:
-    # `repr` of it is a sum, which loses the sign of a zero.
-    return f"complex({_write_float(value.real)}, {_write_float(value.imag)})"
-
-
-def _write_tuple(value: tuple[Any, ...]) -> str:
-    return f"({_joined(value)},)" if len(value) == 1 else f"({_joined(value)})"
-
-
-def _write_dict(value: dict[Any, Any]) -> str:
-    if 6 * len(value) > MAX_SOURCE + 2:
-        raise NotLiteralError("too long")
-    parts, size = [], 0
-    for key, item in value.items():
-        parts.append(f"{_write(key)}: {_write(item)}")
-        size += len(parts[-1])
-        if size > MAX_SOURCE:
-            raise NotLiteralError("too long")
-    return f"{{{', '.join(parts)}}}"
-
-
-def _sorted(value: Any) -> str:
-    if 3 * len(value) > MAX_SOURCE + 2:
-        raise NotLiteralError("too long")
-    texts, size = [], 0
-    for item in value:
-        texts.append(_write(item))
-        size += len(texts[-1])
-        if size > MAX_SOURCE:
-            raise NotLiteralError("too long")
-    return ", ".join(sorted(texts))
-
-
-def _write_set(value: set[Any]) -> str:
-    return f"{{{_sorted(value)}}}" if value else "set()"
-
-
-def _write_frozenset(value: frozenset[Any]) -> str:
-    return f"frozenset({{{_sorted(value)}}})" if value else "frozenset()"
-
-
-_WRITERS: dict[type, Callable[[Any], str]] = {
-    type(None): repr, bool: repr, int: _write_integer, float: _write_float, complex: _write_complex,
-    str: _write_text, bytes: _write_text, list: lambda value: f"[{_joined(value)}]",
-    tuple: _write_tuple, dict: _write_dict, set: _write_set, frozenset: _write_frozenset,
-}  # fmt: skip

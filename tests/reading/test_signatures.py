@@ -1,0 +1,198 @@
+"""Signatures: what a function takes, by annotations and by what was seen."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from codea1_env.problems import load_problems
+from codea1_env.reading.binding import Signature
+from codea1_env.reading.domains import checker, described, merged, shape
+from codea1_env.reading.signatures import read_signatures
+
+
+def signature(
+    prompt: str, reference: str = "def f(x): pass", tests: list[str] | None = None
+) -> Signature:
+    return Signature(read_signatures([(prompt, "f", reference, tests or [])])[0])
+
+
+def admits(
+    prompt: str, value: Any, tests: list[str] | None = None, reference: str = "def f(x): pass"
+) -> bool:
+    return signature(prompt, reference, tests).outside([value], {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "inside", "outside"),
+    [
+        ("int", [1, -(10**30)], [True, 1.0, "a", None, [1]]),
+        ("float", [1, 1.5, float("nan")], [True, "a", None]),
+        ("bool", [True], [1, None]),
+        ("str", ["", "é"], [b"", 1, ["a"]]),
+        ("bytes", [b"a"], ["a"]),
+        ("None", [None], [0]),
+        ("complex", [1j], [1]),
+        ("list[int]", [[], [1, 2]], [[1.5], [True], (1,), ["a"], [[1]], None, {1}]),
+        ("List[List[float]]", [[[1, 2.5]], [[]], []], [[1], [["a"]]]),
+        ("Sequence[int]", [[1], (1,)], ["a", {1}, [1.5]]),
+        ("Iterable[str]", [["a"], "abc", {"a"}, ("a",)], [[1], {"a": 1}]),
+        ("tuple[int, str]", [(1, "a")], [(1,), ("a", 1), [1, "a"], (1, "a", 2)]),
+        ("Tuple[int, ...]", [(), (1, 2, 3)], [("a",), [1]]),
+        ("dict[str, list[int]]", [{}, {"a": [1]}], [{1: [1]}, {"a": 1}, []]),
+        ("Mapping[str, int]", [{"a": 1}], [{"a": "b"}]),
+        ("set[int]", [set(), {1}], [{"a"}, frozenset({1}), [1]]),
+        ("frozenset[str]", [frozenset({"a"})], [{"a"}]),
+        ("Optional[int]", [None, 1], ["a"]),
+        ("Union[int, str]", [1, "a"], [None, 1.5]),
+        ("int | None", [None, 1], [1.5]),
+        ("'list[int] | None'", [None, [1]], [["a"]]),
+        ("Literal['a', 1]", ["a", 1], ["b", True, 2]),
+        ("Any", [None, 1, [object]], []),
+        ("typing.List[typing.Any]", [[1, "a", None]], [(1,), "a"]),
+        ("Unheard[int]", [None, 1, "a"], []),
+        ("list", [[1, "a"], []], [(1,), None]),
+        ("dict", [{1: "a"}], [[]]),
+        ("T", [None, 1], []),
+        ("Annotated[int, 'size']", [1], ["a"]),
+        ("Callable[[int], int]", [1, None], []),
+        ("list[Unheard]", [[1, None]], [1]),
+    ],
+)
+def test_annotations(annotation: str, inside: list[Any], outside: list[Any]) -> None:
+    prompt = f"import typing\nfrom typing import *\n\ndef f(x: {annotation}):\n    '''Do it.'''\n"
+    for value in inside:
+        assert admits(prompt, value), value
+    for value in outside:
+        assert not admits(prompt, value), value
+    # The reference's annotations count where the prompt has none.
+    assert all(admits("Do it.", value, None, f"def f(x: {annotation}): pass") for value in inside)
+
+
+@pytest.mark.parametrize(
+    ("seen", "inside", "outside"),
+    [
+        ([], [None, 1, [1, "a"]], []),
+        (["[1, 2]", "[]"], [[], [3]], [["a"], [1.5], (1,), 1, None, [[1]]]),
+        (["[]"], [[], ["a"], [None]], [1, ()]),
+        (["1.5"], [2, 2.5], ["a", True]),
+        (["1"], [2], [2.5]),
+        (["None", "1"], [None, 2], ["a"]),
+        (["[1]", "['a']"], [[1, 2], ["b"]], [[1, "a"], [None]]),
+        (["[1, 'a']"], [["b", 2], [1]], [[None]]),
+        (["[1]", "[1.5]"], [[2], [2, 2.5]], [["a"]]),
+        (["(1, 2)"], [(3, 4)], [(1,), (1, 2, 3), [1, 2]]),
+        (["(1, 2, 3, 4)"], [(3, 4)], [("a",)]),
+        (["(1, 2)", "(1, 2, 3)"], [(1,), ()], [("a",)]),
+        (["[('a', 1)]"], [[("b", 2)], []], [[("b",)], [(1, "b")]]),
+        (["{'a': [1]}", "{}"], [{"b": [2]}, {"b": []}, {}], [{1: [1]}, {"a": ["b"]}]),
+        (["[[], [1]]"], [[[2]], []], [[["a"]]]),
+        (["{1, 2}"], [{3}, set()], [[1], {"a"}]),
+        (["True"], [False], [1]),
+        (["1", "'a'"], [2, "b"], [None, []]),
+    ],
+)
+def test_shapes_of_golden_calls(seen: list[str], inside: list[Any], outside: list[Any]) -> None:
+    tests = [f"assert f({each}) == 0" for each in seen]
+    for prompt in ("Do it.", "def f(x):\n    '''Do it.'''\n"):
+        for value in inside:
+            assert admits(prompt, value, tests), value
+        for value in outside:
+            assert not admits(prompt, value, tests), value
+    examples = (
+        "def f(x):\n    '''Do it.\n\n"
+        + "".join(f"    >>> f({each})\n    0\n" for each in seen)
+        + "    '''\n"
+    )
+    assert all(admits(examples, value) for value in inside)
+    assert not any(admits(examples, value) for value in outside)
+
+
+def test_a_bare_container_takes_its_items_from_what_was_seen() -> None:
+    tests = ["assert f([1, 2]) == 0"]
+    assert admits("def f(x: list): ...", [3], tests)
+    assert not admits("def f(x: list): ...", ["a"], tests)
+    assert admits("from typing import Any\ndef f(x: list[Any]): ...", ["a"], tests)
+
+
+def test_what_golden_tests_do_is_never_outside() -> None:
+    assert admits("def f(x: int): ...", "a", ["assert f('b') == 0"])
+    assert not admits("def f(x: int): ...", [1], ["assert f('b') == 0"])
+
+
+def test_a_default_is_always_inside() -> None:
+    found = signature("def f(x: int = None): ...", "def f(x: int = None): pass")
+    assert found.outside([None], {}) == ""
+    assert found.outside(["a"], {}) == "x is a str, not int"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "def f(x: int) -> int:\n",
+        "def f(x: int) -> int:\n    '''Doc.'''\n",
+        "Write a function that does (something.\n\ndef f(x: int) -> int:\n    '''Unfinished",
+        "Complete:\n\n    def f(\n        x: int,\n    ) -> int:\n        ...\n\nThank you!",
+        "def helper(y: str): ...\n\nasync def f(x: int): pass\n",
+    ],
+)
+def test_definitions_are_found_in_prompts(prompt: str) -> None:
+    assert admits(prompt, 1)
+    assert not admits(prompt, "a")
+
+
+def test_tests_of_other_forms_are_seen() -> None:
+    humaneval = "def check(candidate):\n    assert candidate([1]) == 2\n    for n in range(3):\n        assert candidate([n]) == n\n"
+    plus = "inputs = [[[1]], [[2, 3]]]\nresults = [1, 2]\nfor i, inp in enumerate(inputs):\n    assertion(candidate(*inp), results[i], 0)\n"
+    for test in (humaneval, plus):
+        assert admits("def f(x): ...", [5], [test])
+        assert not admits("def f(x): ...", ["a"], [test])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reference", "tests"),
+    [
+        ("", "", []),
+        ("(" * 100_000, "[" * 100_000, ["{" * 100_000]),
+        ("def f(" * 10_000, "def f(x): pass\n" * 10_000, ["assert f(1) == 1\n" * 10_000] * 50),
+        ("f(" * 100_000, "f = 3", ["f(" * 10_000]),
+        ("def f(x: " + "list[" * 5_000, "class f: pass", ["\0", "\ud800"]),
+        ("def f(x: " + "list[" * 90 + "int" + "]" * 90 + "): ...", "def f(x): pass", ["assert f([[[[[[[[[[1]]]]]]]]]]) == 1"]),
+        ("x" * 3_000_000, "def f(x): pass\n" + "#" * 3_000_000, ["f(1)" + " " * 3_000_000]),
+        ("def f(x: 'int" + " | int" * 3_000 + "'): ...", "def f(x): pass", []),
+    ],
+)  # fmt: skip
+def test_odd_problems_never_raise(prompt: str, reference: str, tests: list[str]) -> None:
+    (text,) = read_signatures([(prompt, "f", reference, tests)])
+    Signature(text).outside([1], {})
+
+
+def test_shapes_take_what_they_are_made_of() -> None:
+    rng = random.Random(1)
+
+    def value(depth: int) -> Any:
+        kind = rng.randrange(9 if depth else 5)
+        if kind < 5:
+            return rng.choice([None, True, 1, 2.5, "a", b"b", 1j])
+        items = [value(depth - 1) for _ in range(rng.randrange(4))]
+        return [items, tuple(items), {str(i): item for i, item in enumerate(items)}, [items] * 2][
+            kind - 5
+        ]
+
+    for _ in range(500):
+        values = [value(3) for _ in range(rng.randrange(1, 4))]
+        domain = merged(map(shape, values))
+        check = checker(json.loads(json.dumps(domain)))
+        assert check is None or all(check(each) for each in values), (domain, values)
+        assert described(domain)
+
+
+def test_reference_calls_are_bound_for_all_starter_problems() -> None:
+    for problem in load_problems("starter"):
+        (text,) = read_signatures(
+            [(problem.prompt, problem.entry_point, problem.reference, list(problem.tests))]
+        )
+        assert json.loads(text)["parameters"]
