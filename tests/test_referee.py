@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from codea1_env.problems import Problem
+from codea1_env.programs import read_program
 from codea1_env.referee import (
     BrokenReferenceError,
     Referee,
@@ -218,7 +219,8 @@ def test_arguments_outside_the_signature(sandbox, referee):
 
 
 def test_arguments_unlike_those_of_the_golden_tests(sandbox, referee):
-    golden = dataclasses.replace(INC, tests=("assert inc(1) == 2", "assert inc(2) == 3"))
+    tests = ("assert inc(1) == 2", "assert inc(2) == 3")
+    golden = dataclasses.replace(INC, prompt="def inc(n): # golden", tests=tests)
     assert rule(referee, "assert inc(7.5) == 8.5", problem=golden).status == "invalid"
     anything = Referee(sandbox, RefereeConfig(domain="any"))
     assert rule(anything, "assert inc(7.5) == 8.5", problem=golden).status == "kept"
@@ -442,8 +444,9 @@ def test_answers_without_a_program(sandbox, referee, answer):
 def test_what_a_prompt_brings_is_there(sandbox):
     prompt = "import math\nRATE = 3\ndef area(r): ..."
     problem = Problem("area", prompt, "area", "def area(r):\n    return math.floor(r * RATE)\n")
+    answer = "def area(r):\n    return int(r * RATE)\n"
     [verdict] = Referee(sandbox).judge(
-        [Round(problem, "def area(r):\n    return int(r * RATE)\n", [["assert area(2.5) == 7"]])]
+        [Round(problem, read_program(problem, answer, sandbox), [["assert area(2.5) == 7"]])]
     )
     assert (verdict.code_reward, statuses(verdict)) == (1.0, ["kept"])
 
@@ -575,7 +578,7 @@ def test_counters(sandbox):
     assert (counters.timeouts, counters.errors, counters.programs, counters.tests) == (1, 1, 1, 4)
     assert 0.1 < counters.seconds < 2
     judge(quick, "def inc(n) return", tests)
-    assert (counters.programs, counters.tests) == (2, 4)
+    assert (counters.programs, counters.tests, counters.errors) == (2, 7, 4)
 
 
 # Data, failures, values
@@ -630,13 +633,27 @@ def test_values_of_many_kinds_can_be_predicted_and_corrected(sandbox):
     assert again.stale == ()
 
 
+def test_values_without_a_literal_are_compared_with_those_that_have_one(sandbox):
+    code = "from collections import Counter\ndef count(x):\n    return Counter(x)\n"
+    problem = Problem("count", "def count(x): ...", "count", code)
+    tests = ["assert count('aab') == {'a': 2, 'b': 1}", "assert count('c') == {'c': 2}"]
+    plain = "def count(x):\n    return {key: x.count(key) for key in x}\n"
+    wrong = "def count(x):\n    return {key: 1 for key in x}\n"
+    verdicts = Referee(sandbox).judge([Round(problem, each, [tests]) for each in (plain, wrong)])
+    first, second = verdicts[0].suites[0].tests
+    assert (first.status, first.text) == ("kept", tests[0])
+    assert second.reason == "the reference returns what has no literal, or too long a one"
+    assert [verdict.failed for verdict in verdicts] == [(), (tests[0],)]
+
+
 def test_messages_hold_no_addresses(referee):
     program = "def inc(n):\n    raise KeyError(inc)\n"
     verdict = judge(referee, program, ["assert inc(1) == 2"])
     assert "<function inc at 0x...>" in verdict.suites[0].tests[0].message
     assert "at 0x7" not in repr(verdict)
-    verdict = judge(referee, "def inc(n): pass\nraise KeyError(inc)", [])
-    assert "at 0x7" not in verdict.load.message
+    verdict = judge(referee, "def inc(n): pass\nraise KeyError(inc)", ["assert inc(1) == 2"])
+    assert "at 0x7" not in repr(verdict)
+    assert "<function inc at 0x...>" in verdict.load.message
 
 
 # Wrong use
