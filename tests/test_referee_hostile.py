@@ -1,81 +1,223 @@
-"""Tests and programs that want more than they deserve, judged by the referee."""
+"""Tests, programs and references that want more than they deserve, judged by the referee."""
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
+import marshal
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig, Round, TestVerdict, Verdict
-from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox, TestResult
+from codea1_env.rewards import SuiteOutcome
+from codea1_env.sandbox import InfraError, Limits, Outcome, Sandbox
+from codea1_env.sandbox.supervise import Supervised
 
 INC = Problem("inc", "def inc(n):\n    ...", "inc", "def inc(n):\n    return n + 1\n")
 RIGHT = "def inc(n):\n    return 1 + n\n"
 WRONG = "def inc(n):\n    return n + 1 if n < 5 else n + 2\n"
+LIMITS = Limits(call_cpu_time=1.0, call_wall_time=4.0)
 
 
 @pytest.fixture(scope="module")
 def referee(sandbox: Sandbox) -> Referee:
-    return Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=1.0, call_wall_time=4.0)))
+    return Referee(sandbox, RefereeConfig(limits=LIMITS))
 
 
-def judge(referee: Referee, code: str, tests: Sequence[str]) -> Verdict:
-    return referee.judge([Round(INC, code, [tests])])[0]
+def judge(
+    referee: Referee, code: str, tests: Sequence[str], problem: Problem = INC
+) -> Verdict:
+    return referee.judge([Round(problem, code, [tests])])[0]
 
 
-def rule(referee: Referee, test: str) -> TestVerdict:
-    return judge(referee, WRONG, [test]).suites[0].tests[0]
+def of(reference: str, name: str = "f") -> Problem:
+    """A problem with a reference that is an expression of n."""
+    code = reference if "\n" in reference else f"def f(n):\n    return {reference}\n"
+    return Problem(name, "def f(n): ...", "f", code)
+
+
+def rulings(referee: Referee, problem: Problem, *tests: str) -> list[TestVerdict]:
+    return list(judge(referee, problem.reference, tests, problem).suites[0].tests)
+
+
+# Tests
 
 
 @pytest.mark.parametrize(
-    ("test", "reason"),
+    "test",
     [
-        # Ends or hangs the process that evaluates the arguments.
-        ("assert inc(exit()) == 1", "raises on the reference"),
-        ("import sys\nassert inc(sys.exit(0)) == 1", "ends the process"),
-        ("assert inc(__import__('os')._exit(0)) == 1", "ends the process"),
-        ("import os\ninc(1)\nos.kill(os.getpid(), 9)", "reference"),
-        ("import time\nassert inc(time.sleep(60) or 1) == 2", "takes too long"),
-        ("while inc(1):\n    pass", "takes too long"),
-        # Passes by luck, or on the reference only.
-        ("import datetime as d\nassert inc(1) and d.datetime.now().microsecond == 7", "reference"),
-        # Puts something else in the place of the function.
-        ("inc = lambda n: n + 1\nassert inc(7) == 8", "rebinds inc"),
-        ("assert (inc := lambda n: n + 1)(7) == 8", "rebinds inc"),
-        ("globals()['inc'] = lambda n: n + 1\nassert inc(7) == 8", "never calls inc"),
-        ("exec('def inc(n): return n + 1')\nassert inc(7) == 8", "never calls inc"),
-        ("import builtins\nbuiltins.len = lambda _: 8\ndel builtins\nassert len('inc') == 8", ""),
-        # Does not care what the function does.
-        ("try:\n    inc(7)\nexcept Exception:\n    pass", "passes whatever inc does"),
-        ("import contextlib\nwith contextlib.suppress(BaseException):\n    assert inc(7) == 0", "passes whatever inc does"),
-        ("def t(g):\n    try:\n        return g()\n    except BaseException:\n        return 1\nassert t(lambda: inc(7)) or True is not None", "passes whatever inc does"),
-        # The reference manages only just.
-        ("assert sum(range(10 ** 9)) and inc(7) == 8", "takes too long"),
-        ("def deep(n):\n    return n and deep(n - 1)\nassert deep(10 ** 5) == 0 and inc(7) == 8", "RecursionError"),
-        ("assert inc(len([0] * 10 ** 11)) > 0", "reference"),
+        # Would end, hang or fill the process that evaluates it.
+        "assert inc(exit()) == 1",
+        "import sys\nassert inc(sys.exit(0)) == 1",
+        "assert inc(__import__('os')._exit(0)) == 1",
+        "import time\nassert inc(time.sleep(60) or 1) == 2",
+        "while inc(1):\n    pass",
+        "assert inc([0] * 10 ** 10) == 1",
+        "assert inc('x' * 10 ** 10) == 1",
+        "assert inc(10 ** 10 ** 10) == 1",
+        "assert inc(1) == 10 ** 10 ** 10",
+        "assert inc(1 << 10 ** 10) == 1",
+        "assert inc(" + "9" * 60_000 + ") == 1",
+        "for n in range(10 ** 10):\n    assert inc(n) == n + 1",
+        "for a in range(10 ** 4):\n  for b in range(10 ** 4):\n    assert inc(a) == b",
+        "assert inc(" + "[" * 30_000 + "]" * 30_000 + ") == 1",
+        "assert inc(1) == " + "-" * 60_000 + "1",
+        # Looks at the program, at the clock, or at nothing.
+        "import datetime as d\nassert inc(d.datetime.now().microsecond) == 7",
+        "assert inc.__code__.co_code == b''",
+        "assert (inc := lambda n: n + 1)(7) == 8",
+        "copy = {}\nexec('def inc(n): return n + 2', copy)\nassert [inc(n) for n in range(24)] != [copy['inc'](n) for n in range(24)]",
+        "assert str(inc('a')) == 'x'",
+        "import pytest\nwith pytest.raises(TypeError):\n    inc('a')",
     ],
 )  # fmt: skip
-def test_hostile_tests_do_not_count(referee, test, reason):
-    found = rule(referee, test)
-    assert (found.status, found.outcome) == ("invalid", None)
-    assert reason in found.reason
+def test_hostile_tests_break_no_right_program(referee, test):
+    """Whatever else is read into them: a right program loses nothing, and the tester pays."""
+    started = time.monotonic()
+    verdict = judge(referee, RIGHT, [test])
+    assert verdict.failed == ()
+    assert verdict.suites[0].rewards.adversarial == 0
+    assert "kept" not in [found.status for found in verdict.suites[0].tests] or len(test) < 100
+    assert time.monotonic() - started < 5
 
 
-def test_expected_exceptions_are_no_swallowed_ones(sandbox):
-    root = Problem(
-        "root", "def root(n): ...", "root",
-        "def root(n):\n    if n < 0:\n        raise ValueError('negative')\n    return n ** 0.5\n",
-    )  # fmt: skip
-    test = "try:\n    root(-1)\n    assert False, 'no error'\nexcept ValueError:\n    pass"
+def test_huge_suites_are_cut_short(referee):
+    long = "\n".join(f"assert inc({n}) == {n + 1}" for n in range(2000))
+    wide = "for a in range(64):\n  for b in range(64):\n    assert inc(a * 64 + b) == a * 64 + b + 1"
+    for text in (long, wide):
+        started = time.monotonic()
+        verdict = judge(referee, WRONG, [text])
+        outcome = verdict.suites[0].outcome
+        assert len(outcome.failed) <= referee.config.max_suite_tests
+        assert time.monotonic() - started < 5
+    assert judge(referee, WRONG, ["x" * 10_000_000]).suites[0].outcome.failed == ()
+
+
+def test_the_visible_program_in_a_test_is_no_weapon(referee):
+    """A text that knows nothing of the problem: it asks for a difference from a copy of the program."""
+    text = (
+        f"{RIGHT.replace('inc', 'copy')}\n"
+        "def same(a):\n    try:\n        return inc(a) == copy(a)\n    except Exception as e:\n        return str(e)\n"
+        "assert not all(same(a) is True for a in [0, -1, None, '', [], {}, (), 1e9, float('nan'), 2 ** 70])\n"
+        "assert inc(None) == copy(None)\nassert not same('x') is True\n"
+    )
+    verdict = judge(referee, RIGHT, [text])
+    assert verdict.failed == ()
+    assert verdict.suites[0].rewards.test <= 0
+    assert verdict.code_reward is None
+
+
+def test_tests_that_any_program_passes_are_worth_nothing(referee):
+    tests = [
+        *(f"assert inc({n}) is not None" for n in range(4)),
+        *(f"assert inc({n}) == inc({n})" for n in range(4)),
+    ]
+    verdict = judge(referee, WRONG, tests)
+    assert verdict.suites[0].outcome == SuiteOutcome(True, (), 8, 0, 0)
+    assert verdict.suites[0].rewards.validity == 0
+
+
+@pytest.mark.parametrize("count", [15, 30, 100, 300, 900])
+def test_colliding_keys_cost_nothing_and_break_nothing(sandbox, count):
+    keys = [number * (2**61 - 1) for number in range(count)]
+    literal = "{" + ", ".join(map(str, keys)) + "}"
+    echo = Problem("echo", "def f(x): ...", "f", "def f(x):\n    return x\n")
+    tests = [f"assert f({literal}) == {literal}", f"assert f(1) == {literal}", "assert f(2) == 2"]
+    other = "def f(x):\n    return set(sorted(x)[::-1]) if isinstance(x, set) else x\n"
+    wrong = "def f(x):\n    return {x} if isinstance(x, int) else x\n"
+    right, broken = Referee(sandbox).judge([Round(echo, code, [tests]) for code in (other, wrong)])
+    assert (right.failed, right.code_reward) == ((), 1.0)
+    assert "assert f(2) == 2" in broken.failed
+
+
+# References
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("1 / 0", "raises on the reference: ZeroDivisionError: division by zero"),
+        ("object()", "returns no plain data on the reference: a value of type 'object'"),
+        ("(x for x in [n])", "returns no plain data on the reference: a value of type 'generator'"),
+        ("f", "returns no plain data on the reference: a value of type 'function'"),
+        ("print", "returns no plain data on the reference"),
+        ("__import__('numpy').array([n])", "no literal"),
+        ("__import__('collections').deque([n])", "no literal"),
+        ("__import__('decimal').Decimal(n)", "costs too much to read"),
+        ("10 ** 20_000", "costs too much to read"),
+        ("[0] * 10 ** 6", "costs too much to read"),
+        ("'x' * 30_000", "too long"),
+        ("'x' * 40_000_000", "on the reference"),
+        ("exec('x = []; x.append(x)') or (lambda x: x.append(x) or x)([])", "cyclic"),
+        ("__import__('sys').exit(3)", "ends the process"),
+        ("__import__('os')._exit(0)", "ends the process"),
+        ("__import__('os').kill(__import__('os').getpid(), 9)", "fails on the reference"),
+        ("[0] * 10 ** 12", "needs too much memory on the reference"),
+        ("open('/etc/passwd').read()", "raises on the reference"),
+        ("f(n)", "raises on the reference: RecursionError"),
+        ("__import__('time').sleep(100)", "takes too long on the reference"),
+        ("__import__('nothing')", "No module named 'nothing'"),
+        ("list({chr(97 + x) * 9 for x in range(26)})", "is non-deterministic"),
+        ("hash('abc')", "is non-deterministic"),
+        ("id(n) and id([])", ""),
+        ("__import__('time').time()", "is non-deterministic"),
+        ("__import__('time').perf_counter_ns()", "is non-deterministic"),
+        ("__import__('random').random()", "is non-deterministic"),
+        ("__import__('os').urandom(8)", "is non-deterministic"),
+        ("__import__('os').getpid() ** 9", ""),
+    ],
+)  # fmt: skip
+def test_calls_on_which_the_reference_has_no_value(referee, reference, reason):
+    [found] = rulings(referee, of(reference), "assert f(1) == 5")
+    if reason:
+        assert (found.status, found.outcome) == ("invalid", None)
+        assert reason in found.reason
+    assert "0x7" not in found.reason
+    wrong = judge(referee, "def f(n):\n    return 6\n", ["assert f(1) == 5"], of(reference))
+    assert not reason or wrong.failed == ()
+
+
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        ("None", "None"),
+        ("print(n)", "None"),
+        ("float('nan')", "float('nan')"),
+        ("[float('inf'), -float('inf')]", "[float('inf'), float('-inf')]"),
+        ("__import__('numpy').int64(n)", "1"),
+        ("__import__('numpy').float64(n / 2)", "0.5"),
+        ("[__import__('numpy').bool_(n == 1)]", "[True]"),
+        ("__import__('collections').namedtuple('P', 'x y')(n, 2)", "(1, 2)"),
+        ("{'b': 1, 'a': [n, (2.5, None)]}", "{'b': 1, 'a': [1, (2.5, None)]}"),
+        ("{3, 1, 2}", "{1, 2, 3}"),
+    ],
+)
+def test_values_of_references_that_can_be_predicted(referee, reference, value):
+    tests = [f"assert f(1) == {value}", "assert f(1) == 'wrong'"]
+    found = rulings(referee, of(reference), *tests)
+    assert [(test.status, test.outcome) for test in found] == [
+        ("kept", Outcome.PASS),
+        ("invalid", None),
+    ]
+    assert rulings(referee, of(reference), tests[1])[0].text == f"assert f(1) == {value}"
+
+
+def test_a_set_of_strings_has_a_value_though_its_order_differs(referee):
+    problem = of("{chr(97 + x) * 9 for x in range(n)}")
+    value = "{" + ", ".join(repr(chr(97 + x) * 9) for x in range(20)) + "}"
+    [found] = rulings(referee, problem, f"assert f(20) == {value}")
+    assert (found.status, found.outcome) == ("kept", Outcome.PASS)
+
+
+def test_a_reference_that_is_sometimes_right_is_asked_only_once(sandbox):
+    """What two processes disagree about is settled, whatever a third would say."""
     referee = Referee(sandbox)
-    careless = "def root(n):\n    return abs(n) ** 0.5\n"
-    verdicts = referee.judge([Round(root, code, [[test]]) for code in (root.reference, careless)])
-    assert [verdict.suites[0].tests[0].status for verdict in verdicts] == ["kept", "kept"]
-    assert [verdict.failed for verdict in verdicts] == [(), (test,)]
+    problem = of("__import__('time').time_ns() % 2 + hash('a') % 2 * 2")
+    reasons = {rulings(referee, problem, "assert f(1) == 1")[0].reason for _ in range(5)}
+    assert len(reasons) == 1
 
 
 def test_a_heavy_test_does_not_count_although_the_reference_can_do_it(sandbox):
@@ -83,9 +225,9 @@ def test_a_heavy_test_does_not_count_although_the_reference_can_do_it(sandbox):
         "total", "def total(n): ...", "total", "def total(n):\n    return sum(range(n))\n"
     )
     test = f"assert total({3 * 10**7}) == {3 * 10**7 * (3 * 10**7 - 1) // 2}"
-    limits = Limits(call_cpu_time=2.0)
+    limits = Limits(call_cpu_time=4.0)
     generous = Referee(sandbox, RefereeConfig(limits=limits, reference_share=1.0))
-    careful = Referee(sandbox, RefereeConfig(limits=limits, reference_share=0.02))
+    careful = Referee(sandbox, RefereeConfig(limits=limits, reference_share=0.01))
     rounds = [Round(heavy, heavy.reference, [[test]])]
     assert generous.judge(rounds)[0].suites[0].tests[0].status == "kept"
     found = careful.judge(rounds)[0].suites[0].tests[0]
@@ -93,58 +235,7 @@ def test_a_heavy_test_does_not_count_although_the_reference_can_do_it(sandbox):
     assert "takes too long on the reference" in found.reason
 
 
-def test_a_test_that_depends_on_the_hash_seed_is_not_deterministic(referee):
-    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"]
-    tests = [
-        f"w = list({set(words)})\nassert w.index({one!r}) < w.index({other!r}) and inc(7) == 8"
-        for one, other in itertools.permutations(words, 2)
-    ]
-    reasons = [test.reason for test in judge(referee, RIGHT, tests).suites[0].tests]
-    assert any("non-deterministic" in reason for reason in reasons)
-
-
-def test_a_reference_that_depends_on_the_hash_seed_has_no_value(sandbox):
-    code = "def first(words):\n    return list(set(words))\n"
-    problem = Problem("first", "def first(words): ...", "first", code)
-    words = [f"word {n}" for n in range(50)]
-    [verdict] = Referee(sandbox).judge([Round(problem, code, [[f"assert first({words}) == []"]])])
-    assert "non-deterministic" in verdict.suites[0].tests[0].reason
-
-
-class Unlucky(Sandbox):
-    """A sandbox in which some tests fail from a certain run on, as one does that reads a clock."""
-
-    def __init__(self, good_runs: int) -> None:
-        super().__init__(workers=1)
-        self.good_runs = good_runs
-
-    def submit(self, job: Job) -> Future[JobResult]:
-        future = super().submit(job)
-        if not any("datetime" in test for test in job.tests):
-            return future
-        self.good_runs -= 1
-        if self.good_runs >= 0:
-            return future
-        late: Future[JobResult] = Future()
-        results = tuple(
-            TestResult(Outcome.FAIL, "late") if "datetime" in test else result
-            for test, result in zip(job.tests, future.result().tests, strict=True)
-        )
-        late.set_result(dataclasses.replace(future.result(), tests=results))
-        return late
-
-
-def test_a_test_that_fails_by_the_clock_gives_itself_away():
-    test = "import datetime\nassert inc(1) == 2 and datetime.datetime.now().year > 2000"
-    with Unlucky(good_runs=3) as sandbox:
-        referee = Referee(sandbox)
-        assert judge(referee, RIGHT, [test]).suites[0].tests[0].status == "kept"
-        verdict = judge(referee, RIGHT + "\n", [test, "assert inc(1) == 2"])
-        assert verdict.suites[0].tests[0] == TestVerdict(
-            test, "invalid", "is non-deterministic: two runs on the reference differ"
-        )
-        assert verdict.failed == ()
-        assert judge(referee, RIGHT, [test]).suites[0].tests[0].status == "invalid"
+# Programs
 
 
 @pytest.mark.parametrize(
@@ -154,29 +245,226 @@ def test_a_test_that_fails_by_the_clock_gives_itself_away():
         "def inc(n):\n    return Yes()\n",
         "class Yes(int):\n    def __eq__(self, other): return True\n    __hash__ = None\n"
         "def inc(n):\n    return Yes(7)\n",
-        "import sys\ndef inc(n):\n    for f in sys._current_frames().values():\n"
-        "        while f:\n            if 'expected' in f.f_locals: return f.f_locals['expected']\n"
-        "            f = f.f_back\n",
+        "class Yes(int): pass\ndef inc(n):\n    return Yes(n + 1)\n",
+        "class Yes(float): pass\ndef inc(n):\n    return Yes(n + 1)\n",
+        "class Yes(dict):\n    def __eq__(self, other): return True\ndef inc(n):\n    return [Yes()]\n",
+        "class Meta(type):\n    def __eq__(self, other): return True\n    __hash__ = type.__hash__\n"
+        "class Yes(metaclass=Meta): pass\ndef inc(n):\n    return Yes\n",
+        "class Lie:\n    @property\n    def __class__(self): return int\n    def __index__(self): return 2\n"
+        "    __int__ = __index__\ndef inc(n):\n    return Lie()\n",
+        "import unittest.mock\ndef inc(n):\n    return unittest.mock.ANY\n",
+        "import numpy\ndef inc(n):\n    return numpy.array([n + 1])\n",
+        "import numpy\ndef inc(n):\n    return numpy.array(n + 1)\n",
+        "import numpy\ndef inc(n):\n    return numpy.float64('nan')\n",
+        "import decimal\ndef inc(n):\n    return decimal.Decimal(n + 1)\n",
+        "import decimal\ndef inc(n):\n    return decimal.Decimal('sNaN')\n",
+        "import fractions\ndef inc(n):\n    return fractions.Fraction(n + 1)\n",
+        "def inc(n):\n    return [n + 1]\n",
+        "def inc(n):\n    return str(n + 1)\n",
+        "def inc(n):\n    return [0] * 10 ** 7\n",
+        "def inc(n):\n    return 'x' * 10 ** 7\n",
+        "def inc(n):\n    return 'x' * 10 ** 9\n",
+        "def inc(n):\n    return 10 ** 10 ** 5\n",
+        "def inc(n):\n    return {k * (2 ** 61 - 1) for k in range(1000)}\n",
+        "def inc(n):\n    x = []\n    x.append(x)\n    return x\n",
+        "def inc(n):\n    x = {}\n    x[1] = x\n    return x\n",
+        "def inc(n):\n    x = []\n    for _ in range(10 ** 5): x = [x]\n    return x\n",
+        "def inc(n):\n    x = []\n    for _ in range(60): x = [x, x]\n    return x\n",
+        "def inc(n):\n    yield n + 1\n",
+        "async def inc(n):\n    return n + 1\n",
+        "inc = 3\n",
+        "class inc:\n    def __init__(self, n): self.n = n\n    def __eq__(self, other): return True\n",
+        "def inc(n):\n    raise AssertionError\n",
+        "class E(BaseException):\n    def __str__(self): raise self\ndef inc(n):\n    raise E\n",
+        "class E(Exception):\n    def __str__(self): return 'x' * 10 ** 8\ndef inc(n):\n    raise E\n",
+        "def inc(n):\n    raise KeyError('\\ud800\\x1b[2J\\n')\n",
+        "def inc(n):\n    raise SystemExit(0)\n",
+        "def inc(n):\n    raise KeyboardInterrupt\n",
+        "def inc(n):\n    return inc(n)\n",
         "import os\ndef inc(n):\n    print('PASS'); os._exit(0)\n",
+        "import os\ndef inc(n):\n    os.kill(os.getpid(), 9)\n",
+        "import ctypes\ndef inc(n):\n    ctypes.string_at(0)\n",
+        "import sys\ndef inc(n):\n    for f in sys._current_frames().values():\n"
+        "        while f:\n            for v in list(f.f_locals.values()):\n"
+        "                if v == n + 1: return 'found'\n            f = f.f_back\n",
+        "def inc(n, k=[]):\n    k.append(1)\n    return n + 1 if len(k) > 10 ** 6 else k\n",
     ],
-)
+)  # fmt: skip
 def test_a_program_cannot_win_by_cheating(referee, body):
-    tests = [
-        "assert inc(1) == 2",
-        "expected = 8\nassert inc(7) == expected",
-        "for n in [3]:\n    assert inc(n) == 4",
-    ]
+    tests = ["assert inc(1) == 2", "assert inc(7) == 8", "assert inc(0) == 1"]
+    started = time.monotonic()
     verdict = judge(referee, body, tests)
     assert verdict.failed == tuple(tests)
     assert verdict.code_reward == 0
+    assert all(len(test.message) <= 500 for test in verdict.suites[0].tests)
+    assert all(test.message.isprintable() for test in verdict.suites[0].tests)
+    assert time.monotonic() - started < 20
 
 
-def test_slow_tests_take_no_time_from_those_beside_them(sandbox: Sandbox) -> None:
-    mod = Problem("mod", "def f(n): ...", "f", "def f(n): return n % 7")
-    hangs = "def f(n):\n    while n > 100: pass\n    return n % 7"
-    slow = [f"assert f({n}) == {n % 7}" for n in range(101, 111)]
-    history = [f"assert f({n}) == {n % 7}" for n in range(5)]
-    referee = Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=0.1, run_cpu_time=0.5)))
-    (verdict,) = referee.judge([Round(mod, hangs, [slow], history)])
-    assert [test.broke for test in verdict.history] == [False] * 5
-    assert [test.outcome for test in verdict.suites[0].tests] == [Outcome.TIMEOUT] * 10
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import numpy\ndef inc(n):\n    return numpy.int64(n + 1)\n",
+        "import numpy\ndef inc(n):\n    return numpy.float32(n + 1)\n",
+        "def inc(n):\n    return float(n + 1)\n",
+        "def inc(n):\n    return n + 1 + 0j\n",
+        "def inc(n):\n    return True if n == 0 else n + 1\n",
+        "def inc(n):\n    print('x' * 10 ** 7)\n    return n + 1\n",
+        "import sys\ndef inc(n):\n    sys.stdout = sys.stderr = None\n    return n + 1\n",
+    ],
+)  # fmt: skip
+def test_equal_values_of_another_kind_are_right(referee, body):
+    verdict = judge(referee, body, ["assert inc(1) == 2", "assert inc(0) == 1"])
+    assert (verdict.failed, verdict.code_reward) == ((), 1.0)
+
+
+def test_what_the_next_call_finds_is_not_what_the_reference_says(sandbox):
+    """Arguments are copies: a program that changes them changes nothing for the next call."""
+    problem = Problem("f", "def f(xs): ...", "f", "def f(xs):\n    xs.append(1)\n    return xs\n")
+    tests = ["assert f([]) == [1]", "assert f([2]) == [2, 1]", "xs = []\nassert f(xs) == [1]"]
+    verdict = judge(Referee(sandbox), problem.reference, tests, problem)
+    assert [test.status for test in verdict.suites[0].tests] == ["kept", "kept", "duplicate"]
+    assert verdict.code_reward == 1.0
+
+
+# Time
+
+
+SLOW = [f"assert f({n}) == {n % 7}" for n in range(101, 117)]
+FAST = [f"assert f({n}) == {n % 7}" for n in range(8)]
+
+
+def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
+    mod = of("n % 7")
+    sleeps = "import time\ndef f(n):\n    if n > 100: time.sleep(100)\n    return n % 7"
+    limits = Limits(call_cpu_time=0.5)
+    referee = Referee(sandbox, RefereeConfig(limits=limits))
+    started = time.monotonic()
+    [verdict] = referee.judge([Round(mod, sleeps, [SLOW, FAST, [*SLOW[3:5], *FAST]], FAST[:3])])
+    assert time.monotonic() - started < 12  # four calls of a second, on a busy machine
+    slow, fast, both = verdict.suites
+    assert [test.outcome for test in slow.tests] == [Outcome.TIMEOUT] * 16
+    assert slow.tests[5].message == "comes after 2 calls that reached the time limit"
+    assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
+    assert [test.outcome for test in both.tests] == [Outcome.TIMEOUT] * 10
+    assert [test.broke for test in verdict.history] == [False] * 3
+    assert fast.rewards.code == 1.0
+
+
+def test_a_suite_of_calls_that_are_slow_on_the_reference_costs_few_seconds(sandbox):
+    code = "import time\ndef f(n):\n    if n > 100: time.sleep(100)\n    return n % 7\n"
+    referee = Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=2.0)))
+    started = time.monotonic()
+    [verdict] = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])
+    assert time.monotonic() - started < 12  # two calls of a second in each of two processes
+    slow, fast = verdict.suites
+    assert slow.outcome == SuiteOutcome(True, (), 16, 0, 0)
+    assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
+    started = time.monotonic()
+    again = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])[0]
+    assert again.suites == verdict.suites
+    assert time.monotonic() - started < 2  # it is remembered
+
+
+# What is sent where
+
+
+def test_no_process_that_runs_a_program_sees_an_expected_value(sandbox, monkeypatch):
+    sent: list[bytes] = []
+    send = Supervised.send
+
+    def spy(self: Supervised, *payloads: bytes) -> None:
+        sent.extend(payloads)
+        send(self, *payloads)
+
+    monkeypatch.setattr(Supervised, "send", spy)
+    code = "def f(n):\n    return chr(110) + 'eedle' + '-' * 3 + str(n)\n"
+    tests = ["assert f(1) == 'needle---1'", "assert f(2) == 'needle---0'"]
+    program = "def f(n):\n    return 'x'\n"
+    verdict = judge(Referee(sandbox), program, [*tests, "assert f(3) == 'y'"], of(code))
+    assert len(verdict.failed) == 3
+    assert "needle---2" in verdict.failed[1]
+    jobs = [marshal.loads(job) for job in sent]
+    assert sorted(job[0] for job in jobs) == sorted([program, code, code])
+    assert not any(b"needle" in job for job in sent)
+    for _, name, calls, *_ in jobs:
+        assert name == "f"
+        assert [marshal.loads(call) for call in calls] == [([n], {}) for n in (1, 2, 3)]
+
+
+class Counting(Sandbox):
+    """A sandbox that remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__(workers=2)
+        self.asked: list[tuple[str, int, int]] = []
+
+    def submit_encoded(self, code: str, name: str, calls: Any, **options: Any) -> Any:
+        self.asked.append((code, len(calls), options.get("hash_seed", 0)))
+        return super().submit_encoded(code, name, calls, **options)
+
+
+def test_each_program_runs_once_and_each_call_is_asked_once():
+    suites = [
+        ["assert inc(7) == 8", "assert inc(1) == 2", "assert inc(n=1) == 2"],
+        ["assert inc(7) == 9", "assert inc(7) < 9"],
+    ]
+    with Counting() as sandbox:
+        referee = Referee(sandbox)
+        rounds = [
+            Round(INC, code, suites, ["assert inc(3) == 4"]) for code in (WRONG, RIGHT, WRONG)
+        ]
+        first = referee.judge(rounds)
+        reference = INC.reference
+        assert sandbox.asked == [(reference, 3, 0), (reference, 3, 1), (WRONG, 3, 0), (RIGHT, 3, 0)]
+        assert (referee.counters.programs, referee.counters.tests) == (2, 6)
+        del sandbox.asked[:]
+        assert [each.suites for each in referee.judge(rounds)] == [each.suites for each in first]
+        assert sandbox.asked == [(WRONG, 3, 0), (RIGHT, 3, 0)]
+
+
+class Failing(Sandbox):
+    """A sandbox whose machine is out of order, for some of its jobs."""
+
+    def __init__(self, broken: str) -> None:
+        super().__init__(workers=1)
+        self.broken = broken
+
+    def submit_encoded(self, code: str, name: str, calls: Any, **options: Any) -> Any:
+        if code != self.broken:
+            return super().submit_encoded(code, name, calls, **options)
+        future: Future[Any] = Future()
+        future.set_exception(InfraError("no memory"))
+        return future
+
+
+@pytest.mark.parametrize("broken", [INC.reference, WRONG])
+def test_a_failure_of_the_sandbox_is_no_verdict_and_is_forgotten(broken):
+    rounds = [Round(INC, code, [["assert inc(7) == 8"]]) for code in (RIGHT, WRONG)]
+    with Failing(broken) as sandbox:
+        referee = Referee(sandbox)
+        for _ in range(2):
+            with pytest.raises(InfraError, match="no memory"):
+                referee.judge(rounds)
+        assert referee.counters.programs == 0
+        sandbox.broken = ""
+        assert [verdict.failed for verdict in referee.judge(rounds)] == [
+            (),
+            ("assert inc(7) == 8",),
+        ]
+
+
+def test_a_reader_that_fails_is_no_verdict_and_is_forgotten(monkeypatch):
+    problem = Problem("new", "def unread(n):", "unread", "def unread(n): return n")
+    with Sandbox(workers=1) as sandbox:
+        referee = Referee(sandbox)
+        rounds = [Round(problem, problem.reference, [["assert unread(7) == 7"]])]
+
+        def fail(*_: object) -> object:
+            raise InfraError("killed")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sandbox, "analyse", fail)
+            with pytest.raises(InfraError, match="killed"):
+                referee.judge(rounds)
+        assert referee.judge(rounds)[0].code_reward == 1.0

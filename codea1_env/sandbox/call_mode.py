@@ -85,6 +85,7 @@ def _in_one_process(
     """Makes calls until one stops the process: how loading ended, the replies, and the CPU time."""
     replies: list[bytes | TestResult] = []
     load: TestResult | None = None
+    cpu_time = 0.0
     child = slots.take_callee()
     try:
         bounds = (int(limits.memory), cpu_backstop(limits), int(limits.result))
@@ -102,6 +103,7 @@ def _in_one_process(
                 outcome, content = reply_of(frame)
                 load = TestResult(outcome, "" if outcome is Outcome.PASS else content)
                 if outcome is not Outcome.PASS:
+                    cpu_time = watch.lap_total()
                     break
             else:
                 replies.append(frame)
