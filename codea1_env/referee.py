@@ -283,7 +283,8 @@ class Referee:
     def _compared(self, test: Test, truth: Truth) -> TestVerdict:
         """The ruling where the bytes of prediction and value differ."""
         source, right = truth.source, truth.read
-        assert isinstance(right, Returned)  # or it would have no value
+        if not isinstance(right, Returned):
+            return _invalid(test, f"the reference returns what cannot be compared: {right.message}")
         tolerance = max(self.config.tolerance, test.tolerance or 0.0)
         predicted = read_reply(RETURNED + test.predicted)  # within a budget
         if isinstance(predicted, Returned) and same(predicted.value, right.value, tolerance):
