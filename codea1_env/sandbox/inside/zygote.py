@@ -15,7 +15,6 @@ Answers: the child's number with a pidfd; or wait status, CPU seconds and peak m
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gc
 import importlib
 import json
@@ -201,7 +200,7 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Setti
     namespaces.isolate_files(settings.mounts, platform.machine())
     if [name for _, name in socket.if_nameindex()] not in ([], ["lo"]):
         raise OSError("the network namespace has interfaces of the machine")
-    return dataclasses.replace(settings, scratch=namespaces.SCRATCH), not in_user_namespace
+    return settings._replace(scratch=namespaces.SCRATCH), not in_user_namespace
 
 
 def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
