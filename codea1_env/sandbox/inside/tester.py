@@ -13,10 +13,11 @@ import sys
 from typing import Any
 
 from . import codec, frames, plan_program
-from .candidate import loaded_numpy, start, warm_up
+from .candidate import start, warm_up
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
 from .proxies import RemoteType
 from .remote import Peer
+from .running import loaded_numpy
 from .settle import settle
 
 _exit = os._exit
