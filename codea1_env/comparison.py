@@ -26,6 +26,7 @@ _REMEMBERED = 1 << 14
 _LONGER, _LONGEST_MESSAGE = 9, 4096
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 _NUMBERS = (int, float, complex, bool)
+_SIMPLE = (float, bool, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def _same(one: Any, other: Any, tolerance: float) -> bool:
 def short(value: Any) -> str:
     """A value in few characters, the same in every process."""
     try:
-        return _SHORT.repr(value)
+        return repr(value) if type(value) in _SIMPLE else _SHORT.repr(value)
     except ValueError:  # more digits than Python prints
         return f"a very long {type(value).__name__}"
 

@@ -89,7 +89,7 @@ class Referee:
         ...     print(test.status, test.outcome and test.outcome.value, test.text)
         kept pass assert inc(1) == 2
         corrected fail assert inc(-1) == 0
-        invalid None assert inc(1) == 2
+        duplicate None assert inc(1) == 2
     """
 
     def __init__(self, sandbox: Sandbox, config: RefereeConfig | None = None) -> None:
@@ -283,7 +283,8 @@ class Referee:
     def _compared(self, test: Test, truth: Truth) -> TestVerdict:
         """The ruling where the bytes of prediction and value differ."""
         source, right = truth.source, truth.read
-        assert isinstance(right, Returned)  # or it would have no value
+        if not isinstance(right, Returned):
+            return _invalid(test, f"the reference returns what cannot be compared: {right.message}")
         tolerance = max(self.config.tolerance, test.tolerance or 0.0)
         predicted = read_reply(RETURNED + test.predicted)  # within a budget
         if isinstance(predicted, Returned) and same(predicted.value, right.value, tolerance):

@@ -290,7 +290,6 @@ class Watch:
                 self._add(child.output, child, "output")
             self._add(child.handle, child, "handle")
         self._cpu_before = 0.0
-        self._queued_before = sum(child.queue_time() for child in children)
         self._started = time.monotonic()
 
     def elapsed(self) -> float:
@@ -336,7 +335,8 @@ class Watch:
             if stop is None and spent >= cpu_limit:
                 stop = Stop.CPU
             if stop is None and now >= deadline:
-                queued = sum(each.queue_time() for each in self.children) - self._queued_before
+                # Since they were forked: a child that waited in the queue before its job gets no less time.
+                queued = sum(each.queue_time() for each in self.children)
                 deadline = started + wall_limit + min(queued, _MOST_PATIENCE * wall_limit)
                 if now >= deadline:
                     stop = Stop.WALL

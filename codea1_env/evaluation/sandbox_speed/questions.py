@@ -18,11 +18,11 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.responses import Program
 from codea1_env.rollout import judge_answers
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Sandbox, encoded_arguments
 from codea1_env.verdicts import TestVerdict
 
 TIMES = 4.0
-_WARM = 8  # questions before those that count
+_WAITS = "import time\ndef f():\n    time.sleep(0.5)\n"
 MAIN_CPU = 60.0
 """Microseconds of the main process for each test, at most."""
 
@@ -39,7 +39,7 @@ def measure(
         progress("questions: making programs and tests")
         rng = np.random.default_rng(config.seed)
         with Sandbox(workers, level=level) as other:
-            made = questions(problems, other, rng, _WARM + config.questions)
+            made = questions(problems, other, rng, 1 + config.questions)
         if not made:
             yield Figure("questions", "verdicts", None, note="no problem gives enough calls")
             return
@@ -50,11 +50,11 @@ def measure(
             "game": game.judge,
             "python -I -S": partial(fresh, fresh_python.SLIM_PYTHON),
         }
-        for _ in range(3):  # starts the processes
-            game.judge(made[:_WARM])
+        game.warm_up()
+        game.judge(made[:1])
         game.cpu.clear()
-        found = _in_turn(ways, made[_WARM:] or made, config.batch, progress)
-    yield from _figures(*found, game.cpu, made[_WARM:] or made, workers, config.batch)
+        found = _in_turn(ways, made[1:] or made, config.batch, progress)
+    yield from _figures(*found, game.cpu, made[1:] or made, workers, config.batch)
 
 
 def _in_turn(
@@ -156,6 +156,16 @@ class _Game:
         self._sandbox = sandbox
         self.cpu: list[float] = []
         """Seconds of CPU time of this process for each test of a batch."""
+
+    def warm_up(self) -> None:
+        """Starts all processes that judging needs, which stay for as long as the sandbox."""
+        waiting = [
+            self._sandbox.submit_encoded(_WAITS, "f", [encoded_arguments([], {})], hash_seed=seed)
+            for seed in (0, 1)
+            for _ in range(self._sandbox.workers)
+        ]
+        for each in waiting:
+            each.result()
 
     def judge(self, batch: Sequence[Question]) -> Verdicts:
         """The verdicts on a batch."""

@@ -61,6 +61,7 @@ class Confinement:
         self._rulesets: dict[bytes, landlock.Ruleset] = {}
         self._filter: seccomp.Filter | None = None
         self._prepared_for = b""
+        self._worker_is_confined = False
         roles = () if settings.calls_only else ((b"c", "program"), (b"t", "test"))
         for role, name in roles:
             folder = os.path.join(settings.scratch, name)
@@ -94,10 +95,15 @@ class Confinement:
             privileges.gain_nothing()
 
     def restrict_worker(self) -> None:
-        """Puts the rules for files in force for a worker of calls: its children need none of their own."""
+        """Puts on a worker of calls what its children then need not put on: it needs no more than they do.
+
+        Below "kernel", where a child could signal a worker of its own user, only the folder is changed.
+        """
         os.chdir("/")
-        if ruleset := self._rulesets.pop(b"v", None):
-            ruleset.restrict()
+        if self._filter is not None:
+            self._put_on_rights()
+            self._rulesets.pop(b"v").restrict()
+            self._worker_is_confined = True
 
     def prepare(self, role: bytes) -> None:
         """Does in the worker what its next child then finds done.
@@ -123,6 +129,18 @@ class Confinement:
             role: What the worker has prepared for.
             parent: The worker's process number: without it, there is nobody to work for.
         """
+        if not self._worker_is_confined:
+            self._put_on_rights()
+        # After the change of user, which would clear it.
+        privileges.prctl(privileges.PR_SET_PDEATHSIG, _signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        if self._filter is not None:
+            if role in self._rulesets:
+                self._rulesets[role].restrict()
+            self._filter.install()
+
+    def _put_on_rights(self) -> None:
         # The functions of the module `signal` make enums. SIGPIPE stays ignored, as in every Python program:
         # a reply to a test that has ended meanwhile must not kill the program's process.
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -133,14 +151,6 @@ class Confinement:
             elif os.geteuid() == 0 or self.settings.level == "namespaces":
                 privileges.drop_capabilities()
             privileges.hide()
-        # After the change of user, which would clear it.
-        privileges.prctl(privileges.PR_SET_PDEATHSIG, _signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-        if self._filter is not None:
-            if role in self._rulesets:
-                self._rulesets[role].restrict()
-            self._filter.install()
 
     def clean(self) -> None:
         """Removes what the last run left in its folders.

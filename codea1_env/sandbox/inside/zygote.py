@@ -80,11 +80,13 @@ def _seed_generators() -> None:
 
 def _become_child(descriptors: list[int]) -> list[int]:
     """Moves the run's descriptors to 3, 4, ... and its output to 1 and 2."""
-    if len(descriptors) == 2:  # its output is the worker's: nothing
-        ordered, output = descriptors, 1
-    else:
-        job, reply, output, *peers = descriptors
-        ordered = [job, reply, *peers]
+    if len(descriptors) == 2:  # its output is the worker's: nothing. They stay where they are
+        low, high_one = sorted(descriptors)
+        os.closerange(_CHILD_FIRST_FD, low)
+        os.closerange(low + 1, high_one)
+        return descriptors
+    job, reply, output, *peers = descriptors
+    ordered = [job, reply, *peers]
     # First out of the way of the target numbers, then into place.
     high = [os.dup2(number, 200 + index, False) for index, number in enumerate([output, *ordered])]
     os.dup2(high[0], 1)
@@ -145,7 +147,7 @@ class Zygote:
                 self.control.close()
                 channel = _become_child(descriptors)
                 self.confinement.put_on(role, parent)
-                os.closerange(channel[-1] + 1, 256)
+                os.closerange(max(channel) + 1, 256)
                 self.mains[role](*channel)
             finally:
                 os._exit(70)
@@ -212,11 +214,12 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     _seed_generators()
     confinement = Confinement(settings, may_change_user)
     confinement.harden_worker()
-    if settings.calls_only:
-        confinement.restrict_worker()
     found = probes.run(confinement)
     if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
         confinement.keep_user()
+        found = probes.run(confinement)
+    if settings.calls_only:
+        confinement.restrict_worker()
         found = probes.run(confinement)
     wrong = probes.faults(settings.level, found)
     if wrong:
