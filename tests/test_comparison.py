@@ -62,7 +62,13 @@ def test_without_tolerance_it_is_equality(one, other):
 
 @given(ALIKE, ALIKE, st.sampled_from([0, 1e-6, 0.5]))
 def test_it_is_symmetric(one, other, tolerance):
-    for make in (lambda x: x, lambda x: [x], lambda x: (x, 1), lambda x: {"k": x}, lambda x: deque([x])):
+    for make in (
+        lambda x: x,
+        lambda x: [x],
+        lambda x: (x, 1),
+        lambda x: {"k": x},
+        lambda x: deque([x]),
+    ):
         assert same(make(one), make(other), tolerance) == same(make(other), make(one), tolerance)
         if one == other:
             assert same(make(one), make(other), tolerance)
@@ -73,7 +79,9 @@ def test_floats_within_the_tolerance_are_the_same(one, other, tolerance):
     close = (one != one and other != other) or math.isclose(
         one, other, rel_tol=tolerance, abs_tol=tolerance
     )
-    assert same(one, other, tolerance) == close == same([{"k": (one,)}], [{"k": (other,)}], tolerance)
+    assert (
+        same(one, other, tolerance) == close == same([{"k": (one,)}], [{"k": (other,)}], tolerance)
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +138,7 @@ def test_floats_within_the_tolerance_are_the_same(one, other, tolerance):
         (Decimal("sNaN"), 1, False, False),
         (Decimal("sNaN"), Decimal("sNaN"), False, False),
         (Fraction(1, 2), 0.5, True, True),
-        (range(3), range(0, 3), True, True),
+        (range(3), range(3), True, True),
         (range(3), [0, 1, 2], False, False),
     ],
 )  # fmt: skip

@@ -101,11 +101,16 @@ def test_each_call_is_asked_once_in_two_processes():
         oracle = Oracle(sandbox, LIMITS)
         inc, dec = subject("def f(n): return n + 1"), subject("def f(n): return n - 1")
         oracle.ask({inc: [[call(1), call(2), call(1)], [call(2)]], dec: [[call(1)]]})
-        assert sandbox.asked == [(each.code, n, seed) for each, n in ((inc, 2), (dec, 1)) for seed in (0, 1)]
+        assert sandbox.asked == [
+            (each.code, n, seed) for each, n in ((inc, 2), (dec, 1)) for seed in (0, 1)
+        ]
         del sandbox.asked[:]
         found = oracle.ask({inc: [[call(1), call(3)]], dec: [[call(1)]]})
         assert sandbox.asked == [(inc.code, 1, 0), (inc.code, 1, 1)]
-        assert {key: truth.source for key, truth in found[inc].items()} == {"f(1)": "2", "f(3)": "4"}
+        assert {key: truth.source for key, truth in found[inc].items()} == {
+            "f(1)": "2",
+            "f(3)": "4",
+        }
 
 
 def test_without_a_call_it_is_still_asked_whether_it_loads():

@@ -59,7 +59,11 @@ def test_values_come_back_as_they_went(sandbox):
 
 
 def test_positional_and_keyword_arguments(sandbox):
-    calls = [encoded_arguments([1, 2], {"k": [3]}), encoded_arguments((), {}), encoded_arguments([], {"k": 1})]
+    calls = [
+        encoded_arguments([1, 2], {"k": [3]}),
+        encoded_arguments((), {}),
+        encoded_arguments([], {"k": 1}),
+    ]
     code = "def f(*args, **kwargs): return [list(args), kwargs]"
     answers = sandbox.submit_encoded(code, "f", calls).result()
     assert list(answers.replies) == [
@@ -156,9 +160,7 @@ def test_calls_that_do_not_return(sandbox, body, content):
 def test_a_call_that_ends_the_process_costs_only_itself(sandbox, body, outcome):
     code = f"def f(x):\n    if x % 3 == 2:\n        {body}\n    return x"
     answers = ask(sandbox, code, *range(8))
-    assert ends(answers.replies) == [
-        outcome if n % 3 == 2 else returned(n) for n in range(8)
-    ]
+    assert ends(answers.replies) == [outcome if n % 3 == 2 else returned(n) for n in range(8)]
 
 
 def test_replies_stop_at_the_first_time_limit(sandbox):
@@ -168,7 +170,11 @@ def test_replies_stop_at_the_first_time_limit(sandbox):
         answers = ask(sandbox, code, *range(8))
         assert ends(answers.replies) == [returned(0), returned(1), Outcome.TIMEOUT]
         assert time.monotonic() - started < 6
-    answers = ask(sandbox, "import os\ndef f(x):\n    if x == 1: os._exit(0)\n    while x > 2: pass\n    return x", *range(6))
+    answers = ask(
+        sandbox,
+        "import os\ndef f(x):\n    if x == 1: os._exit(0)\n    while x > 2: pass\n    return x",
+        *range(6),
+    )
     assert ends(answers.replies) == [returned(0), Outcome.EXITED, returned(2), Outcome.TIMEOUT]
 
 
@@ -180,7 +186,9 @@ def test_each_call_has_the_time_of_one_call(sandbox):
 
 
 def test_time_is_told_of_programs_that_do_not_load(sandbox):
-    code = "import time\nend = time.process_time() + 0.1\nwhile time.process_time() < end: pass\n1 / 0"
+    code = (
+        "import time\nend = time.process_time() + 0.1\nwhile time.process_time() < end: pass\n1 / 0"
+    )
     assert 0.08 < ask(sandbox, code, 1).cpu_time < 1.0
 
 
@@ -210,7 +218,9 @@ def test_state_lives_as_long_as_the_process(sandbox):
 
 
 def test_runs_are_repeatable(sandbox):
-    code = "import random\ndef f(x): return [random.random(), hash('a'), list({'a', 'b', 'c', 'd'})]"
+    code = (
+        "import random\ndef f(x): return [random.random(), hash('a'), list({'a', 'b', 'c', 'd'})]"
+    )
     first = ask(sandbox, code, 1, 2).replies
     assert first == ask(sandbox, code, 1, 2).replies
     other = ask(sandbox, code, 1, 2, seed=1).replies
