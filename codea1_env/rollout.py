@@ -28,7 +28,7 @@ from codea1_env.referee import Counters, Referee, Round, Verdict
 from codea1_env.responses import Program, Suite, parse_suites
 from codea1_env.spaces import Observation, observe
 
-_PART = 2  # problems
+_PART = 1  # problems
 _PARTS_AT_ONCE = 3
 
 SuiteSelection = Literal["max-variance", "all"]

@@ -7,7 +7,6 @@ import json
 import os
 import sysconfig
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 from .inside.confinement import Settings
@@ -108,4 +107,4 @@ def settings(
         scratch=scratch,
         user=_FIRST_USER + int.from_bytes(os.urandom(8), "little") % _USERS,
     )
-    return json.dumps(asdict(chosen))
+    return json.dumps(chosen._asdict())

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import folders, landlock, privileges, seccomp
 
 LEVELS = ("none", "process", "kernel", "namespaces")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the supervisor tells a worker.
+class Settings(NamedTuple):
+    """What the supervisor tells a worker. Not a dataclass: importing those would make every fork dearer.
 
     Attributes:
         level: One of `LEVELS`; each includes those before it.

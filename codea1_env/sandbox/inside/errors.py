@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import codec
+from .encoding import encode
+from .formats import EncodeError
 
 MAX_MESSAGE = 500
 
@@ -24,8 +25,8 @@ def message_of(error: BaseException) -> str:
 
 def _plain(value: Any) -> Any:
     try:
-        codec.encode(value, limit=100_000)
-    except codec.EncodeError:
+        encode(value, limit=100_000)
+    except EncodeError:
         return None
     return value
 

@@ -9,6 +9,12 @@ PREIMPORTED = (
     "statistics", "string", "sys", "textwrap", "time", "types", "typing", "unittest", "uuid",
 )  # fmt: skip
 
+COMMON = (
+    "bisect", "collections", "copy", "functools", "heapq", "itertools", "math", "operator", "os", "re", "string",
+    "sys", "time", "types", "typing",
+)  # fmt: skip
+"""Of these, what nearly every program uses that is only called: each module more makes every fork dearer."""
+
 MODULE_NAMES = frozenset({*PREIMPORTED, "np", "numpy"})
 """Names that always mean these modules in a test; a program cannot offer an object under them."""
 

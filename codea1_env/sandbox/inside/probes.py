@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable
 
-from . import codec, frames, privileges
+from . import frames, privileges
 from .confinement import Confinement
 
 CONTROLS = ("read the standard library", "start a thread")
@@ -120,15 +121,15 @@ def run(confinement: Confinement) -> dict[str, str]:
             confinement.put_on(role, parent)
             acts = acts_of(confinement.settings.level, parent, calls_only)
             found = {name: _attempt(act) for name, (_, act) in acts.items()}
-            frames.write_frame(theirs, codec.encode(found))
+            frames.write_frame(theirs, json.dumps(found).encode())
         except BaseException as error:  # the parent must learn what went wrong
             text = f"{type(error).__name__}: {error}"
-            frames.write_frame(theirs, codec.encode({"put on the layers": f"failed: {text}"}))
+            frames.write_frame(theirs, json.dumps({"put on the layers": f"failed: {text}"}).encode())
         finally:
             os._exit(0)
     os.close(theirs)
     try:
-        found = codec.decode(frames.Reader(ours).frame())
+        found = json.loads(frames.Reader(ours).frame())
     except frames.ChannelClosedError:
         found = {"put on the layers": "failed: the child died"}
     finally:

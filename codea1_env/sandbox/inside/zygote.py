@@ -15,7 +15,6 @@ Answers: the child's number with a pidfd; or wait status, CPU seconds and peak m
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gc
 import importlib
 import json
@@ -33,7 +32,7 @@ from importlib.machinery import PathFinder
 from . import folders, namespaces, probes
 from .confinement import Confinement, Settings
 from .forking import no_hooks
-from .preimported import PARTS, PREIMPORTED
+from .preimported import COMMON, PARTS, PREIMPORTED
 from .privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 _NUMBER = struct.Struct("<i")
@@ -57,10 +56,12 @@ def _with_parts(packages: Iterable[str]) -> list[str]:
     return [part for name in packages for part in (name, *PARTS.get(name, ()))]
 
 
-def _preimport(packages: dict[str, str], preload: bool) -> None:
+def _preimport(settings: Settings) -> None:
+    packages = settings.packages
     sys.meta_path.append(AllowedPackages(packages))  # type: ignore[arg-type]
+    modules = COMMON if settings.calls_only else PREIMPORTED
     with no_hooks():
-        for name in (*PREIMPORTED, *(_with_parts(packages) if preload else ())):
+        for name in (*modules, *(_with_parts(packages) if settings.preload else ())):
             try:
                 importlib.import_module(name)
             except Exception:  # built without it, or broken: the program's own import says so
@@ -200,7 +201,7 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Setti
     namespaces.isolate_files(settings.mounts, platform.machine())
     if [name for _, name in socket.if_nameindex()] not in ([], ["lo"]):
         raise OSError("the network namespace has interfaces of the machine")
-    return dataclasses.replace(settings, scratch=namespaces.SCRATCH), not in_user_namespace
+    return settings._replace(scratch=namespaces.SCRATCH), not in_user_namespace
 
 
 def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
@@ -211,7 +212,7 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     prctl(PR_SET_DUMPABLE, 0)
     # Some packages insist on a folder that they may write to.
     os.environ["TMPDIR"] = os.environ["HOME"] = settings.scratch
-    _preimport(settings.packages, settings.preload)
+    _preimport(settings)
     _seed_generators()
     confinement = Confinement(settings, may_change_user)
     confinement.harden_worker()
