@@ -523,7 +523,11 @@ def test_a_batch_gives_the_same_as_one_by_one(sandbox):
     assert Referee(sandbox).judge([]) == []
     late, passed = Outcome.TIMEOUT, Outcome.PASS
     found = [[test.outcome for test in suite.tests] for suite in together[5].suites]
-    assert found == [[late, passed, late, late, late, late], [passed] * 2 + [late, passed], [passed]]
+    assert found == [
+        [late, passed, late, late, late, late],
+        [passed] * 2 + [late, passed],
+        [passed],
+    ]
 
 
 def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
@@ -539,16 +543,17 @@ def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
     rounds = [Round(problem, quick, [suite]) for suite in suites]
     found = [Referee(sandbox, config).judge([each])[0].suites[0] for each in rounds]
     assert found == [verdict.suites[0] for verdict in Referee(sandbox, config).judge(rounds)]
-    assert found == list(
-        Referee(sandbox, config).judge([Round(problem, quick, suites)])[0].suites
-    )
+    assert found == list(Referee(sandbox, config).judge([Round(problem, quick, suites)])[0].suites)
     assert [[test.status == "kept" for test in suite.tests] for suite in found] == [
         [False, True, False, False, False, False],
         [True, False, True],
         [False] * 4,
     ]
     assert "takes too long on the reference" in found[0].tests[0].reason
-    assert found[0].tests[3].reason == "comes after 2 calls that reached the time limit on the reference"
+    assert (
+        found[0].tests[3].reason
+        == "comes after 2 calls that reached the time limit on the reference"
+    )
 
 
 def test_problems_of_one_name_are_told_apart(sandbox):
