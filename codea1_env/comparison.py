@@ -92,7 +92,7 @@ def same(one: Any, other: Any, tolerance: float) -> bool:
     Args:
         one: Plain data.
         other: Plain data.
-        tolerance: Relative and absolute, as in EvalPlus (evalplus/eval, `is_floats`); 0 for exact.
+        tolerance: Relative and absolute; 0 for exact.
 
     Example:
         >>> same([0.1 + 0.2, {"a": 1}], [0.3, {"a": True}], 1e-6), same([0.1 + 0.2], [0.3], 0)
