@@ -20,6 +20,8 @@ from codea1_env.sandbox.inside import codec
 PASSED = TestResult(Outcome.PASS)
 
 _BUDGET = replace(codec.CHEAP, numpy=True)
+MAX_REPLY = _BUDGET.size
+"""Bytes of a reply that can be read."""
 _SMALL = 512  # bytes of two replies whose comparison is worth remembering
 _REMEMBERED = 1 << 14
 # An integer takes nine bytes where the bool that equals it takes one.
