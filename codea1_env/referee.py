@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from codea1_env.comparison import MAX_REPLY, Returned, judge_reply, read_reply, same, without_addresses
+from codea1_env.comparison import (
+    MAX_REPLY,
+    Returned,
+    judge_reply,
+    read_reply,
+    same,
+    without_addresses,
+)
 from codea1_env.faults import Fault
 from codea1_env.oracle import (
     MOST_TIMEOUTS,
