@@ -219,7 +219,11 @@ def answers_to(problems: Sequence[Problem]) -> tuple[list[Program], list[str]]:
     """A right program, a wrong one and one that does not run for each problem, and two suites for each."""
     programs, attacks = [], []
     for problem in problems:
-        for code in (problem.reference, f"def {problem.entry_point}(*a): return {{'no': 0}}", "def"):
+        for code in (
+            problem.reference,
+            f"def {problem.entry_point}(*a): return {{'no': 0}}",
+            "def",
+        ):
             programs.append(Program(code))
             attacks += [
                 "\n".join(problem.tests),
