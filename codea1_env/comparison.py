@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -125,8 +125,13 @@ def _same(one: Any, other: Any, tolerance: float) -> bool:
             _same(a, b, tolerance) for a, b in zip(one, other, strict=True)
         )
     if isinstance(one, dict) and isinstance(other, dict):
-        return len(one) == len(other) and all(
-            key in other and _same(value, other[key], tolerance) for key, value in one.items()
+        ordered = kind is OrderedDict and type(other) is OrderedDict
+        return (
+            (not ordered or list(one) == list(other))
+            and len(one) == len(other)
+            and all(
+                key in other and _same(value, other[key], tolerance) for key, value in one.items()
+            )
         )
     return bool(one == other)
 

@@ -22,11 +22,12 @@ from codea1_env.sandbox import RETURNED, Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside import literals
 
 MOST_TIMEOUTS = 2
-"""Calls of one suite that may reach a time limit; those after them are not made. Otherwise a suite could cost as
-many time limits as it has tests."""
-NOT_MADE = f"comes after {MOST_TIMEOUTS} calls that reached the time limit"
+"""Calls of one suite that may reach a time limit, or end the process; those after them are not made. Otherwise a suite
+could cost as many time limits, or loads of a program, as it has tests."""
+COSTLY = frozenset({Fault.TIMEOUT, Fault.LIMIT})
+"""What is wrong with such calls, where the reference makes them."""
 
-_SMALL = 256  # bytes of a reply that is not looked at before somebody asks
+_SMALL = 128  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _REASONS = {
     Outcome.ERROR: ("raises on the reference", Fault.RAISES),
     Outcome.TIMEOUT: ("takes too long on the reference", Fault.TIMEOUT),
@@ -120,7 +121,7 @@ class Oracle:
         while True:
             of = dict(asked)
             for subject, suites in wanted.items():
-                calls = to_make(suites, known[subject], lambda truth: truth.fault is Fault.TIMEOUT)
+                calls = to_make(suites, known[subject], lambda truth: truth.fault in COSTLY)
                 if calls:
                     of[subject] = calls
             if not of:

@@ -22,8 +22,8 @@ from codea1_env.comparison import (
 )
 from codea1_env.faults import Fault
 from codea1_env.oracle import (
+    COSTLY,
     MOST_TIMEOUTS,
-    NOT_MADE,
     BrokenReferenceError,
     Oracle,
     Subject,
@@ -37,7 +37,7 @@ from codea1_env.responses import Program, Suite, Test, parse_suites
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
 from codea1_env.rules import RefereeConfig
 from codea1_env.sandbox import RETURNED, Outcome, Sandbox, TestResult
-from codea1_env.verdicts import Counters, Round, SuiteVerdict, TestVerdict, Verdict
+from codea1_env.verdicts import NOT_MADE, Counters, Round, SuiteVerdict, TestVerdict, Verdict
 
 __all__ = [
     "BrokenReferenceError",
@@ -50,10 +50,12 @@ __all__ = [
     "Verdict",
 ]
 
+_Key = tuple[str, str, str, tuple[str, ...], str]
 _SHOWN = 60
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
 _LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
+_COSTLY = frozenset({Outcome.TIMEOUT, Outcome.EXITED, Outcome.SIGNALLED, Outcome.FORBIDDEN})
 
 
 class _Attack(NamedTuple):
@@ -120,7 +122,7 @@ class Referee:
                 call_wall_time=self._limits.call_wall_time * share,
             ),
         )
-        self._suites = Remembered[tuple[str, str, str, str], Suite]()
+        self._suites = Remembered[_Key, Suite]()
 
     def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
         """Judges a batch. The same rounds give the same verdicts, however they are batched.
@@ -212,11 +214,9 @@ class Referee:
             read.append(_Read(_Attack(subject, code), suites, history))
         return read
 
-    def _texts(
-        self, wanted: Iterable[tuple[Problem, str]]
-    ) -> dict[tuple[str, str, str, str], Suite]:
-        found: dict[tuple[str, str, str, str], Suite] = {}
-        new: dict[tuple[str, str, str, str], tuple[str, Problem]] = {}
+    def _texts(self, wanted: Iterable[tuple[Problem, str]]) -> dict[_Key, Suite]:
+        found: dict[_Key, Suite] = {}
+        new: dict[_Key, tuple[str, Problem]] = {}
         for problem, text in wanted:
             key = _key(problem, text)
             suite = self._suites.get(key)
@@ -269,7 +269,7 @@ class Referee:
             elif truth is None:
                 verdict = _invalid(test, f"{NOT_MADE} on the reference")
             elif truth.fault is not None:
-                late += truth.fault is Fault.TIMEOUT
+                late += truth.fault in COSTLY
                 verdict = _invalid(test, truth.reason)
             elif test.predicted == truth.value:
                 verdict = TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
@@ -428,9 +428,9 @@ class _Ruled(NamedTuple):
     history: list[TestVerdict | None]
 
 
-def _key(problem: Problem, text: str) -> tuple[str, str, str, str]:
+def _key(problem: Problem, text: str) -> _Key:
     """What the reading of a text depends on."""
-    return (problem.prompt, problem.entry_point, problem.reference, text)
+    return (problem.prompt, problem.entry_point, problem.reference, problem.all_tests, text)
 
 
 def _joined(parts: Sequence[Suite]) -> Suite:
@@ -446,7 +446,8 @@ def _repeatable(result: TestResult) -> TestResult:
 
 
 def _is_late(result: TestResult) -> bool:
-    return result.outcome is Outcome.TIMEOUT
+    """Whether a call cost a process, and so more than other calls."""
+    return result.outcome in _COSTLY and not result.message.startswith("SystemExit")
 
 
 def _invalid(test: Test, reason: str) -> TestVerdict:

@@ -266,32 +266,42 @@ def _unread(item: tuple[str, str, str], error: AnalysisError) -> Any:
 
 # Signatures are asked once for each problem
 
-_remembered = Remembered[tuple[str, str, str], str]()
+_Asked = tuple[str, str, str, tuple[str, ...]]
+"""What a signature is read from."""
+_remembered = Remembered[_Asked, str]()
 
 
 def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
-    keys = [(problem.prompt, problem.entry_point, problem.reference) for problem in problems]
-    known = {key: _remembered.get(key) for key in keys}
+    different = {id(problem): problem for problem in problems}
+    keys: dict[int, _Asked] = {
+        place: (problem.prompt, problem.entry_point, problem.reference, problem.all_tests)
+        for place, problem in different.items()
+    }
+    known = {key: _remembered.get(key) for key in keys.values()}
     unknown = [key for key, signature in known.items() if signature is None]
     if unknown:
-        tests = {key: problem.all_tests for key, problem in zip(keys, problems, strict=True)}
-        failed: set[tuple[str, str, str]] = set()
+        failed: set[_Asked] = set()
 
-        def read(batch: list[tuple[str, str, str]]) -> list[str]:
-            asked = [(*key, list(tests[key])) for key in batch]
+        def read(batch: list[_Asked]) -> list[str]:
+            asked = [(*texts, list(tests)) for *texts, tests in batch]
             found: list[str] = sandbox.analyse(read_signatures, asked)
             return found
 
-        def unread(key: tuple[str, str, str], error: AnalysisError) -> str:
+        def unread(key: _Asked, error: AnalysisError) -> str:
             failed.add(key)
             return _ANY
 
-        found = _in_batches(unknown, lambda key: sum(map(len, (*key, *tests[key]))), read, unread)
+        found = _in_batches(unknown, _chars, read, unread)
         for key, signature in zip(unknown, found, strict=True):
             known[key] = signature
             if key not in failed:
-                _remembered.put(key, signature, sum(map(len, (*key, signature))))
-    return [known[key] or _ANY for key in keys]
+                _remembered.put(key, signature, _chars(key) + len(signature))
+    return [known[keys[id(problem)]] or _ANY for problem in problems]
+
+
+def _chars(asked: _Asked) -> int:
+    *texts, tests = asked
+    return sum(map(len, (*texts, *tests)))
 
 
 def _in_batches(

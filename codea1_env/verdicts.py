@@ -12,6 +12,8 @@ from codea1_env.responses import Program, Suite
 from codea1_env.rewards import SuiteOutcome, SuiteRewards
 from codea1_env.sandbox import Outcome, TestResult
 
+NOT_MADE = "comes after calls of the suite that reached the time limit, or ended the process"
+"""Message of a test whose call was not made: it counts as broken, but nothing is known of it."""
 Status = Literal["kept", "corrected", "duplicate", "invalid"]
 
 
@@ -79,8 +81,8 @@ class SuiteVerdict:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The tests that broke the program."""
-        return tuple(test.text for test in self.tests if test.broke)
+        """The tests that broke the program, and were seen to."""
+        return tuple(test.text for test in self.tests if test.broke and test.message != NOT_MADE)
 
 
 @dataclass(frozen=True)
