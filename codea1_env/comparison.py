@@ -20,6 +20,8 @@ from codea1_env.sandbox.inside import codec
 PASSED = TestResult(Outcome.PASS)
 
 _BUDGET = replace(codec.CHEAP, numpy=True)
+MAX_REPLY = _BUDGET.size
+"""Bytes of a reply that can be read."""
 _SMALL = 512  # bytes of two replies whose comparison is worth remembering
 _REMEMBERED = 1 << 14
 # An integer takes nine bytes where the bool that equals it takes one.
@@ -92,7 +94,7 @@ def same(one: Any, other: Any, tolerance: float) -> bool:
     Args:
         one: Plain data.
         other: Plain data.
-        tolerance: Relative and absolute, as in EvalPlus (evalplus/eval, `is_floats`); 0 for exact.
+        tolerance: Relative and absolute; 0 for exact.
 
     Example:
         >>> same([0.1 + 0.2, {"a": 1}], [0.3, {"a": True}], 1e-6), same([0.1 + 0.2], [0.3], 0)

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from codea1_env.comparison import Returned, judge_reply, read_reply, same, without_addresses
+from codea1_env.comparison import (
+    MAX_REPLY,
+    Returned,
+    judge_reply,
+    read_reply,
+    same,
+    without_addresses,
+)
 from codea1_env.faults import Fault
 from codea1_env.oracle import (
     MOST_TIMEOUTS,
@@ -99,7 +106,10 @@ class Referee:
         self._counting = threading.Lock()
         limits = sandbox.limits if self.config.limits is None else self.config.limits
         self._limits = replace(
-            limits, call_wall_time=min(limits.call_wall_time, _WALL_FACTOR * limits.call_cpu_time)
+            limits,
+            call_wall_time=min(limits.call_wall_time, _WALL_FACTOR * limits.call_cpu_time),
+            # Longer ones would not be compared, and all replies to a program are held at once.
+            result=min(limits.result, MAX_REPLY),
         )
         share = self.config.reference_share
         self._oracle = Oracle(

@@ -12,7 +12,7 @@ WrongOracle = Literal["correct", "drop"]
 Domain = Literal["signature", "any"]
 
 FLOAT_TOLERANCE = 1e-6
-"""As EvalPlus has it (evalplus/eval, `_special_oracle`'s neighbours: rtol and atol of 1e-6)."""
+"""EvalPlus's tolerance for floats."""
 
 
 @dataclass(frozen=True)

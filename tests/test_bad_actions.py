@@ -59,7 +59,7 @@ PROGRAMS = {
     "returns itself": "def add(a, b):\n    return add",
     "always equal": "class Yes:\n    def __eq__(self, other): return True\ndef add(a, b):\n    return Yes()",
     "huge value": "def add(a, b):\n    return 'x' * 50_000_000",
-    "prints a lot": "def add(a, b):\n    print('x' * 10_000_000)\n    return a + b",
+    "prints a lot": "def add(a, b):\n    print('x' * 10_000_000)\n    return 'x'",
     "endless when loaded": "while True:\n    pass\ndef add(a, b):\n    return a + b",
     "endless in a call": "def add(a, b):\n    while True:\n        pass",
 }

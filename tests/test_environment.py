@@ -188,7 +188,7 @@ def test_a_program_that_nothing_could_score_gets_zero_and_says_so(make: Any) -> 
 def test_the_coder_sees_in_round_two_what_broke_its_program(make: Any) -> None:
     game = make(max_rounds=2)
     start(game)
-    observations, _, terminations, _, infos = play(game, WRONG, SUITE + "\nassert unknown(1)")
+    observations, _, terminations, _, infos = play(game, WRONG, SUITE + "\nassert add(5) > 0")
     seen = observations[CODER]
     assert terminations == {CODER: False, TESTER: False}
     assert infos[CODER]["active_agent"] == CODER
@@ -203,7 +203,7 @@ def test_the_coder_sees_in_round_two_what_broke_its_program(make: Any) -> None:
     line = next(row for row in seen["feedback"].split("\n") if "add(1, 2)" in row)
     assert "3" in line.split(":", 1)[1], "the expected value"
     assert "-1" in line.split(":", 1)[1], "the actual value"
-    assert "unknown(1)" in seen["feedback"]
+    assert "add(5) > 0" in seen["feedback"]
     observations, rewards, terminations, _, infos = play(game, RIGHT, SUITE)
     assert rewards[CODER] == 1.0
     assert terminations == {CODER: True, TESTER: True}

@@ -21,7 +21,7 @@ ADD = Problem(
     reference="def add(a, b):\n    return a + b\n",
 )
 WRONG = 'def add(a, b):\n    """It\'s\n    if & <script>alert(1)</script>"""\n    return a - b  # wrong\n'
-SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0\nassert add(1, 1) == 3\nassert sub(1, 1) == 0"
+SUITE = "assert add(1, 2) == 3\nassert add(0, 0) == 0\nassert add(1, 1) == 3\nassert add(1, 1) > 0"
 VOID = {"meta", "br", "link", "img", "input"}
 
 
@@ -78,7 +78,7 @@ def test_ansi_shows_problem_program_verdicts_and_rewards(play: Any) -> None:
     assert re.search(r"✗ fail +assert add\(1, 2\) == 3\n +.*3.*-1|✗ fail +.*\n +.*-1.*3", text)
     assert re.search(r"✓ pass +assert add\(0, 0\) == 0", text)
     assert "corrected, as written it predicts 3, the reference returns 2" in text
-    assert re.search(r"– (invalid|no test) +assert sub\(1, 1\) == 0", text)
+    assert re.search(r"– (invalid|no test) +assert add\(1, 1\) > 0", text)
     assert re.search(r"coder_0 +0\.\d\d\d\n", text)
     assert re.search(r"tester_0 +0\.\d\d\d  validity 0\.\d\d\d, adversarial 0\.\d\d\d", text)
     assert text.endswith("The episode is over.")

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from codea1_env import CODER, TESTER, MistakeBook, Referee, Sandbox, parallel_env
 from codea1_env.agents import FixedAgent, GoldenTester, ReferenceCoder
-from codea1_env.problems import Problem, load_problems
 from codea1_env.oracle import BrokenReferenceError
-from codea1_env.rollout import RolloutConfig, Rollouts, rollout
+from codea1_env.problems import Problem, load_problems
+from codea1_env.responses import Program
+from codea1_env.rollout import RolloutConfig, Rollouts, judge_answers, rollout
+from codea1_env.sandbox import InfraError
 from codea1_env.spaces import Observation, observe
 
 PROBLEMS = {problem.entry_point: problem for problem in load_problems("starter", "train")}
@@ -210,3 +213,58 @@ def test_wrong_use_raises_at_once(referee):
         play(referee, Cycle(""), Cycle(""), problems=[TWO[0], TWO[0]])
     with pytest.raises(ValueError, match="at least 1, actually: 0, 8 and 1"):
         RolloutConfig(num_generations=0)
+
+
+def answers_to(problems: Sequence[Problem]) -> tuple[list[Program], list[str]]:
+    """A right program, a wrong one and one that does not run for each problem, and two suites for each."""
+    programs, attacks = [], []
+    for problem in problems:
+        for code in (
+            problem.reference,
+            f"def {problem.entry_point}(*a): return {{'no': 0}}",
+            "def",
+        ):
+            programs.append(Program(code))
+            attacks += [
+                "\n".join(problem.tests),
+                f"{problem.tests[0]}\nassert {problem.entry_point}(",
+            ]
+    return programs, attacks
+
+
+def test_answers_are_judged_alike_in_any_parts(sandbox):
+    """The judge shares out problems to threads; nothing of it shows in the verdicts."""
+    problems = list(PROBLEMS.values())[:7]
+    programs, attacks = answers_to(problems)
+    asked = [problem for problem in problems for _ in range(3)]
+    history = {problem.task_id: problem.tests[:2] for problem in problems}
+    together = judge_answers(Referee(sandbox), asked, programs, attacks, history)
+    one_by_one = []
+    for i, (problem, program) in enumerate(zip(asked, programs, strict=True)):
+        mine = attacks[2 * i : 2 * i + 2]
+        one_by_one += judge_answers(Referee(sandbox), [problem], [program], mine, history)
+    assert [suites for suites, _ in together] == [suites for suites, _ in one_by_one]
+    for (_, one), (_, other) in zip(together, one_by_one, strict=True):
+        assert (one.suites, one.history, one.stale) == (other.suites, other.history, other.stale)
+        assert (one.code_reward, one.load.outcome) == (other.code_reward, other.load.outcome)
+    assert [verdict.code_reward for _, verdict in together] == [1.0, 0.0, 0.0] * len(problems)
+
+
+def test_a_failure_of_ours_in_one_part_is_raised(sandbox, monkeypatch):
+    problems = list(PROBLEMS.values())[:5]
+    programs, attacks = answers_to(problems)
+    asked = [problem for problem in problems for _ in range(3)]
+    submit, broken = sandbox.submit_encoded, problems[3].reference
+
+    def sometimes(code: str, *args: Any, **options: Any) -> Any:
+        if code != broken:
+            return submit(code, *args, **options)
+        raise InfraError("no memory")
+
+    referee = Referee(sandbox)
+    with monkeypatch.context() as patch:
+        patch.setattr(sandbox, "submit_encoded", sometimes)
+        with pytest.raises(InfraError, match="no memory"):
+            judge_answers(referee, asked, programs, attacks, {})
+    verdicts = [verdict for _, verdict in judge_answers(referee, asked, programs, attacks, {})]
+    assert [verdict.code_reward for verdict in verdicts] == [1.0, 0.0, 0.0] * len(problems)

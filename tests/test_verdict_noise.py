@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from codea1_env.problems import Problem, load_problems
-from codea1_env.referee import Referee
+from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.sandbox import Sandbox
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -82,13 +82,15 @@ def test_check_names_a_wrong_program(noise: ModuleType, sandbox: Sandbox) -> Non
 def test_wrong_programs_lose_and_the_reference_does_not(
     noise: ModuleType, sandbox: Sandbox
 ) -> None:
-    """A tester that never breaks anything would show no noise, either."""
+    """A tester that never breaks anything would show no noise, either; hostile arguments are mostly odd ones."""
     [case] = noise.right_programs(["starter"])[:1]
     attacked = case._replace(
         programs=[case.problem.reference, "def add_numbers(a, b): return abs(a) + b"]
     )
     texts = noise.answers(case.problem, attacked.programs, 16, 0, sandbox)
-    right, wrong = Referee(sandbox).judge(noise.rounds_of(attacked, texts, sandbox))
+    right, wrong = Referee(sandbox, RefereeConfig(domain="any")).judge(
+        noise.rounds_of(attacked, texts, sandbox)
+    )
     assert [bool(suite.failed) for suite in right.suites] == [False] * 4
     names = ("boundary", "fuzz", "hostile")
     assert [bool(suite.failed) for suite in wrong.suites[: len(names)]] == [True] * len(names)

@@ -17,7 +17,7 @@ PROGRAMS = (
     "def inc(n):\n    return n + 2",
     "def inc(n):\n    return (",
 )
-TESTS = ("assert inc(1) == 2", "assert inc(5) == 0", "inc(3)")
+TESTS = ("assert inc(1) == 2", "assert inc(5) == 0", "assert inc(3) == 4")
 PROBLEM = Problem("inc", "def inc(n):", "inc", PROGRAMS[0])
 
 
@@ -40,16 +40,16 @@ def believe(one, program):
 
 def suite(one, sandbox, code=""):
     (text,) = one.act([observe(PROBLEM, code=code, turn=1)])
-    (parsed,) = parse_suites([(text, "inc")], sandbox)
+    (parsed,) = parse_suites([(text, PROBLEM)], sandbox)
     assert parsed.dropped == ()
-    return set(parsed.tests)
+    return {test.text for test in parsed.tests}
 
 
 @pytest.mark.parametrize(
     ("program", "tests"),
     [
-        (0, {"assert inc(1) == 2", "assert inc(5) == 6", "inc(3)"}),
-        (1, {"assert inc(1) == 3", "assert inc(5) == 7", "inc(3)"}),
+        (0, {"assert inc(1) == 2", "assert inc(5) == 6", "assert inc(3) == 4"}),
+        (1, {"assert inc(1) == 3", "assert inc(5) == 7", "assert inc(3) == 5"}),
         (2, set(TESTS)),  # a program that does not run says nothing
     ],
 )

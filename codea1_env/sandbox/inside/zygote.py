@@ -82,6 +82,7 @@ def _seed_generators() -> None:
 def _become_child(descriptors: list[int]) -> list[int]:
     """Moves the run's descriptors to 3, 4, ... and its output to 1 and 2."""
     if len(descriptors) == 2:  # its output is the worker's: nothing. They stay where they are
+        os.dup2(1, 2)  # the worker's errors are kept in a pipe, which would be full one day
         low, high_one = sorted(descriptors)
         os.closerange(_CHILD_FIRST_FD, low)
         os.closerange(low + 1, high_one)

@@ -15,7 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import Job, Limits, Outcome, Sandbox, SandboxError
+from codea1_env.comparison import Returned, read_reply
+from codea1_env.sandbox import (
+    Job,
+    Limits,
+    Outcome,
+    Sandbox,
+    SandboxError,
+    TestResult,
+    encoded_arguments,
+)
 
 LIMITS = Limits(
     call_cpu_time=0.5,
@@ -67,6 +76,12 @@ class Traces:
     scratch: frozenset[str]
 
 
+def value_or_end(reply: bytes | TestResult) -> object:
+    """What a call returned, or how it ended."""
+    found = reply if isinstance(reply, TestResult) else read_reply(reply)
+    return found.value if isinstance(found, Returned) else found.outcome
+
+
 @dataclass(frozen=True)
 class Arena:
     """A sandbox to attack."""
@@ -109,13 +124,20 @@ class Arena:
         )
 
     def check_innocent(self) -> None:
-        """A right program passes and a wrong one fails, in both modes, with either kind of worker."""
+        """A right program passes and a wrong one fails, in both modes, with all kinds of workers."""
         tests = list(TESTS.values())
         for mention in ("", "\n# numpy"):
             right = self.sandbox.run_tests(RIGHT + mention, tests, entry_point="f")
             wrong = self.sandbox.run_tests(WRONG + mention, tests, entry_point="f")
             assert [result.outcome for result in right] == [Outcome.PASS] * 2
             assert [result.outcome for result in wrong] == [Outcome.FAIL] * 2
+        assert self.replies(RIGHT, 1, 2) == [2, 3]
+
+    def replies(self, code: str, *arguments: object, **options: object) -> list[object]:
+        """What calls of f with one argument each return, as the game makes them, or how they end."""
+        calls = [encoded_arguments([argument], {}) for argument in arguments]
+        answers = self.sandbox.submit_encoded(code, "f", calls, **options).result()  # type: ignore[arg-type]
+        return [value_or_end(reply) for reply in answers.replies]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -199,9 +221,9 @@ def attempt():
 """
 
 
-@pytest.fixture(params=["program", "test"])
+@pytest.fixture(params=["program", "test", "call"])
 def attempt(request: pytest.FixtureRequest, arena: Arena) -> Callable[[str], str]:
-    """Runs statements in a program or in a test.
+    """Runs statements in a program, in a test, or in a program that is only called.
 
     What became of them: "allowed", the name of an error number, the class of an exception, or how the
     process ended.
@@ -209,6 +231,9 @@ def attempt(request: pytest.FixtureRequest, arena: Arena) -> Callable[[str], str
 
     def run(act: str) -> str:
         code = _ATTEMPT.format(act=textwrap.indent(textwrap.dedent(act).strip(), " " * 8))
+        if request.param == "call":
+            (found,) = arena.replies(code.replace("def attempt()", "def f(_)"), None)
+            return found.value if isinstance(found, Outcome) else str(found)
         if request.param == "program":
             (result,) = arena.sandbox.call(code, "attempt", [((), {})])
             return str(result.value) if result.outcome is Outcome.PASS else result.outcome.value

@@ -70,6 +70,7 @@ def test_large_files_are_refused(attempt):
         assert attempt(f"with open('large', 'wb') as file:\n        {act}") in (
             "EFBIG",
             "ENOSPC",
+            *("EACCES", "EROFS"),  # a program that is only called may write none at all
         ), name
 
 

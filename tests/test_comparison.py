@@ -1,0 +1,254 @@
+"""Equal or not, first by bytes and then by value, whatever the bytes are."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+from collections import Counter, OrderedDict, defaultdict, deque
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codea1_env.comparison import (
+    PASSED,
+    Returned,
+    judge_reply,
+    read_reply,
+    same,
+    short,
+    without_addresses,
+)
+from codea1_env.sandbox import RETURNED, Outcome, TestResult
+from codea1_env.sandbox.inside.encoding import encode
+
+KEYS = st.one_of(
+    st.integers(), st.text(max_size=5), st.booleans(), st.none(), st.binary(max_size=3),
+    st.floats(allow_nan=False), st.tuples(st.integers(0, 2), st.booleans()),
+    st.frozensets(st.integers(0, 3), max_size=3),
+)  # fmt: skip
+DATA = st.recursive(
+    st.one_of(KEYS, st.complex_numbers(allow_nan=False)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner, inner),
+        st.dictionaries(KEYS, inner, max_size=3),
+        st.sets(KEYS, max_size=3),
+        st.lists(inner, max_size=3).map(deque),
+    ),
+    max_leaves=8,
+)
+ALIKE = st.sampled_from(
+    [0, 0.0, -0.0, False, 0j, 1, 1.0, True, 2**53, 2**53 + 1, float(2**53), "", "0", b"", [], (), {}, set(),
+     frozenset(), None, [0], [False], (0,), {0}, {0: 0}, {False: 0.0}, {0: [1]}, deque(), deque([0]), [1.0], [True]]
+)  # fmt: skip
+
+
+@given(DATA)
+def test_a_value_is_itself(value):
+    copy = pickle.loads(pickle.dumps(value))
+    for tolerance in (0, 1e-6):
+        assert same(value, copy, tolerance)
+
+
+@given(st.one_of(DATA, ALIKE), st.one_of(DATA, ALIKE))
+def test_without_tolerance_it_is_equality(one, other):
+    assert same(one, other, 0) == (one == other) == same(other, one, 0)
+
+
+@given(ALIKE, ALIKE, st.sampled_from([0, 1e-6, 0.5]))
+def test_it_is_symmetric(one, other, tolerance):
+    for make in (
+        lambda x: x,
+        lambda x: [x],
+        lambda x: (x, 1),
+        lambda x: {"k": x},
+        lambda x: deque([x]),
+    ):
+        assert same(make(one), make(other), tolerance) == same(make(other), make(one), tolerance)
+        if one == other:
+            assert same(make(one), make(other), tolerance)
+
+
+@given(st.floats(), st.floats(), st.sampled_from([1e-6, 1e-3, 0.5]))
+def test_floats_within_the_tolerance_are_the_same(one, other, tolerance):
+    close = (one != one and other != other) or math.isclose(
+        one, other, rel_tol=tolerance, abs_tol=tolerance
+    )
+    assert (
+        same(one, other, tolerance) == close == same([{"k": (one,)}], [{"k": (other,)}], tolerance)
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "exact", "close"),
+    [
+        ([1, 2], (1, 2), False, False),
+        ([1, 2], [1, 2, 3], False, False),
+        (1, True, True, True),
+        (1.0, True, True, True),
+        ([1, 0], [True, False], True, True),
+        (1 + 0j, 1, True, True),
+        ("1", 1, False, False),
+        (b"a", "a", False, False),
+        (None, 0, False, False),
+        (0.1 + 0.2, 0.3, False, True),
+        ([0.1 + 0.2, [0.3]], [0.3, [0.1 + 0.2]], False, True),
+        ({"a": 0.1 + 0.2}, {"a": 0.3}, False, True),
+        ({0.1 + 0.2}, {0.3}, False, False),  # there is no telling which is meant
+        ({0.1 + 0.2: 1}, {0.3: 1}, False, False),
+        (1.0, 1 + 1e-9, False, True),
+        (1, 1 + 1e-9, False, True),  # a float beside an integer
+        (10**9, 10**9 + 1, False, False),  # integers are exact
+        (1.0, 1.1, False, False),
+        (0.0, -0.0, True, True),
+        (float("nan"), float("nan"), True, True),
+        ([float("nan")], [float("nan")], True, True),
+        ({"a": float("nan")}, {"a": float("nan")}, True, True),
+        (float("nan"), 0.0, False, False),
+        (float("nan"), None, False, False),
+        (float("inf"), float("inf"), True, True),
+        (float("inf"), -float("inf"), False, False),
+        (float("inf"), 1.7e308, False, False),
+        (float("inf"), 10**400, False, False),
+        (1.5, 10**400, False, False),
+        (2**53, 2.0**53, True, True),
+        (2**53 + 1, 2.0**53, False, True),  # as far as a float can say
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True, True),
+        ({1: "x"}, {True: "x"}, True, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False, False),
+        ({"a": 1}, {"b": 1}, False, False),
+        ({"a": [1]}, {"a": (1,)}, False, False),
+        ({1, 2}, frozenset({2, 1}), True, True),
+        ({1, 2}, [1, 2], False, False),
+        (Counter("aab"), {"a": 2, "b": 1}, True, True),
+        (OrderedDict(a=1, b=2), {"b": 2, "a": 1}, True, True),
+        (defaultdict(int, a=1), {"a": 1}, True, True),
+        (defaultdict(int), {"a": 0}, False, False),
+        (deque([1, 2]), deque([1, 2]), True, True),
+        (deque([1, 2]), [1, 2], False, False),
+        (deque([0.1 + 0.2]), deque([0.3]), False, True),
+        (Decimal("1.0"), Decimal("1.00"), True, True),
+        (Decimal("1"), 1, True, True),
+        (Decimal("0.1"), 0.1, False, False),
+        (Decimal("sNaN"), 1, False, False),
+        (Decimal("sNaN"), Decimal("sNaN"), False, False),
+        (Fraction(1, 2), 0.5, True, True),
+        (range(3), range(3), True, True),
+        (range(3), [0, 1, 2], False, False),
+    ],
+)  # fmt: skip
+def test_examples(one, other, exact, close):
+    assert (same(one, other, 0), same(one, other, 1e-6)) == (exact, close)
+    assert (same(other, one, 0), same(other, one, 1e-6)) == (exact, close)
+
+
+# Replies
+
+
+def reply(value: Any) -> bytes:
+    return RETURNED + encode(value)
+
+
+def test_equal_bytes_are_not_read():
+    frame = RETURNED + b"what is not even a value"
+    assert judge_reply(frame, frame, 0) is PASSED
+
+
+@given(st.one_of(DATA, ALIKE), st.one_of(DATA, ALIKE), st.sampled_from([0, 1e-6]))
+def test_replies_are_compared_as_values(one, other, tolerance):
+    found = judge_reply(reply(one), reply(other), tolerance)
+    # The copy may lack what only identity makes equal.
+    assert found.passed == same(one, other, tolerance)
+    assert found.outcome in (Outcome.PASS, Outcome.FAIL)
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", RETURNED, RETURNED + b"l", b"t\2\0\0\0s"]))
+@settings(max_examples=500)
+def test_no_bytes_are_too_strange(rest, start):
+    for expected in (reply(2), reply([1.5, {"a": (None,)}])):
+        for tolerance in (0, 1e-6):
+            found = judge_reply(start + rest, expected, tolerance)
+            assert isinstance(found, TestResult)
+            assert found.outcome is not Outcome.INFRA_ERROR
+    assert isinstance(read_reply(start + rest), (Returned, TestResult))
+
+
+@given(st.binary(min_size=1, max_size=3), st.integers(0, 400), DATA)
+@settings(max_examples=300)
+def test_damaged_replies_are_judged(change, place, value):
+    frame = reply(value)
+    place %= len(frame)
+    damaged = frame[:place] + change + frame[place + len(change) :]
+    for bytes_ in (damaged, frame[:place], frame + change):
+        found = judge_reply(bytes_, frame, 1e-6)
+        assert found.outcome in (*_OUTCOMES, Outcome.PASS)
+
+
+_OUTCOMES = set(Outcome) - {Outcome.PASS, Outcome.INFRA_ERROR}
+
+ENDINGS = {
+    ("raised", "KeyError: 1"): (Outcome.ERROR, "KeyError: 1"),
+    ("exited", "SystemExit(0)"): (Outcome.EXITED, "SystemExit(0)"),
+    ("memory", ""): (Outcome.MEMORY, "the memory limit was reached"),
+    ("unencodable", "x at 0x7f00>"): (Outcome.UNENCODABLE, "x at 0x...>"),
+    ("too large", "x"): (Outcome.OUTPUT_LIMIT, "x"),
+    ("pass", ""): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
+    ("infra_error", "x"): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
+    ("ok",): (Outcome.FORBIDDEN, "a reply with a strange shape"),
+    ("ok", 2, 2): (Outcome.FORBIDDEN, "a reply with a strange shape"),
+    (): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
+    ("raised", 3): (Outcome.FORBIDDEN, "a reply of an unknown kind"),
+    2: (Outcome.FORBIDDEN, "a reply of an unknown kind"),
+}
+
+
+@pytest.mark.parametrize("content", ENDINGS)
+def test_calls_that_did_not_return(content):
+    outcome, message = ENDINGS[content]
+    assert judge_reply(encode(content), reply(2), 0) == TestResult(outcome, message)
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [
+        ("[0] * 10**6", Outcome.FAIL),
+        ("'x' * 10**7", Outcome.FAIL),
+        ("[[]] * 50_000", Outcome.FAIL),
+        ("{k * (2**61 - 1) for k in range(100)}", Outcome.OUTPUT_LIMIT),
+        ("10 ** 9_800", Outcome.FAIL),
+        ("10 ** 10_000", Outcome.OUTPUT_LIMIT),
+        ("Decimal(1)", Outcome.OUTPUT_LIMIT),
+        ("3", Outcome.FAIL),
+    ],
+)
+def test_what_costs_too_much_is_not_read(value, outcome):
+    frame = reply(eval(value))
+    started = time.perf_counter()
+    for expected in (reply(2), reply([1, 2])):
+        assert judge_reply(frame, expected, 1e-6).outcome is outcome
+    assert time.perf_counter() - started < 0.5
+
+
+def test_long_values_may_be_long():
+    """A reply in another form than the expected one may be longer, within bounds."""
+    small, large = reply([True] * 5000), reply([1] * 5000)
+    assert judge_reply(large, small, 0).passed
+    assert judge_reply(small, large, 0).passed
+    assert judge_reply(reply([1] * 5001), small, 0).outcome is Outcome.FAIL
+
+
+def test_messages_are_short():
+    found = judge_reply(reply(["x" * 1000] * 20), reply(list(range(2000))), 0)
+    assert found.outcome is Outcome.FAIL
+    assert len(found.message) <= 500
+    assert short(10**5000) == "a very long int"
+    assert len(short({"k" * 500: ["v" * 500] * 50})) < 1000
+
+
+def test_addresses_are_left_out():
+    assert without_addresses("<f at 0x7f03cbd90b80> 0x12") == "<f at 0x...> 0x12"

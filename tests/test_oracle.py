@@ -1,0 +1,172 @@
+"""The reference's value of each call: asked in two processes, once, and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from codea1_env.faults import Fault
+from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, to_make
+from codea1_env.problems import Problem
+from codea1_env.responses import Test as Call
+from codea1_env.sandbox import RETURNED, Limits, Sandbox
+from codea1_env.sandbox.call_mode import encoded_arguments
+from codea1_env.sandbox.inside.encoding import encode
+
+LIMITS = Limits(call_cpu_time=0.3, call_wall_time=1.0)
+
+
+def call(*args: Any) -> Call:
+    """A test whose prediction does not matter."""
+    return Call(encoded_arguments(args, {}), b"", f"f({', '.join(map(repr, args))})", "")
+
+
+def subject(code: str, name: str = "demo") -> Subject:
+    return Subject.of(Problem(name, "def f(n): ...", "f", code))
+
+
+class Spy(Sandbox):
+    """A sandbox that remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__(workers=2)
+        self.asked: list[tuple[str, int, int]] = []
+
+    def submit_encoded(self, code: str, name: str, calls: Sequence[bytes], **options: Any) -> Any:
+        self.asked.append((code, len(calls), options.get("hash_seed", 0)))
+        return super().submit_encoded(code, name, calls, **options)
+
+
+@pytest.fixture
+def oracle(sandbox: Sandbox) -> Oracle:
+    return Oracle(sandbox, LIMITS)
+
+
+def test_values(oracle):
+    double = subject("def f(n): return [n, 2 * n]")
+    [found] = oracle.ask({double: [[call(1), call("a")]]}).values()
+    assert found.keys() == {"f(1)", "f('a')"}
+    truth = found["f(1)"]
+    assert (truth.value, truth.reply) == (encode([1, 2]), RETURNED + encode([1, 2]))
+    assert (truth.source, truth.reason, truth.fault) == ("[1, 2]", "", None)
+    assert found["f('a')"].source == "['a', 'aa']"
+
+
+@pytest.mark.parametrize(
+    ("code", "fault", "reason"),
+    [
+        ("def f(n): return 1 / n", Fault.RAISES, "raises on the reference: ZeroDivisionError"),
+        ("def f(n): return f", Fault.UNENCODABLE, "returns no plain data on the reference"),
+        ("def f(n):\n    while True: pass", Fault.TIMEOUT, "takes too long on the reference"),
+        ("def f(n): return [0] * 10 ** 12", Fault.LIMIT, "needs too much memory"),
+        ("import os\ndef f(n): os._exit(0)", Fault.LIMIT, "ends the process"),
+        ("def f(n): return hash('a')", Fault.NON_DETERMINISTIC, "two runs on the reference differ"),
+        ("def f(n): import nothing", Fault.NOT_INSTALLED, "No module named 'nothing'"),
+        # One of two runs goes wrong.
+        ("def f(n): return 1 / ((hash('a') ^ hash('b')) % 3 % 2)", None, ""),
+        ("def f(n): raise KeyError(hash('a'))", Fault.RAISES, "raises on the reference: KeyError"),
+    ],
+)
+def test_calls_without_a_value(oracle, code, fault, reason):
+    truth = oracle.ask({subject(code): [[call(0)]]})[subject(code)]["f(0)"]
+    if fault is None:
+        assert truth.value == encode(1.0) or truth.fault in (Fault.RAISES, Fault.NON_DETERMINISTIC)
+        return
+    assert (truth.fault, truth.value, truth.reply) == (fault, b"", b"")
+    assert reason in truth.reason
+
+
+def test_both_hash_seeds_must_agree_by_value_not_by_order(oracle):
+    words = subject("def f(n): return {chr(97 + k) * n for k in range(20)}")
+    order = subject("def f(n): return list({chr(97 + k) * n for k in range(20)})")
+    found = oracle.ask({words: [[call(9)]], order: [[call(9)]]})
+    assert found[words]["f(9)"].fault is None
+    assert found[order]["f(9)"].fault is Fault.NON_DETERMINISTIC
+
+
+def test_a_float_that_differs_in_the_last_bit_is_not_deterministic(oracle):
+    """The tolerance is for programs. A reference whose sums depend on an order has no value."""
+    code = "def f(n):\n    return sum({str(k): 0.1 * k for k in {str(k) for k in range(n)} and range(n)}.values())"
+    steady = subject(code)
+    assert oracle.ask({steady: [[call(9)]]})[steady]["f(9)"].fault is None
+    loose = subject("def f(n): return sum(float(k) for k in {str(0.1 * k) for k in range(n)})")
+    truth = oracle.ask({loose: [[call(999)]]})[loose]["f(999)"]
+    assert truth.fault is Fault.NON_DETERMINISTIC
+
+
+def test_each_call_is_asked_once_in_two_processes():
+    with Spy() as sandbox:
+        oracle = Oracle(sandbox, LIMITS)
+        inc, dec = subject("def f(n): return n + 1"), subject("def f(n): return n - 1")
+        oracle.ask({inc: [[call(1), call(2), call(1)], [call(2)]], dec: [[call(1)]]})
+        assert sandbox.asked == [
+            (each.code, n, seed) for each, n in ((inc, 2), (dec, 1)) for seed in (0, 1)
+        ]
+        del sandbox.asked[:]
+        found = oracle.ask({inc: [[call(1), call(3)]], dec: [[call(1)]]})
+        assert sandbox.asked == [(inc.code, 1, 0), (inc.code, 1, 1)]
+        assert {key: truth.source for key, truth in found[inc].items()} == {
+            "f(1)": "2",
+            "f(3)": "4",
+        }
+
+
+def test_without_a_call_it_is_still_asked_whether_it_loads():
+    with Spy() as sandbox:
+        oracle = Oracle(sandbox, LIMITS)
+        fine, broken = subject("def f(n): return n"), subject("def f(n) return n")
+        assert oracle.ask({fine: []}) == {fine: {}}
+        with pytest.raises(BrokenReferenceError, match="syntax_error"):
+            oracle.ask({broken: [[]]})
+        del sandbox.asked[:]
+        assert oracle.loads([fine, broken, fine]) == [True, False, True]
+        assert [code for code, _, _ in sandbox.asked] == [broken.code]
+
+
+def test_a_reference_that_runs_with_one_hash_seed_only_is_broken(oracle):
+    parity = subject("def f(n): return hash(str(n)) % 2")
+    known = oracle.ask({parity: [[call(n) for n in range(40)]]})[parity]
+    differing = next(n for n in range(40) if known[f"f({n})"].fault is Fault.NON_DETERMINISTIC)
+    for odd in (0, 1):
+        code = f"if hash('{differing}') % 2 != {odd}: raise ValueError\ndef f(n): return n"
+        with pytest.raises(BrokenReferenceError, match="ValueError"):
+            oracle.ask({subject(code): [[call(1)]]})
+
+
+def test_slow_calls_stop_a_suite_and_not_those_beside_it():
+    code = "def f(n):\n    while n > 100: pass\n    return n"
+    with Spy() as sandbox:
+        oracle = Oracle(sandbox, LIMITS)
+        slow, other = [call(n) for n in (101, 1, 102, 2, 103)], [call(3), call(2)]
+        found = oracle.ask({subject(code): [slow, other]})[subject(code)]
+        assert {name: truth.fault for name, truth in found.items() if truth.fault} == {
+            "f(101)": Fault.TIMEOUT,
+            "f(102)": Fault.TIMEOUT,
+        }
+        assert {"f(1)", "f(2)", "f(3)"} <= found.keys()
+        assert "f(103)" not in found
+        del sandbox.asked[:]
+        assert oracle.ask({subject(code): [slow, other]})[subject(code)] == found
+        assert sandbox.asked == []  # a time limit is remembered, too
+        assert "f(103)" in oracle.ask({subject(code): [[call(103)]]})[subject(code)]
+
+
+def test_what_is_still_to_be_made():
+    a, b, c = call(1), call(2), call(3)
+    assert to_make([[a, b, a], [c, b]], {}, bool) == [a, b, c]
+    assert to_make([[a, b], [c]], {"f(1)": False}, bool) == [b, c]
+    late = {"f(1)": True, "f(2)": True}
+    assert MOST_TIMEOUTS == 2
+    assert to_make([[a, b, c]], late, bool) == []
+    assert to_make([[a, b, c], [b, c]], late, bool) == [c]
+    assert to_make([[a, c, b]], late, bool) == [c]
+    assert to_make([[a, a, c]], late, bool) == []  # asked for twice, paid for twice
+
+
+def test_what_the_problem_gives_stands_before_the_reference(oracle):
+    prompt = "import math\n\ndef f(n):\n    ...\n"
+    problem = Subject.of(Problem("p", prompt, "f", "def f(n): return math.floor(n)"))
+    assert problem.code.startswith("import math")
+    assert oracle.ask({problem: [[call(2.5)]]})[problem]["f(2.5)"].source == "2"
