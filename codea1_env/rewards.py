@@ -37,7 +37,8 @@ class RewardConfig:
     num_tests: int = 8
     """K: tests asked for in one suite. More earn nothing, and every invalid one costs 1/K of validity."""
     strict_paper: bool = False
-    """Pay a program 0 where it could not be scored at all, as released, instead of None (left out of its group)."""
+    """Pay a program 0 where it could not be scored at all, as released, instead of None (left out of its group). A
+    `RefereeConfig` follows with its defaults: any arguments, exact floats."""
 
     def __post_init__(self) -> None:
         alpha, num_tests = self.alpha, self.num_tests
@@ -68,9 +69,10 @@ class SuiteOutcome:
     code_executes: bool
     """Whether the program runs to its end and defines the entry point."""
     failed: Sequence[bool]
-    """For each kept test, in the order of the suite: did it break the program?"""
+    """For each test that attacks, in the order of the suite: did it break the program?"""
     invalid: int
-    """Tests that do not count: they cannot be read, are duplicates, never call the entry point, or contradict the reference."""
+    """Tests that do not count as valid: they cannot be read, have arguments outside the signature, or contradict the
+    reference, even where their calls attack with its value."""
     history_passed: int
     """Replayed tests of the Mistake Book that the program passes."""
     history_total: int

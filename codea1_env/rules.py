@@ -43,7 +43,8 @@ class RefereeConfig:
     """Share of the time of a call that the reference may use: a test that needs more does not count, because
     a program as good as the reference could time out on it by chance."""
     max_suite_tests: int = 64
-    """Tests of one suite that are looked at; those after them are invalid. Bounds what a suite can cost."""
+    """Tests of one suite that are looked at; those after them are invalid. Bounds what a suite can cost. Of an answer no more
+    than 64 are read; those after them are left out, and are not invalid."""
 
     def __post_init__(self) -> None:
         paper = self.rewards.strict_paper

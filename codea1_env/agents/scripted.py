@@ -105,6 +105,8 @@ class MutantCoder(ScriptedAgent):
 class GoldenTester(ScriptedAgent):
     """Submits golden tests, drawn without replacement.
 
+    In the game those count that are calls and values (`codea1_env.responses`), which EvalPlus's test programs are not.
+
     Args:
         problems: The problems of the game.
         num_tests: Tests of a suite; None for all.
