@@ -133,7 +133,7 @@ class Tally:
 
     def add(self, suites: Sequence[SuiteVerdict]) -> None:
         """Add the verdicts on the programs of one problem."""
-        attacking = [test for suite in suites for test in suite.tests if test.status != "invalid"]
+        attacking = [test for suite in suites for test in suite.tests if test.attacks]
         broke = [test for test in attacking if test.broke]
         self.attacking.append(len(attacking))
         self.losing.append(sum(bool(suite.failed) for suite in suites) / len(suites))

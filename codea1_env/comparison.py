@@ -88,13 +88,14 @@ _small_reply = lru_cache(maxsize=_REMEMBERED)(read_reply)
 _small_judgement = lru_cache(maxsize=_REMEMBERED)(_judgement)
 
 
-def same(one: Any, other: Any, tolerance: float) -> bool:
+def same(one: Any, other: Any, tolerance: float, absolute: float = 0.0) -> bool:
     """Python's `==` on plain data of the same structure, floats within a tolerance; nan is nan.
 
     Args:
         one: Plain data.
         other: Plain data.
         tolerance: Relative and absolute; 0 for exact.
+        absolute: A larger absolute tolerance.
 
     Example:
         >>> same([0.1 + 0.2, {"a": 1}], [0.3, {"a": True}], 1e-6), same([0.1 + 0.2], [0.3], 0)
@@ -103,7 +104,7 @@ def same(one: Any, other: Any, tolerance: float) -> bool:
         (False, True)
     """
     try:
-        return _same(one, other, tolerance)
+        return _same(one, other, tolerance, max(tolerance, absolute))
     except (
         ArithmeticError,
         TypeError,
@@ -112,17 +113,17 @@ def same(one: Any, other: Any, tolerance: float) -> bool:
         return False
 
 
-def _same(one: Any, other: Any, tolerance: float) -> bool:
+def _same(one: Any, other: Any, tolerance: float, absolute: float) -> bool:
     kind = type(one)
     if kind in _NUMBERS and type(other) in _NUMBERS:
         if one == other or (one != one and other != other):
             return True
-        if not tolerance or float not in (kind, type(other)) or complex in (kind, type(other)):
+        if not absolute or float not in (kind, type(other)) or complex in (kind, type(other)):
             return False
-        return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+        return math.isclose(one, other, rel_tol=tolerance, abs_tol=absolute)
     if (kind is list or kind is tuple or kind is deque) and type(other) is kind:
         return len(one) == len(other) and all(
-            _same(a, b, tolerance) for a, b in zip(one, other, strict=True)
+            _same(a, b, tolerance, absolute) for a, b in zip(one, other, strict=True)
         )
     if isinstance(one, dict) and isinstance(other, dict):
         ordered = kind is OrderedDict and type(other) is OrderedDict
@@ -130,7 +131,8 @@ def _same(one: Any, other: Any, tolerance: float) -> bool:
             (not ordered or list(one) == list(other))
             and len(one) == len(other)
             and all(
-                key in other and _same(value, other[key], tolerance) for key, value in one.items()
+                key in other and _same(value, other[key], tolerance, absolute)
+                for key, value in one.items()
             )
         )
     return bool(one == other)

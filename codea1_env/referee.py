@@ -52,6 +52,7 @@ __all__ = [
 
 _Key = tuple[str, str, str, tuple[str, ...], str]
 _SHOWN = 60
+_MOST_RELATIVE = 1e-2  # of a test's own tolerance
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
 _LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
@@ -276,14 +277,14 @@ class Referee:
             else:
                 verdict = self._compared(test, truth)
             if verdict.attacks:
-                other = first.get(call)
+                other = first.get(test.same_as)
                 if other is None:
-                    first[call] = number
+                    first[test.same_as] = number
                 elif verdict.status == "corrected":
                     verdict = _wrong_again(test, verdict, other)
                 elif verdicts[other].status == "corrected":
                     verdicts[other] = _wrong_again(suite.tests[other], verdicts[other], number)
-                    first[call] = number
+                    first[test.same_as] = number
                 else:
                     reason = f"is the same call as test {other + 1}"
                     verdict = TestVerdict(test.text, "duplicate", reason)
@@ -295,9 +296,13 @@ class Referee:
         source, right = truth.source, truth.read
         if not isinstance(right, Returned):
             return _invalid(test, f"the reference returns what cannot be compared: {right.message}")
-        tolerance = max(self.config.tolerance, test.tolerance or 0.0)
+        # The test's own tolerance is in the units of the value.
+        absolute = test.tolerance or 0.0
+        tolerance = max(self.config.tolerance, min(absolute, _MOST_RELATIVE))
         predicted = read_reply(RETURNED + test.predicted)  # within a budget
-        if isinstance(predicted, Returned) and same(predicted.value, right.value, tolerance):
+        if isinstance(predicted, Returned) and same(
+            predicted.value, right.value, tolerance, absolute
+        ):
             # What has no literal may equal one that has, as a Counter equals a dict.
             text = f"assert {test.call_text} == {test.value if source is None else source}"
             return TestVerdict(text, "kept", call=test.call_text)

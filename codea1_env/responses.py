@@ -74,6 +74,8 @@ class Test(NamedTuple):
     """The value, encoded."""
     call_text: str
     """The same text for the same call, such as "f(2, by=3)"."""
+    same_as: str
+    """The same text for calls whose arguments are equal: 2 and 2.0, a dict in another order. Those are one test."""
     value: str
     """Source of the predicted value."""
     tolerance: float | None = None
@@ -221,6 +223,7 @@ def _test(
     call: str,
     predicted: str,
     arguments: str,
+    same_as: str,
     value: str,
     tolerance: float | None,
     fault: str,
@@ -230,6 +233,7 @@ def _test(
         bytes.fromhex(call),
         bytes.fromhex(predicted),
         f"{name}({arguments})",
+        same_as,
         value,
         tolerance,
         _FAULTS[fault] if fault else None,

@@ -15,6 +15,7 @@ from codea1_env.referee import Referee, RefereeConfig, Round, TestVerdict, Verdi
 from codea1_env.rewards import SuiteOutcome
 from codea1_env.sandbox import InfraError, Limits, Outcome, Sandbox
 from codea1_env.sandbox.supervise import Supervised
+from codea1_env.verdicts import NOT_MADE
 
 INC = Problem("inc", "def inc(n):\n    ...", "inc", "def inc(n):\n    return n + 1\n")
 RIGHT = "def inc(n):\n    return 1 + n\n"
@@ -294,7 +295,9 @@ def test_a_program_cannot_win_by_cheating(referee, body):
     tests = ["assert inc(1) == 2", "assert inc(7) == 8", "assert inc(0) == 1"]
     started = time.monotonic()
     verdict = judge(referee, body, tests)
-    assert verdict.failed == tuple(tests)
+    made = [test.text for test in verdict.suites[0].tests if test.message != NOT_MADE]
+    assert verdict.failed == tuple(made)
+    assert tests[:2] == made[:2]
     assert verdict.code_reward == 0
     assert all(len(test.message) <= 500 for test in verdict.suites[0].tests)
     assert all(test.message.isprintable() for test in verdict.suites[0].tests)
@@ -344,7 +347,7 @@ def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
     assert time.monotonic() - started < 12  # four calls of a second, on a busy machine
     slow, fast, both = verdict.suites
     assert [test.outcome for test in slow.tests] == [Outcome.TIMEOUT] * 16
-    assert slow.tests[5].message == "comes after 2 calls that reached the time limit"
+    assert slow.tests[5].message == NOT_MADE
     assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
     assert [test.outcome for test in both.tests] == [Outcome.TIMEOUT] * 10
     assert [test.broke for test in verdict.history] == [False] * 3

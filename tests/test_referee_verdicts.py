@@ -20,6 +20,7 @@ from codea1_env.referee import (
 from codea1_env.responses import Dropped, Program, Suite, parse_program, parse_suite
 from codea1_env.rewards import RewardConfig, SuiteOutcome, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.verdicts import NOT_MADE
 
 INC = Problem("inc", "def inc(n):\n    ...", "inc", "def inc(n):\n    return n + 1\n")
 TYPED = Problem(
@@ -253,10 +254,7 @@ def test_a_batch_of_slow_references_gives_the_same_as_one_by_one(sandbox):
         [False] * 4,
     ]
     assert "takes too long on the reference" in found[0].tests[0].reason
-    assert (
-        found[0].tests[3].reason
-        == "comes after 2 calls that reached the time limit on the reference"
-    )
+    assert found[0].tests[3].reason == f"{NOT_MADE} on the reference"
 
 
 def test_problems_of_one_name_are_told_apart(sandbox):

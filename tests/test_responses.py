@@ -394,6 +394,6 @@ def test_golden_tests_are_within_their_signatures(sandbox: Sandbox) -> None:
 
 
 def test_a_test_is_small_data() -> None:
-    test = Test(b"", b"", "f(2)", "4")
+    test = Test(b"", b"", "f(2)", "2", "4")
     assert test.text == "assert f(2) == 4"
     assert not hasattr(test, "__dict__")

@@ -44,9 +44,9 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
     Returns:
         JSON: for each answer, in order, its tests and what was dropped. A test is
-        ``[call, predicted, arguments, value, tolerance, fault, reason]``: marshalled arguments and an encoded value
-        as hex, the source of the arguments in their one form, the source of the value, and what is wrong with a test
-        that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
+        ``[call, predicted, arguments, same_as, value, tolerance, fault, reason]``: marshalled arguments and an encoded
+        value as hex, the source of the arguments in their one form, a text that is the same for equal arguments, the
+        source of the value, and what is wrong with a test that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
     """
     rows = []
     for entry_point, signature, texts in batch:
@@ -193,10 +193,29 @@ class _Suite:
             predicted = codec.encode(found.value)
         except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
+        same_as = _identity(arguments, keywords) if _MAY_EQUAL_OTHERS.search(source) else source
         self.tests.append(
-            [call.hex(), predicted.hex(), source, value, found.tolerance, fault, reason]
+            [call.hex(), predicted.hex(), source, same_as, value, found.tolerance, fault, reason]
         )
 
 
+def _identity(arguments: list[Any], keywords: dict[str, Any]) -> str:
+    """The same text for arguments that are equal: 1, 1.0 and True; a dict in another order."""
+    return write([_plain(each) for each in (*arguments, keywords)]) or ""
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind is bool or (kind is float and value.is_integer()):
+        return int(value)
+    if kind in (list, tuple, set, frozenset):
+        return kind([_plain(each) for each in value])
+    if kind is dict:
+        items = [(_plain(key), _plain(each)) for key, each in value.items()]
+        return dict(sorted(items, key=lambda item: write(item[0]) or ""))
+    return value
+
+
 MAX_SOURCE = 20_000
+_MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|True|False|\{")
 _TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
