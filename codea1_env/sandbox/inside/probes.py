@@ -124,7 +124,9 @@ def run(confinement: Confinement) -> dict[str, str]:
             frames.write_frame(theirs, json.dumps(found).encode())
         except BaseException as error:  # the parent must learn what went wrong
             text = f"{type(error).__name__}: {error}"
-            frames.write_frame(theirs, json.dumps({"put on the layers": f"failed: {text}"}).encode())
+            frames.write_frame(
+                theirs, json.dumps({"put on the layers": f"failed: {text}"}).encode()
+            )
         finally:
             os._exit(0)
     os.close(theirs)
