@@ -30,7 +30,7 @@ from codea1_env.agents.llm.task_text import Task, in_block
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.problems import Problem, load_problems
-from codea1_env.programs import read_program
+from codea1_env.programs import read_programs
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program, parse_suites
 from codea1_env.rewards import RewardConfig
@@ -93,9 +93,7 @@ def main() -> int:
         console.print(table)
         if options.tester:
             texts, _ = answers(prompts.DEFAULT, [observe(problem) for problem in asked])
-            programs = [
-                read_program(problem, text) for problem, text in zip(asked, texts, strict=True)
-            ]
+            programs = read_programs(asked, texts, sandbox)
             table = a_table("tester", "validity %", "tests right %", "tests", "suites that break %")
             for name in options.tester:
                 seen = [
@@ -118,8 +116,8 @@ def a_table(*headings: str) -> Table:
 
 def coder_row(asked: list[Problem], texts: list[str], sandbox: Sandbox) -> list[str]:
     jobs = [
-        Job(read_program(p, text).code, p.tests, entry_point=p.entry_point)
-        for p, text in zip(asked, texts, strict=True)
+        Job(program.code, p.tests, entry_point=p.entry_point)
+        for p, program in zip(asked, read_programs(asked, texts, sandbox), strict=True)
     ]
     shares = [mean(result.passed for result in results) for results in sandbox.run_many(jobs)]
     solved = {p.task_id for p, share in zip(asked, shares, strict=True) if share == 1}
@@ -132,8 +130,7 @@ def tester_row(
     asked: list[Problem], programs: list[Program], texts: list[str], sandbox: Sandbox
 ) -> list[str]:
     referee = Referee(sandbox, RefereeConfig(RewardConfig(num_tests=NUM_TESTS)))
-    pairs = [(text, p.entry_point) for p, text in zip(asked, texts, strict=True)]
-    suites = parse_suites(pairs, sandbox)
+    suites = parse_suites(list(zip(texts, asked, strict=True)), sandbox)
     verdicts = referee.judge(
         [
             Round(problem, program, [suite])

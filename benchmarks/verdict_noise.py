@@ -105,7 +105,7 @@ def check(cases: Sequence[RightPrograms], sandbox: Sandbox) -> list[str]:
 
 
 def rounds_of(case: RightPrograms, texts: list[list[str]], sandbox: Sandbox) -> list[Round]:
-    pairs = [(text, case.problem.entry_point) for row in texts for text in row]
+    pairs = [(text, case.problem) for row in texts for text in row]
     suites = parse_suites(pairs, sandbox)
     size = len(TESTERS)
     return [

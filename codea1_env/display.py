@@ -17,7 +17,7 @@ class Row(NamedTuple):
     tone: Tone
     """From the program's side: "good" if it passed, "bad" if it broke, "warn" if the test does not count."""
     verdict: str
-    """"pass", "fail", "timeout", ..., or "invalid", or "no test" for prose."""
+    """"pass", "fail", "timeout", ..., or "invalid", "duplicate", or "no test" for prose."""
     text: str
     detail: str
     """Expected and actual value, the reason why it does not count, or that its value was corrected."""
@@ -65,8 +65,8 @@ def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], in
 
 def _row(test: TestVerdict) -> Row:
     text = clean(test.text)
-    if test.status == "invalid":
-        return Row("warn", "invalid", text, clean(test.reason))
+    if not test.attacks:
+        return Row("warn", test.status, text, clean(test.reason))
     verdict = "not run" if test.outcome is None else test.outcome.value.replace("_", " ")
     details = [clean(test.message)] if test.message else []
     if test.status == "corrected":

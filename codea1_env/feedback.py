@@ -30,7 +30,7 @@ def feedback(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()
     new = [test for suite in verdict.suites for test in suite.tests]
     lines = [_program_line(program, verdict)]
     for title, tests in (
-        ("New tests", [test for test in new if test.status != "invalid"]),
+        ("New tests", [test for test in new if test.attacks]),
         ("Tests that broke earlier programs", verdict.history),
     ):
         if tests:

@@ -126,7 +126,7 @@ class Game:
                 f"actually: {type(action)}"
             )
         if episode.program is None:
-            program = read_program(episode.problem, action)
+            program = read_program(episode.problem, action, self.sandbox)
             self.episode = Episode(episode.problem, self.max_rounds, episode.rounds, program)
         else:
             played = self._judge(episode.problem, episode.program, action)
@@ -134,7 +134,7 @@ class Game:
 
     def _judge(self, problem: Problem, program: Program, answer: str) -> PlayedRound:
         """Judges a whole round, pays both players and updates the book."""
-        suite = parse_suite(answer, problem.entry_point, self.sandbox)
+        suite = parse_suite(answer, problem, self.sandbox)
         history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
         verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]
         self.book.update(problem.task_id, failed=verdict.failed, passed=verdict.forgettable)

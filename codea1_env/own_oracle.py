@@ -28,7 +28,7 @@ def by_own_program(
         One problem for each program; the programs of a problem share one.
     """
     swapped = [
-        dataclasses.replace(problem, reference=program.code)
+        dataclasses.replace(problem, reference=program.code)  # which has what the problem gives
         for problem, program in zip(problems, programs, strict=True)
         if program.problem is None and program.code.strip()
     ]

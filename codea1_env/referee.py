@@ -1,29 +1,36 @@
 """The judge of the game: which tests count, what breaks a program, what both players are paid.
 
-For a batch of rounds, the referee asks the references about all distinct tests (`codea1_env.reference`
-remembers the answers), runs every distinct program once on the union of the tests that attack it, and pays
-(`codea1_env.rewards`). Failures of the sandbox itself are raised and never become a reward.
+Three steps, each done once for a batch of rounds: rule (the oracle says which tests are right), run (each distinct
+program makes the calls of all tests that attack it), pay (`codea1_env.rewards`). Failures of the sandbox itself are
+raised and never become a reward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, get_args
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from codea1_env.problems import Problem
-from codea1_env.reference import (
+from codea1_env.comparison import Returned, judge_reply, same
+from codea1_env.faults import Fault
+from codea1_env.oracle import (
+    MOST_TIMEOUTS,
+    NOT_MADE,
     BrokenReferenceError,
-    Reference,
-    Ruling,
+    Oracle,
     Subject,
-    WrongOracle,
+    Truth,
     gather,
-    without_addresses,
+    to_make,
 )
-from codea1_env.responses import Program, Suite
-from codea1_env.rewards import RewardConfig, SuiteOutcome, program_reward, suite_rewards
-from codea1_env.sandbox import InfraError, Job, Limits, Outcome, Sandbox, TestResult
+from codea1_env.problems import Problem
+from codea1_env.remembered import Remembered
+from codea1_env.responses import Program, Suite, Test, parse_suites
+from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
+from codea1_env.rules import RefereeConfig
+from codea1_env.sandbox import Outcome, Sandbox, TestResult
+from codea1_env.sandbox.inside import codec
 from codea1_env.verdicts import Counters, Round, SuiteVerdict, TestVerdict, Verdict
 
 __all__ = [
@@ -37,46 +44,10 @@ __all__ = [
     "Verdict",
 ]
 
-
-@dataclass(frozen=True)
-class RefereeConfig:
-    """How rounds are judged.
-
-    Raises:
-        ValueError: A field is outside its range.
-    """
-
-    rewards: RewardConfig = field(default_factory=RewardConfig)
-    """How outcomes turn into rewards."""
-    wrong_oracle: WrongOracle = "correct"
-    """What becomes of a test that predicts another value than the reference returns. It counts as invalid in
-    any case. ``"correct"``: its call still attacks, with the reference's value, as released. ``"drop"``: it
-    does not, as drawn in the paper's figure."""
-    limits: Limits | None = None
-    """What programs may use; None for the limits of the sandbox. The limits of a run are raised to those of
-    all its tests together: that one test takes long must not fail a program on those beside it."""
-    reference_share: float = 0.25
-    """Share of the time of a call that the reference may use: a test that needs more does not count, because
-    a program as good as the reference could time out on it by chance."""
-    max_suite_tests: int = 64
-    """Tests of one suite that are looked at; those after them are invalid. Bounds what a suite can cost."""
-
-    def __post_init__(self) -> None:
-        if self.wrong_oracle not in get_args(WrongOracle):
-            raise ValueError(
-                f"Expect RefereeConfig.wrong_oracle to be one of {', '.join(get_args(WrongOracle))}, "
-                f"actually: {self.wrong_oracle!r}"
-            )
-        if not isinstance(self.reference_share, (int, float)) or not 0 < self.reference_share <= 1:
-            raise ValueError(
-                f"Expect RefereeConfig.reference_share to be above 0 and at most 1, "
-                f"actually: {self.reference_share!r}"
-            )
-        if not isinstance(self.max_suite_tests, int) or self.max_suite_tests < 1:
-            raise ValueError(
-                f"Expect RefereeConfig.max_suite_tests to be a positive integer, "
-                f"actually: {self.max_suite_tests!r}"
-            )
+_SHOWN = 60
+# Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
+_WALL_FACTOR = 2
+_LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
 
 
 class _Attack(NamedTuple):
@@ -86,34 +57,61 @@ class _Attack(NamedTuple):
     code: str
 
 
+class _Read(NamedTuple):
+    """A round whose texts have been read."""
+
+    attack: _Attack
+    suites: list[Suite]
+    history: list[Suite]
+
+
+class _Results(NamedTuple):
+    """How a program ran: loading it, and its verdict on each call, by the call's text."""
+
+    load: TestResult
+    calls: Mapping[str, TestResult]
+
+
 class Referee:
-    r"""Judges rounds of the game.
+    r"""Judges rounds of the game. Rounds of different problems do not depend on each other.
 
     Args:
-        sandbox: Where references, programs and tests run.
+        sandbox: Where references and programs run.
         config: How rounds are judged.
 
     Example:
         >>> from codea1_env.problems import Problem
         >>> from codea1_env.sandbox import Sandbox
         >>> problem = Problem("inc", "def inc(n):", "inc", "def inc(n):\n    return n + 1")
-        >>> suite = ["assert inc(1) == 2", "assert inc(-1) == 7", "assert 1 == 1"]
+        >>> suite = ["assert inc(1) == 2", "assert inc(-1) == 7", "assert inc(1 + 0) == 2"]
         >>> with Sandbox() as sandbox:
         ...     [verdict] = Referee(sandbox).judge([Round(problem, "def inc(n): return 2", [suite])])
         >>> for test in verdict.suites[0].tests:
         ...     print(test.status, test.outcome and test.outcome.value, test.text)
         kept pass assert inc(1) == 2
         corrected fail assert inc(-1) == 0
-        invalid None assert 1 == 1
+        invalid None assert inc(1) == 2
     """
 
     def __init__(self, sandbox: Sandbox, config: RefereeConfig | None = None) -> None:
         self.sandbox = sandbox
         self.config = RefereeConfig() if config is None else config
         self.counters = Counters()
-        self._reference = Reference(
-            sandbox, self.config.wrong_oracle, self.config.limits, self.config.reference_share
+        self._counting = threading.Lock()
+        limits = sandbox.limits if self.config.limits is None else self.config.limits
+        self._limits = replace(
+            limits, call_wall_time=min(limits.call_wall_time, _WALL_FACTOR * limits.call_cpu_time)
         )
+        share = self.config.reference_share
+        self._oracle = Oracle(
+            sandbox,
+            replace(
+                self._limits,
+                call_cpu_time=self._limits.call_cpu_time * share,
+                call_wall_time=self._limits.call_wall_time * share,
+            ),
+        )
+        self._suites = Remembered[tuple[str, str, str, str], Suite]()
 
     def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
         """Judges a batch. The same rounds give the same verdicts, however they are batched.
@@ -125,22 +123,17 @@ class Referee:
             BrokenReferenceError: The reference of a problem does not run: an error in the data.
             InfraError: The sandbox failed, so that there is no verdict.
         """
-        wanted: dict[Subject, list[str]] = {}
-        for each in rounds:
-            tests = wanted.setdefault(Subject.of(each.problem), [])
-            tests.extend(test for suite in each.suites for test in self._tests(suite))
-            tests.extend(each.history)
-        rulings = self._reference.rule(wanted)
-        results = self._run(rounds, rulings)
-        failed: dict[Subject, list[str]] = {}
-        for (subject, _), (_, by_test) in results.items():
-            broken = (test for test, result in by_test.items() if not result.passed)
-            failed.setdefault(subject, []).extend(broken)
-        if self._reference.confirm(failed):
-            rulings = self._reference.rule(wanted)
+        read = self._read(rounds)
+        wanted: dict[Subject, list[Sequence[Test]]] = {}
+        for each in read:
+            asked = wanted.setdefault(each.attack.subject, [])
+            asked += [self._allowed(suite) for suite in (*each.suites, *each.history)]
+        truths = self._oracle.ask(wanted)
+        ruled = [self._rule(each, truths[each.attack.subject]) for each in read]
+        results = self._run(rounds, read, ruled, truths)
         return [
-            self._verdict(each, rulings[Subject.of(each.problem)], *results[_attack(each)])
-            for each in rounds
+            self._pay(*parts, results[parts[1].attack])
+            for parts in zip(rounds, read, ruled, strict=True)
         ]
 
     def references_run(self, problems: Sequence[Problem]) -> list[bool]:
@@ -148,7 +141,7 @@ class Referee:
 
         Those of the data do; ask where something else stands in for them.
         """
-        return self._reference.loads([Subject.of(problem) for problem in problems])
+        return self._oracle.loads([Subject.of(problem) for problem in problems])
 
     def corrected(self, suites: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[str]]:
         """Tests as they attack: with the reference's value where they predict another one.
@@ -157,130 +150,309 @@ class Referee:
             suites: Problems whose reference runs, each with tests.
 
         Returns:
-            The texts of each suite, in order; a test that is invalid stays as it is.
+            The texts of each suite, in order; a text that is not one valid test stays as it is.
         """
+        read = self._texts([(problem, text) for problem, texts in suites for text in texts])
         subjects = [Subject.of(problem) for problem, _ in suites]
-        wanted: dict[Subject, list[str]] = {}
-        for subject, (_, tests) in zip(subjects, suites, strict=True):
-            wanted.setdefault(subject, []).extend(tests)
-        rulings = self._reference.rule(wanted)
+        wanted: dict[Subject, list[Sequence[Test]]] = {}
+        for subject, (problem, texts) in zip(subjects, suites, strict=True):
+            found = (self._allowed(read[_key(problem, text)]) for text in texts)
+            wanted.setdefault(subject, []).extend(found)
+        truths = self._oracle.ask(wanted)
         return [
-            [rulings[subject][test].text for test in tests]
-            for subject, (_, tests) in zip(subjects, suites, strict=True)
+            [
+                self._as_it_attacks(text, read[_key(problem, text)], truths[subject])
+                for text in texts
+            ]
+            for subject, (problem, texts) in zip(subjects, suites, strict=True)
         ]
+
+    def _as_it_attacks(self, text: str, read: Suite, truths: Mapping[str, Truth]) -> str:
+        tests = self._sorted_out(read, truths)
+        one = len(tests) == 1 and not read.dropped and tests[0].attacks
+        return tests[0].text if one else text
+
+    # Read
+
+    def _read(self, rounds: Sequence[Round]) -> list[_Read]:
+        """Reads what came as text, and finds out which program each round is about."""
+        texts = self._texts(
+            [
+                (each.problem, text)
+                for each in rounds
+                for texts in (*each.suites, each.history)
+                if not isinstance(texts, Suite)
+                for text in texts
+            ]
+        )
+        subjects: dict[int, Subject] = {}
+        read = []
+        for each in rounds:
+            problem = each.problem
+            subject = subjects.get(id(problem))
+            if subject is None:
+                subject = subjects[id(problem)] = Subject.of(problem)
+            suites = [
+                suite
+                if isinstance(suite, Suite)
+                else _joined([texts[_key(problem, text)] for text in suite])
+                for suite in each.suites
+            ]
+            history = [texts[_key(problem, text)] for text in dict.fromkeys(each.history)]
+            code = each.code.code if isinstance(each.code, Program) else each.code
+            read.append(_Read(_Attack(subject, code), suites, history))
+        return read
+
+    def _texts(
+        self, wanted: Iterable[tuple[Problem, str]]
+    ) -> dict[tuple[str, str, str, str], Suite]:
+        found: dict[tuple[str, str, str, str], Suite] = {}
+        new: dict[tuple[str, str, str, str], tuple[str, Problem]] = {}
+        for problem, text in wanted:
+            key = _key(problem, text)
+            suite = self._suites.get(key)
+            if suite is None:
+                new[key] = (text, problem)
+            else:
+                found[key] = suite
+        suites = parse_suites(list(new.values()), self.sandbox)
+        for (key, (text, _)), suite in zip(new.items(), suites, strict=True):
+            found[key] = suite
+            self._suites.put(key, suite, 4 * len(text))
+        return found
+
+    def _allowed(self, suite: Suite) -> list[Test]:
+        """The tests of a suite whose calls the oracle is asked about."""
+        tests = suite.tests[: self.config.max_suite_tests]
+        return [test for test in tests if test.fault is None or self._overlooked(test)]
+
+    def _overlooked(self, test: Test) -> bool:
+        return test.fault is Fault.OUTSIDE_SIGNATURE and self.config.domain == "any"
+
+    # Rule
+
+    def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Ruled:
+        suites = [self._sorted_out(suite, truths) for suite in each.suites]
+        replayed: list[TestVerdict | None] = []
+        for suite in each.history:
+            tests = self._sorted_out(suite, truths)
+            kept = len(tests) == 1 and tests[0].status == "kept" and not suite.dropped
+            replayed.append(tests[0] if kept else None)
+        return _Ruled(suites, replayed)
+
+    def _sorted_out(self, suite: Suite, truths: Mapping[str, Truth]) -> list[TestVerdict]:
+        """The tests of a suite with their rulings. Of those with the same call, one is kept.
+
+        A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
+        """
+        limit = self.config.max_suite_tests
+        verdicts: list[TestVerdict] = []
+        first: dict[str, int] = {}
+        late = 0
+        for number, test in enumerate(suite.tests):
+            call = test.call_text
+            # Another suite may have asked for a call that this one may not.
+            truth = truths.get(call) if late < MOST_TIMEOUTS else None
+            if number >= limit:
+                verdict = _invalid(test, f"comes after the first {limit} tests")
+            elif test.fault is not None and not self._overlooked(test):
+                verdict = _invalid(test, test.reason)
+            elif truth is None:
+                verdict = _invalid(test, f"{NOT_MADE} on the reference")
+            elif truth.fault is not None:
+                late += truth.fault is Fault.TIMEOUT
+                verdict = _invalid(test, truth.reason)
+            elif test.predicted == truth.value:
+                verdict = TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
+            else:
+                verdict = self._compared(test, truth)
+            if verdict.attacks:
+                other = first.get(call)
+                if other is None:
+                    first[call] = number
+                elif verdict.status == "corrected":
+                    verdict = _wrong_again(test, verdict, other)
+                elif verdicts[other].status == "corrected":
+                    verdicts[other] = _wrong_again(suite.tests[other], verdicts[other], number)
+                    first[call] = number
+                else:
+                    reason = f"is the same call as test {other + 1}"
+                    verdict = TestVerdict(test.text, "duplicate", reason)
+            verdicts.append(verdict)
+        return verdicts
+
+    def _compared(self, test: Test, truth: Truth) -> TestVerdict:
+        """The ruling where the bytes of prediction and value differ."""
+        source, right = truth.source, truth.read
+        if source is None or not isinstance(right, Returned):
+            return _invalid(test, "the reference returns what has no literal, or too long a one")
+        text = f"assert {test.call_text} == {source}"
+        tolerance = max(self.config.tolerance, test.tolerance or 0.0)
+        if same(codec.decode(test.predicted), right.value, tolerance):
+            return TestVerdict(text, "kept", call=test.call_text)
+        reason = f"predicts {_short(test.value)}, the reference returns {_short(source)}"
+        if self.config.wrong_oracle == "drop":
+            return _invalid(test, reason)
+        return TestVerdict(text, "corrected", reason, call=test.call_text)
+
+    # Run
 
     def _run(
-        self, rounds: Sequence[Round], rulings: dict[Subject, dict[str, Ruling]]
-    ) -> dict[_Attack, tuple[TestResult, dict[str, TestResult]]]:
-        """Runs each distinct program once, on all tests that any round has for it."""
-        attacks: dict[_Attack, dict[str, None]] = {}
-        results: dict[_Attack, tuple[TestResult, dict[str, TestResult]]] = {}
-        for each in rounds:
-            attack = _attack(each)
-            ruled = rulings[attack.subject]
+        self,
+        rounds: Sequence[Round],
+        read: Sequence[_Read],
+        ruled: Sequence[_Ruled],
+        truths: Mapping[Subject, Mapping[str, Truth]],
+    ) -> dict[_Attack, _Results]:
+        """Runs each distinct program once, on the calls of all tests that any round has for it."""
+        suites: dict[_Attack, list[list[Test]]] = {}
+        loads: dict[_Attack, TestResult] = {}
+        for each, parts, rulings in zip(rounds, read, ruled, strict=True):
             if isinstance(each.code, Program) and each.code.problem is not None:
-                results[attack] = (TestResult(Outcome.SYNTAX_ERROR, each.code.problem), {})
+                loads[parts.attack] = TestResult(Outcome.SYNTAX_ERROR, each.code.problem)
                 continue
-            tests = attacks.setdefault(attack, {})
-            for test in (test for suite in each.suites for test in self._tests(suite)):
-                if ruled[test].status != "invalid":
-                    tests[ruled[test].text] = None
-            tests.update((test, None) for test in each.history if ruled[test].status == "kept")
-        limits = self.sandbox.limits if self.config.limits is None else self.config.limits
-        jobs = [
-            self.sandbox.submit(
-                Job(code, tuple(tests), subject.entry_point, limits.with_room_for(len(tests)))
+            attacking = suites.setdefault(parts.attack, [])
+            for suite, verdicts in zip(parts.suites, rulings.suites, strict=True):
+                attacking.append(
+                    [test for test, v in zip(suite.tests, verdicts, strict=True) if v.attacks]
+                )
+            attacking.append(
+                [s.tests[0] for s, v in zip(parts.history, rulings.history, strict=True) if v]
             )
-            for (subject, code), tests in attacks.items()
-        ]
-        for (attack, tests), result in zip(attacks.items(), gather(jobs), strict=True):
-            for each_result in (result.load, *result.tests):
-                if each_result.outcome is Outcome.INFRA_ERROR:
-                    raise InfraError(each_result.message)
-            self.counters.add(result)
-            results[attack] = (result.load, dict(zip(tests, result.tests, strict=True)))
+        results = {attack: _Results(load, {}) for attack, load in loads.items()}
+        results |= self._call(suites, truths)
+        with self._counting:
+            for attack in suites:
+                outcomes = (result.outcome for result in results[attack].calls.values())
+                self.counters.add(outcomes, results[attack].load.cpu_time)
         return results
 
-    def _verdict(
+    def _call(
         self,
-        each: Round,
-        rulings: dict[str, Ruling],
-        load: TestResult,
-        results: dict[str, TestResult],
-    ) -> Verdict:
-        replayed = list(dict.fromkeys(each.history))
-        fresh = [test for test in replayed if rulings[test].status == "kept"]
-        history = tuple(
-            _judged(TestVerdict(test, "kept"), results.get(test, load)) for test in fresh
-        )
-        suites = []
-        for suite in each.suites:
-            tests = tuple(
-                test if test.status == "invalid" else _judged(test, results.get(test.text, load))
-                for test in self._sorted_out(suite, rulings)
+        suites: Mapping[_Attack, Sequence[Sequence[Test]]],
+        truths: Mapping[Subject, Mapping[str, Truth]],
+    ) -> dict[_Attack, _Results]:
+        known: dict[_Attack, dict[str, TestResult]] = {attack: {} for attack in suites}
+        loads: dict[_Attack, TestResult] = {}
+        tolerance = self.config.tolerance
+        while True:
+            asked = {}
+            for attack, groups in suites.items():
+                if attack in loads and not loads[attack].passed:
+                    continue
+                calls = to_make(groups, known[attack], _is_late)
+                if calls or attack not in loads:
+                    asked[attack] = calls
+            if not asked:
+                return {attack: _Results(loads[attack], known[attack]) for attack in suites}
+            answers = gather(
+                [
+                    self.sandbox.submit_encoded(
+                        attack.code,
+                        attack.subject.entry_point,
+                        [test.call for test in calls],
+                        limits=self._limits,
+                    )
+                    for attack, calls in asked.items()
+                ]
             )
-            dropped = suite.dropped if isinstance(suite, Suite) else ()
+            for (attack, calls), answer in zip(asked.items(), answers, strict=True):
+                right = truths[attack.subject]
+                found = known[attack]
+                spent = answer.cpu_time + (loads[attack].cpu_time if attack in loads else 0.0)
+                loads[attack] = replace(loads.get(attack, answer.load), cpu_time=spent)
+                # Fewer replies than calls: one reached a time limit.
+                for test, reply in zip(calls, answer.replies, strict=False):
+                    call = test.call_text
+                    found[call] = (
+                        reply
+                        if isinstance(reply, TestResult)
+                        else judge_reply(reply, right[call].reply, tolerance)
+                    )
+
+    # Pay
+
+    def _pay(self, each: Round, read: _Read, ruled: _Ruled, results: _Results) -> Verdict:
+        load = results.load
+        texts = dict.fromkeys(each.history)
+        replayed = [
+            ruling._replace(text=text)
+            for text, ruling in zip(texts, ruled.history, strict=True)
+            if ruling
+        ]
+        stale = [text for text, ruling in zip(texts, ruled.history, strict=True) if not ruling]
+        history = _judged(replayed, results)
+        passed = sum(not test.broke for test in history)
+        suites = []
+        for suite, rulings in zip(read.suites, ruled.suites, strict=True):
+            tests = _judged(rulings, results)
             outcome = SuiteOutcome(
                 code_executes=load.passed,
-                failed=tuple(test.broke for test in tests if test.status != "invalid"),
-                invalid=sum(test.status != "kept" for test in tests)
-                + sum(item.invalid for item in dropped),
-                history_passed=sum(not test.broke for test in history),
+                failed=tuple(test.broke for test in tests if test.attacks),
+                invalid=sum(test.status in ("corrected", "invalid") for test in tests)
+                + sum(item.invalid for item in suite.dropped),
+                history_passed=passed,
                 history_total=len(history),
-                nonprintable_ratio=suite.nonprintable_ratio if isinstance(suite, Suite) else 0.0,
+                nonprintable_ratio=suite.nonprintable_ratio,
             )
             suites.append(SuiteVerdict(tests, outcome, suite_rewards(outcome, self.config.rewards)))
         return Verdict(
             task_id=each.problem.task_id,
             code_executes=load.passed,
-            load=replace(load, message=without_addresses(load.message)),
+            load=load,
             code_reward=program_reward(suite.rewards for suite in suites),
             suites=tuple(suites),
             history=history,
-            stale=tuple(test for test in replayed if rulings[test].status != "kept"),
+            stale=tuple(stale),
         )
 
-    def _tests(self, suite: Suite | Sequence[str]) -> Sequence[str]:
-        return _texts(suite)[: self.config.max_suite_tests]
 
-    def _sorted_out(
-        self, suite: Suite | Sequence[str], rulings: dict[str, Ruling]
-    ) -> list[TestVerdict]:
-        """The tests of a suite with their rulings. Of tests that say the same, one is kept.
+class _Ruled(NamedTuple):
+    """The rulings on a round: of each suite, and of each replayed test; None if it is stale."""
 
-        A test that is right as written goes before one that became the same by correction.
-        """
-        tests = self._tests(suite)
-        verdicts: dict[int, TestVerdict] = {}
-        kept: dict[str, int] = {}
-        for wanted in ("kept", "corrected", "invalid"):
-            for number, test in enumerate(tests):
-                ruling = rulings[test]
-                if ruling.status != wanted:
-                    continue
-                if wanted == "invalid":
-                    verdicts[number] = TestVerdict(test, "invalid", ruling.reason)
-                elif ruling.key in kept:
-                    same = f"says the same as test {kept[ruling.key] + 1}"
-                    reason = f"{ruling.reason}; {same}" if ruling.reason else same
-                    verdicts[number] = TestVerdict(test, "invalid", reason)
-                else:
-                    kept[ruling.key] = number
-                    verdicts[number] = TestVerdict(ruling.text, ruling.status, ruling.reason)
-        reason = f"comes after the first {self.config.max_suite_tests} tests"
-        late = [TestVerdict(test, "invalid", reason) for test in _texts(suite)[len(tests) :]]
-        return [verdicts[number] for number in range(len(tests))] + late
+    suites: list[list[TestVerdict]]
+    history: list[TestVerdict | None]
 
 
-def _texts(suite: Suite | Sequence[str]) -> Sequence[str]:
-    return suite.tests if isinstance(suite, Suite) else suite
+def _key(problem: Problem, text: str) -> tuple[str, str, str, str]:
+    """What the reading of a text depends on."""
+    return (problem.prompt, problem.entry_point, problem.reference, text)
 
 
-def _attack(each: Round) -> _Attack:
-    code = each.code.code if isinstance(each.code, Program) else each.code
-    return _Attack(Subject.of(each.problem), code)
+def _joined(parts: Sequence[Suite]) -> Suite:
+    tests = tuple(test for part in parts for test in part.tests)
+    dropped = tuple(item for part in parts for item in part.dropped)
+    return Suite(tests, dropped)
 
 
-def _judged(test: TestVerdict, result: TestResult) -> TestVerdict:
-    message = without_addresses(result.message)
-    return TestVerdict(test.text, test.status, test.reason, result.outcome, message)
+def _is_late(result: TestResult) -> bool:
+    return result.outcome is Outcome.TIMEOUT
+
+
+def _invalid(test: Test, reason: str) -> TestVerdict:
+    return TestVerdict(test.text, "invalid", reason)
+
+
+def _wrong_again(test: Test, verdict: TestVerdict, other: int) -> TestVerdict:
+    """A wrong prediction whose call another test makes: it does not attack a second time."""
+    return _invalid(test, f"{verdict.reason}; is the same call as test {other + 1}")
+
+
+def _short(source: str) -> str:
+    return source if len(source) <= _SHOWN else f"{source[: _SHOWN - 4]} ..."
+
+
+def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdict, ...]:
+    """The tests of a suite with what became of them on the program."""
+    late = 0
+    judged = []
+    for test in tests:
+        if test.attacks:
+            result = results.calls.get(test.call) if late < MOST_TIMEOUTS else None
+            if result is None:
+                result = _LATE if results.load.passed else results.load
+            late += _is_late(result)
+            text, status, reason, _, _, call = test
+            test = TestVerdict(text, status, reason, result.outcome, result.message, call)
+        judged.append(test)
+    return tuple(judged)

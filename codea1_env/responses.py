@@ -18,7 +18,7 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from codea1_env.faults import Fault
 from codea1_env.problems import Problem
@@ -28,11 +28,9 @@ from codea1_env.reading.suites import read_suites
 from codea1_env.remembered import Remembered
 from codea1_env.sandbox import AnalysisError, Sandbox
 
-Domain = Literal["signature", "any"]
-
 MAX_ACTION_CHARS = 65_536
 """A longer answer holds no program and no tests."""
-_BATCH_CHARS = 1 << 18
+_BATCH_CHARS = 1 << 15
 _TEXT_CHARS = 200
 """What a text costs in a batch, beside its length."""
 _SHOWN = 200
@@ -73,7 +71,7 @@ class Test:
     __test__ = False  # for pytest
 
     call: bytes
-    """(name, arguments, keyword arguments), encoded; as the signature binds them."""
+    """The arguments as the signature binds them, in the form of `codea1_env.sandbox.encoded_arguments`."""
     predicted: bytes
     """The value, encoded."""
     call_text: str
@@ -154,9 +152,7 @@ def _too_long(text: str) -> Program | None:
     return None if problem is None else Program("", problem)
 
 
-def parse_suite(
-    text: str, problem: Problem, sandbox: Sandbox, domain: Domain = "signature"
-) -> Suite:
+def parse_suite(text: str, problem: Problem, sandbox: Sandbox) -> Suite:
     r"""Finds the tests in a tester's answer. See `parse_suites`.
 
     Example:
@@ -166,20 +162,18 @@ def parse_suite(
         >>> [test.text for test in suite.tests], suite.dropped[0].text
         (['assert f(2) == 4'], 'assert f(x) in (3, 4)')
     """
-    return parse_suites([(text, problem)], sandbox, domain)[0]
+    return parse_suites([(text, problem)], sandbox)[0]
 
 
-def parse_suites(
-    answers: Sequence[tuple[str, Problem]], sandbox: Sandbox, domain: Domain = "signature"
-) -> list[Suite]:
+def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> list[Suite]:
     """Finds the tests in testers' answers.
+
+    A test is at fault (`Fault.OUTSIDE_SIGNATURE`) if its arguments contradict the annotations of the problem's signature,
+    or where it has none, the shapes of the arguments in its golden tests and examples.
 
     Args:
         answers: Pairs of the answer and its problem.
         sandbox: Where the texts are read.
-        domain: With "signature", a test is at fault if its arguments contradict the annotations of the problem's
-            signature, or where it has none, the shapes of the arguments in its golden tests and examples. "any" asks
-            only that the function takes that many.
 
     Returns:
         One suite for each answer.
@@ -187,8 +181,6 @@ def parse_suites(
     Raises:
         InfraError: The texts could not be read, for no reason of theirs.
     """
-    if domain not in ("signature", "any"):
-        raise ValueError(f"Expect domain to be 'signature' or 'any', actually: {domain!r}")
     reasons = [_text_problem(text) for text, _ in answers]
     left = [place for place, reason in enumerate(reasons) if reason is None]
     signatures = _signatures([answers[place][1] for place in left], sandbox)
@@ -198,12 +190,12 @@ def parse_suites(
     ]
 
     def read(batch: list[tuple[str, str, str]]) -> list[Any]:
-        groups: list[tuple[str, str, bool, list[str]]] = []
+        groups: list[tuple[str, str, list[str]]] = []
         # A signature is sent once for all texts in a row.
         for entry_point, signature, text in batch:
             if not groups or groups[-1][:2] != (entry_point, signature):
-                groups.append((entry_point, signature, domain == "signature", []))
-            groups[-1][3].append(text)
+                groups.append((entry_point, signature, []))
+            groups[-1][2].append(text)
         rows: list[Any] = json.loads(sandbox.analyse(read_suites, groups))
         return rows
 
@@ -234,8 +226,8 @@ def _test(
     reason: str,
 ) -> Test:
     return Test(
-        call.encode("latin-1"),
-        predicted.encode("latin-1"),
+        bytes.fromhex(call),
+        bytes.fromhex(predicted),
         f"{name}({arguments})",
         value,
         tolerance,

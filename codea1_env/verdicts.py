@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from codea1_env.problems import Problem
-from codea1_env.reference import Status
 from codea1_env.responses import Program, Suite
 from codea1_env.rewards import SuiteOutcome, SuiteRewards
-from codea1_env.sandbox import JobResult, Outcome, TestResult
+from codea1_env.sandbox import Outcome, TestResult
+
+Status = Literal["kept", "corrected", "duplicate", "invalid"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Round:
     problem: Problem
     code: str | Program
     suites: Sequence[Suite | Sequence[str]]
-    """Suites as `codea1_env.responses` finds them, or just the texts of their tests."""
+    """Suites as `codea1_env.responses` finds them, or just texts, each with a test or some."""
     history: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -34,27 +37,35 @@ class Round:
                 )
 
 
-@dataclass(frozen=True)
-class TestVerdict:
+class TestVerdict(NamedTuple):
     """What became of one test."""
 
-    __test__ = False  # pytest would collect a class of this name
-
     text: str
-    """The test as it is kept; a corrected one with the reference's value. As written, if it is invalid."""
+    """The test in the one form of its call, with the reference's value if it counts; an invalid one with its own."""
     status: Status
-    """``"kept"``; ``"corrected"``: counts as invalid, but attacks with the reference's value; ``"invalid"``."""
+    """``"kept"``; ``"corrected"``: counts as invalid, but attacks with the reference's value; ``"duplicate"``: says
+    again what another test of the suite says, which neither attacks nor counts; ``"invalid"``."""
     reason: str = ""
     """Why it is not kept as it was written; "" if it is."""
     outcome: Outcome | None = None
     """How it ended on the program; None if it was not run."""
     message: str = ""
-    """What the sandbox says about the outcome."""
+    """What became of the call, in words."""
+    call: str = ""
+    """The call in its one form, which says which test it is; "" if it does not count."""
+
+    @property
+    def attacks(self) -> bool:
+        """Whether its call is made on the program."""
+        return self.status in ("kept", "corrected")
 
     @property
     def broke(self) -> bool:
         """Whether it counts and the program did not pass it."""
         return self.outcome is not None and self.outcome is not Outcome.PASS
+
+
+TestVerdict.__test__ = False  # type: ignore[attr-defined] # pytest would collect a class of this name
 
 
 @dataclass(frozen=True)
@@ -123,11 +134,12 @@ class Counters:
     seconds: float = 0.0
     """CPU seconds of programs and their tests."""
 
-    def add(self, result: JobResult) -> None:
-        """Counts one program."""
+    def add(self, outcomes: Iterable[Outcome], seconds: float) -> None:
+        """Counts one program, with what became of its tests."""
+        counts = Counter(outcomes)
         self.programs += 1
-        self.tests += len(result.tests)
-        for test in result.tests:
-            self.timeouts += test.outcome is Outcome.TIMEOUT
-            self.errors += test.outcome not in (Outcome.PASS, Outcome.FAIL, Outcome.TIMEOUT)
-            self.seconds += test.cpu_time
+        self.tests += counts.total()
+        self.timeouts += counts[Outcome.TIMEOUT]
+        known = counts[Outcome.PASS] + counts[Outcome.FAIL] + counts[Outcome.TIMEOUT]
+        self.errors += counts.total() - known
+        self.seconds += seconds

@@ -22,7 +22,7 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
-from codea1_env.programs import read_program
+from codea1_env.programs import read_programs
 from codea1_env.responses import parse_suites
 from codea1_env.spaces import observe
 
@@ -45,17 +45,14 @@ def main(model_name: str = "smollm2-135m", max_steps: int = 10) -> None:
 
         def reward(completions: Any, task_id: list[str], **_: Any) -> list[float | None]:
             played = [problems[name] for name in task_id]
-            programs = [
-                read_program(problem, answer[0]["content"])
-                for answer, problem in zip(completions, played, strict=True)
-            ]
+            programs = read_programs(played, [answer[0]["content"] for answer in completions], sandbox)
             seen = [
                 observe(problem, code=program.code, turn=1)
                 for problem, program in zip(played, programs, strict=True)
                 for _ in range(SUITES)
             ]
-            texts = zip(tester.act(seen), (each["entry_point"] for each in seen), strict=True)
-            suites = parse_suites(list(texts), sandbox)
+            of = [problem for problem in played for _ in range(SUITES)]
+            suites = parse_suites(list(zip(tester.act(seen), of, strict=True)), sandbox)
             rounds = [
                 Round(problem, program, suites[i * SUITES : (i + 1) * SUITES], ())
                 for i, (problem, program) in enumerate(zip(played, programs, strict=True))

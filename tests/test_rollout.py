@@ -7,7 +7,7 @@ import pytest
 from codea1_env import CODER, TESTER, MistakeBook, Referee, Sandbox, parallel_env
 from codea1_env.agents import FixedAgent, GoldenTester, ReferenceCoder
 from codea1_env.problems import Problem, load_problems
-from codea1_env.reference import BrokenReferenceError
+from codea1_env.oracle import BrokenReferenceError
 from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.spaces import Observation, observe
 

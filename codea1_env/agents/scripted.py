@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -129,8 +128,9 @@ class BoundaryTester(ScriptedAgent):
     """Submits calls near the boundaries of the arguments' types.
 
     It takes the arguments of golden tests, and moves one of them at a time to a boundary of its type: 0,
-    empty, negative, one item less, reversed, ... It does not run the reference, so it must guess what the
-    function returns there. Problems without golden tests of the form `assert f(<literals>) == <literal>`
+    empty, negative, one item less, reversed, ... It does not run the reference, so it guesses that the
+    function returns what it returned for the golden call. Where that is wrong, the test is invalid, but a referee
+    with `wrong_oracle="correct"` still attacks with it. Problems without golden tests of the form `assert f(<literals>) == <literal>`
     get an empty suite.
 
     Args:
@@ -138,9 +138,6 @@ class BoundaryTester(ScriptedAgent):
         sandbox: Where the golden tests are parsed.
         num_tests: Tests of a suite.
         seed: Seed of the choice among the calls.
-        prediction: "neighbour" predicts the golden value of the call that was moved. Where that is wrong, the
-            test is invalid, but a referee with `wrong_oracle="correct"` still attacks with it. "none" writes
-            bare calls, which are valid but break only programs that raise or never end.
     """
 
     def __init__(
@@ -149,14 +146,10 @@ class BoundaryTester(ScriptedAgent):
         sandbox: Sandbox,
         num_tests: int = 8,
         seed: int = 0,
-        prediction: Literal["neighbour", "none"] = "neighbour",
     ) -> None:
-        if prediction not in ("neighbour", "none"):
-            raise ValueError(f"Expect prediction 'neighbour' or 'none', actually: {prediction!r}")
         super().__init__(problems, seed)
         self.num_tests = num_tests
         self._sandbox = sandbox
-        self._kind = "boundary" if prediction == "neighbour" else "calls"
         self._tests: dict[str, list[str]] = {}
 
     def answer(self, problem: Problem) -> str:
@@ -164,7 +157,7 @@ class BoundaryTester(ScriptedAgent):
         known = self._tests.get(problem.task_id)
         if known is None:
             made = self._sandbox.analyse(variants, list(problem.tests), problem.entry_point)
-            known = list(dict.fromkeys(test for row in made for test in row[self._kind]))
+            known = list(dict.fromkeys(test for row in made for test in row["boundary"]))
             self._tests[problem.task_id] = known
         return TEST_SEPARATOR.join(draw(known, self.num_tests, self.rng))
 

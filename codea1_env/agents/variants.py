@@ -16,11 +16,10 @@ def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
     """Return for each test its variants by kind; none for a test of another form than below.
 
     - "wrong": the same call, with another value than the golden one.
-    - "weak": the call without a value, and a comparison that nearly every program passes.
+    - "weak": the call without a value, and a comparison that nearly every program passes: no test says a value.
     - "boundary": calls with one argument moved to a boundary of its type, with the golden value of the call
       they were made from. That value is a guess: often right (the answer does not depend on the change), and
       if not, a referee that corrects wrong values turns the test into a right one.
-    - "calls": the same calls without a value: they break only programs that raise or hang.
 
     Args:
         tests: Golden tests. Only `assert entry_point(<literals>) == <literal>` is understood.
@@ -32,7 +31,6 @@ def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
         wrong ['assert half(4) == 3']
         weak ['half(4)', 'assert half(4) is not None']
         boundary ['assert half(0) == 2', 'assert half(1) == 2', 'assert half(-1) == 2']
-        calls ['half(0)', 'half(1)', 'half(-1)']
     """
     return [_variants(test, entry_point) for test in tests]
 
@@ -40,7 +38,7 @@ def variants(tests: list[str], entry_point: str) -> list[dict[str, list[str]]]:
 def _variants(test: str, entry_point: str) -> dict[str, list[str]]:
     parts = _parse(test, entry_point)
     if parts is None:
-        return {"wrong": [], "weak": [], "boundary": [], "calls": []}
+        return {"wrong": [], "weak": [], "boundary": []}
     arguments, keywords, value = parts
 
     def call(args: list[object], named: dict[str, object]) -> str:
@@ -58,7 +56,6 @@ def _variants(test: str, entry_point: str) -> dict[str, list[str]]:
         "wrong": [f"assert {original} == {literal(other_value(value))}"],
         "weak": [original, f"assert {original} is {'None' if value is None else 'not None'}"],
         "boundary": [f"assert {text} == {literal(value)}" for text in near[:MAX_BOUNDARY]],
-        "calls": near[:MAX_BOUNDARY],
     }
 
 

@@ -21,8 +21,8 @@ class FailureError(Exception):
 @contextmanager
 def library_errors() -> Iterator[None]:
     """Tell a user in one line what the library raises about problem sets and about the sandbox."""
+    from codea1_env.oracle import BrokenReferenceError
     from codea1_env.problems import ProblemsError
-    from codea1_env.reference import BrokenReferenceError
     from codea1_env.sandbox import AnalysisError, LevelUnavailableError, SandboxError
 
     try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problems import Problem, check_playable
-from codea1_env.programs import read_program
+from codea1_env.programs import read_programs
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
@@ -93,15 +93,14 @@ def cross_play(
     asked = [problem for problem in problems for _ in range(samples)]
     for row, coder in enumerate(coders.values()):
         answers = ask(coder, "coder", [observe(problem) for problem in asked])
-        programs = [read_program(p, a) for a, p in zip(answers, asked, strict=True)]
+        programs = read_programs(asked, answers, referee.sandbox)
         seen = [
             observe(problem, code=program.code, turn=1)
             for problem, program in zip(asked, programs, strict=True)
         ]
         for column, tester in enumerate(testers.values()):
             attacks = ask(tester, "tester", seen)
-            pairs = [(text, p.entry_point) for text, p in zip(attacks, asked, strict=True)]
-            suites = parse_suites(pairs, referee.sandbox)
+            suites = parse_suites(list(zip(attacks, asked, strict=True)), referee.sandbox)
             rounds = [
                 Round(problem, program, [suite])
                 for problem, program, suite in zip(asked, programs, suites, strict=True)

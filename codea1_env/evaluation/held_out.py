@@ -16,7 +16,7 @@ import numpy as np
 from codea1_env.evaluation.loops import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
-from codea1_env.programs import read_program
+from codea1_env.programs import read_programs
 from codea1_env.referee import Referee, Round, TestVerdict, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
@@ -91,14 +91,15 @@ def pass_rates(
     """
     asked = [item for item in held_out for _ in range(samples)]
     answers = ask(coder, "coder", [observe(item.problem) for item in asked])
+    programs = read_programs([item.problem for item in asked], answers, sandbox)
     more = also or {}
     jobs = [
         Job(
-            read_program(item.problem, answer).code,
+            program.code,
             (*item.tests, *more.get(item.problem.task_id, ())),
             entry_point=item.problem.entry_point,
         )
-        for item, answer in zip(asked, answers, strict=True)
+        for item, program in zip(asked, programs, strict=True)
     ]
     distinct = list({(job.code, job.tests): job for job in jobs}.values())
     results = dict(
@@ -154,7 +155,7 @@ def _rounds(
     shown = [(item.problem, mutant) for item in held_out for mutant in item.mutants[:samples]]
     seen = [observe(problem, code=mutant, turn=1) for problem, mutant in shown]
     answers = ask(tester, "tester", seen)
-    texts = [(text, problem.entry_point) for text, (problem, _) in zip(answers, shown, strict=True)]
+    texts = [(text, problem) for text, (problem, _) in zip(answers, shown, strict=True)]
     suites = parse_suites(texts, referee.sandbox)
     return [
         Round(problem, mutant, [suite])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import marshal
 import re
 from typing import Any
 
@@ -36,24 +37,23 @@ _KEY = "assert_statements"
 Row = list[Any]
 
 
-def read_suites(batch: list[tuple[str, str, bool, list[str]]]) -> str:
+def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
     """The tests in answers.
 
     Args:
-        batch: Entry point, signature (JSON, see `codea1_env.reading.signatures`), whether arguments outside its
-            domain are refused, and the answers.
+        batch: Entry point, signature (JSON, see `codea1_env.reading.signatures`), and the answers.
 
     Returns:
         JSON: for each answer, in order, its tests and what was dropped. A test is
-        ``[call, predicted, arguments, value, tolerance, fault, reason]``: two encoded values as latin-1, the source
-        of the arguments in their one form, the source of the value, and what is wrong with a test that was read
-        though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
+        ``[call, predicted, arguments, value, tolerance, fault, reason]``: marshalled arguments and an encoded value
+        as hex, the source of the arguments in their one form, the source of the value, and what is wrong with a test
+        that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
     """
     rows = []
-    for entry_point, signature, domain, texts in batch:
+    for entry_point, signature, texts in batch:
         bound = signature_of(signature)
         for text in texts:
-            suite = _Suite(entry_point, bound, domain)
+            suite = _Suite(entry_point, bound)
             suite.read(text)
             rows.append([suite.tests, suite.dropped])
     return json.dumps(rows, ensure_ascii=False)
@@ -74,12 +74,11 @@ def _texts_in(body: list[ast.stmt]) -> list[str]:
 class _Suite:
     """The tests of one answer."""
 
-    def __init__(self, entry_point: str, signature: Signature, domain: bool) -> None:
+    def __init__(self, entry_point: str, signature: Signature) -> None:
         self.tests: list[Row] = []
         self.dropped: list[Row] = []
         self._entry_point = entry_point
         self._signature = signature
-        self._domain = domain
         self._chars = MAX_CHARS
         self._statements = Statements(entry_point, Meter(_ITEMS), self._add, self._drop)
 
@@ -192,10 +191,9 @@ class _Suite:
             arguments, keywords, texts = self._signature.bound(
                 found.call.arguments, dict(found.call.keywords)
             )
-            if self._domain:
-                reason = self._signature.outside(arguments, keywords)
-                if reason:
-                    fault, reason = "outside the signature", f"outside the signature: {reason}"
+            reason = self._signature.outside(arguments, keywords)
+            if reason:
+                fault, reason = "outside the signature", f"outside the signature: {reason}"
         except BindingError as error:
             arguments, keywords = found.call.arguments, found.call.keywords
             texts = [write(each) or "" for each in arguments]
@@ -218,13 +216,13 @@ class _Suite:
                 f"the tests are longer than {MAX_CHARS} characters: the others are left out"
             )
         try:
-            call = codec.encode((self._entry_point, arguments, keywords))
+            call = marshal.dumps((arguments, keywords), 2)  # as the sandbox's calls are sent
             predicted = codec.encode(found.value)
-        except codec.EncodeError as error:
+        except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
-        self.tests.append([
-            call.decode("latin-1"), predicted.decode("latin-1"), source, value, found.tolerance, fault, reason,
-        ])  # fmt: skip
+        self.tests.append(
+            [call.hex(), predicted.hex(), source, value, found.tolerance, fault, reason]
+        )
 
 
 MAX_SOURCE = 20_000

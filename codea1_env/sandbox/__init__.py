@@ -8,6 +8,8 @@ It knows nothing of games, rewards or models, and can be used alone:
     42
 """
 
+from .call_mode import Answers, encoded_arguments
+from .inside.running import RETURNED
 from .levels import LevelReport, examine, strongest_level
 from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
@@ -23,12 +25,15 @@ from .results import (
     ScriptResult,
     TestResult,
 )
+from .supervise import meaning_of
 from .value_mode import RUN_LIMIT
 
 __all__ = [
     "MAX_INPUT",
+    "RETURNED",
     "RUN_LIMIT",
     "AnalysisError",
+    "Answers",
     "CallResult",
     "InfraError",
     "Job",
@@ -42,6 +47,8 @@ __all__ = [
     "ScriptResult",
     "TestResult",
     "default_sandbox",
+    "encoded_arguments",
     "examine",
+    "meaning_of",
     "strongest_level",
 ]

@@ -89,7 +89,11 @@ def check_machine() -> None:
 
 
 def start_worker(
-    hash_seed: int, level: str, packages: Mapping[str, str], preload: bool = True
+    hash_seed: int,
+    level: str,
+    packages: Mapping[str, str],
+    preload: bool = True,
+    calls_only: bool = False,
 ) -> Worker:
     """Starts a worker; see `Worker`.
 
@@ -101,7 +105,7 @@ def start_worker(
 
     check_machine()
     try:
-        return Worker(hash_seed, level, packages, preload)
+        return Worker(hash_seed, level, packages, preload, calls_only)
     except LevelUnavailableError as error:
         raise _unavailable(level, str(error)) from None
 

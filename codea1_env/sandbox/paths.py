@@ -65,13 +65,16 @@ def _package_paths(packages: Mapping[str, str]) -> list[str]:
     return paths
 
 
-def settings(level: str, packages: Mapping[str, str], preload: bool, scratch: str) -> str:
+def settings(
+    level: str, packages: Mapping[str, str], preload: bool, calls_only: bool, scratch: str
+) -> str:
     """The settings of a new worker, as JSON.
 
     Args:
         level: See `Sandbox`.
         packages: Allowed packages and the folder that holds each.
         preload: Whether to import them at once.
+        calls_only: See `Worker`.
         scratch: A private folder for the worker.
     """
     standard = _standard_library()
@@ -86,6 +89,7 @@ def settings(level: str, packages: Mapping[str, str], preload: bool, scratch: st
         level=level,
         packages=dict(packages),
         preload=preload,
+        calls_only=calls_only,
         readable=[
             *readable,
             *packaged,

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from .analysis import Analyst
+from .call_mode import Answers, run_calls
 from .inside import codec
 from .judging import judge
 from .levels import check_level, strongest_level
@@ -206,6 +207,32 @@ class Sandbox:
         bounds = limits if limits is not None else self.limits
         kind = Kind(hash_seed, bool(self._mentions.search(code)))
         return lambda slots: call_values(slots, code, name, calls, bounds), kind
+
+    def submit_encoded(
+        self,
+        code: str,
+        name: str,
+        calls: Sequence[bytes],
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+    ) -> Future[Answers]:
+        """Starts calls of one function of a program, and returns at once.
+
+        Unlike `submit_calls` it neither encodes nor decodes: for many calls whose replies are compared as bytes.
+
+        Args:
+            code: Program text.
+            name: The function, which the program must define.
+            calls: The arguments of each call, as `call_mode.encoded_arguments` makes them.
+            limits: For each call; see `Job.limits`.
+            hash_seed: See `Job.hash_seed`.
+        """
+        bounds = limits if limits is not None else self.limits
+        kind = Kind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
+        return self._pool.submit(
+            lambda: self._pool.run(lambda slots: run_calls(slots, code, name, calls, bounds), kind)
+        )
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None

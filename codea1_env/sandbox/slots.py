@@ -78,11 +78,13 @@ class Slots:
 
     Args:
         worker: Forks the children.
+        calls_only: Whether it is a worker for calls.
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, *, calls_only: bool = False) -> None:
         self.worker = worker
-        self._ready: Slot | None = None
+        self._calls_only = calls_only
+        self._ready: Slot | Supervised | None = None
         self._last_had_test = False
 
     def take(self, *, with_test: bool) -> Slot:
@@ -94,11 +96,20 @@ class Slots:
         self.worker.wait_for_ends()  # so that nothing of the last run is there in this one
         self._last_had_test = with_test
         slot, self._ready = self._ready, None
+        assert not isinstance(slot, Supervised)
         return slot if slot is not None else Slot(self.worker, with_test=with_test)
+
+    def take_callee(self) -> Supervised:
+        """A child for calls, usually one that is ready."""
+        child, self._ready = self._ready, None
+        assert not isinstance(child, Slot)
+        return child if child is not None else Supervised(self.worker, b"v", ())
 
     def get_ready(self) -> None:
         """Has the next slot made, between two jobs: while one runs, it would only take its processor."""
-        if self._ready is None:
+        if self._ready is None and self._calls_only:
+            self._ready = Supervised(self.worker, b"v", ())
+        elif self._ready is None:
             self._ready = Slot(self.worker, with_test=self._last_had_test)
 
     def close(self) -> None:

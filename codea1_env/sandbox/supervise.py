@@ -68,16 +68,21 @@ class Supervised:
 
     Args:
         worker: The worker that forks it.
-        role: b"c" or b"t".
+        role: b"c", b"t" or b"v". What one for calls (v) prints goes nowhere.
         peers: Descriptors that connect it to another child.
     """
 
     def __init__(self, worker: Worker, role: bytes, peers: tuple[int, ...]) -> None:
         self._worker = worker
-        job, reply, output = pipe_to_child(), pipe_from_child(), pipe_from_child()
-        theirs = [job.theirs, reply.theirs, output.theirs]
-        self._open = {job.ours, reply.ours, output.ours}
-        self.job, self.reply, self.output = job.ours, reply.ours, output.ours
+        job, reply = pipe_to_child(), pipe_from_child()
+        theirs = [job.theirs, reply.theirs]
+        self.job, self.reply, self.output = job.ours, reply.ours, -1
+        self._open = {job.ours, reply.ours}
+        if role != b"v":
+            output = pipe_from_child()
+            theirs.append(output.theirs)
+            self._open.add(output.ours)
+            self.output = output.ours
         self.process: Process | None = None
         self.frames: deque[bytes] = deque()
         self.stop: Stop | None = None
@@ -190,6 +195,8 @@ class Supervised:
 
     def drain_output(self) -> bool:
         """Reads all that the child has printed; False at the end of it."""
+        if self.output < 0:
+            return False
         while self.stop not in (Stop.OUTPUT, Stop.FLOOD):
             try:
                 data = os.read(self.output, _READ)
@@ -279,7 +286,8 @@ class Watch:
         self._by_descriptor: dict[int, tuple[Supervised, str]] = {}
         for child in children:
             self._add(child.reply, child, "reply")
-            self._add(child.output, child, "output")
+            if child.output >= 0:
+                self._add(child.output, child, "output")
             self._add(child.handle, child, "handle")
         self._cpu_before = 0.0
         self._queued_before = sum(child.queue_time() for child in children)
@@ -302,6 +310,11 @@ class Watch:
         now = self.cpu_time()
         spent, self._cpu_before = now - self._cpu_before, now
         return max(spent, 0.0)
+
+    def lap_total(self) -> float:
+        """CPU seconds since the watch began. Begins a lap."""
+        self._cpu_before = self.cpu_time()
+        return self._cpu_before
 
     def frame(self, child: Supervised, cpu_limit: float, wall_limit: float) -> bytes | Stop:
         """The next frame of a child, or why none came.

@@ -149,6 +149,7 @@ class Worker:
         packages: Top-level packages outside the standard library that programs may import, with the
             folder that holds each.
         preload: Whether to import them before the first run.
+        calls_only: Whether it forks programs whose functions are only called, and nothing else.
 
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
@@ -159,7 +160,12 @@ class Worker:
     """
 
     def __init__(
-        self, hash_seed: int, level: str, packages: Mapping[str, str], preload: bool = True
+        self,
+        hash_seed: int,
+        level: str,
+        packages: Mapping[str, str],
+        preload: bool = True,
+        calls_only: bool = False,
     ) -> None:
         self._own_process_tree = level == "namespaces"
         self._unanswered: deque[Answer] = deque()
@@ -168,7 +174,7 @@ class Worker:
         self._scratch = tempfile.mkdtemp(prefix="codea1-sandbox-")
         os.chmod(self._scratch, 0o711)  # its folders are private to the children
         try:
-            self._start(hash_seed, settings(level, packages, preload, self._scratch))
+            self._start(hash_seed, settings(level, packages, preload, calls_only, self._scratch))
         except BaseException:
             self._remove_scratch()
             raise
@@ -249,7 +255,7 @@ class Worker:
         """Asks for a child and does not wait for it.
 
         Args:
-            role: b"c" for a program, b"t" for a test.
+            role: b"c" for a program, b"t" for a test, b"v" for a program that is only called.
             descriptors: The child's ends of the pipes of its run. They may be closed afterwards.
 
         Raises:

@@ -26,10 +26,12 @@ class Kind(NamedTuple):
         hash_seed: See `Job.hash_seed`.
         with_packages: Whether it mentions a package outside the standard library. Workers without them
             fork faster.
+        calls_only: Whether its program's function is only called, which needs a smaller worker still.
     """
 
     hash_seed: int
     with_packages: bool
+    calls_only: bool = False
 
 
 class Pool(Protocol):
@@ -124,9 +126,8 @@ class LocalPool:
                 self.check_open()
             if self._idle[kind]:
                 return self._idle[kind].pop()
-        return Slots(
-            start_worker(kind.hash_seed, self._level(), self._packages, kind.with_packages)
-        )
+        worker = start_worker(kind.hash_seed, self._level(), self._packages, *kind[1:])
+        return Slots(worker, calls_only=kind.calls_only)
 
     def _give_back(self, slots: Slots | None, kind: Kind) -> None:
         if slots is not None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codea1_env.evaluation.test_programs.answers import read_test_programs
+from codea1_env.evaluation.test_programs.ruling import Reference, Subject
 from codea1_env.mutation import Mutant, generate_mutants
-from codea1_env.reference import Reference, Subject
-from codea1_env.responses import parse_suites
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.kills import Kills, reduce_and_check
@@ -73,7 +73,7 @@ def write_function_suite(
     mutants = mutants_of(target, sandbox)
     stated = examples(target)
     for text in answers or ():
-        [suite] = parse_suites([(text, target.name)], sandbox)
+        [suite] = read_test_programs([(text, target.name)], sandbox)
         stated += [of_tester(test) for test in suite.tests]
     judged = judge(stated, target, sandbox)
     texts = [test.text for test in judged.kept]
@@ -119,9 +119,8 @@ def _that_pass(
     invented: Invented, target: Target, sandbox: Sandbox
 ) -> list[tuple[Test, frozenset[int]]]:
     """Those that also hold in their written form, in two processes with different hash seeds."""
-    subject = Subject.of(target.problem)
     texts = [test.text for test in invented.tests]
-    rulings = Reference(sandbox, "drop", None, 1.0).rule({subject: texts})[subject]
+    rulings = Reference(sandbox, share=1.0).rule(Subject.of(target.problem), texts)
     return [
         (test, kills)
         for test, kills in zip(invented.tests, invented.kills, strict=True)

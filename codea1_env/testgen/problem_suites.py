@@ -18,9 +18,9 @@ from codea1_env.evaluation.result_folder import VERSION, ResultFolder
 from codea1_env.evaluation.running import AgentOf, Plan, check_problems, generate, given, judge
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suite, suite_sample
+from codea1_env.evaluation.test_programs.ruling import Reference, Subject
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
-from codea1_env.reference import Reference, Subject
 from codea1_env.rollout import ask
 from codea1_env.sandbox import AnalysisError, Sandbox
 from codea1_env.spaces import observe
@@ -28,7 +28,7 @@ from codea1_env.testgen.kills import reduce_and_check
 
 PROBLEMS = "problems.jsonl"
 _REFERENCE_SHARE = 0.25
-"""As in the game: a right test takes at most this share of a program's time on the reference."""
+"""A right test takes at most this share of a program's time on the reference."""
 _MAX_TESTS = 256
 """Tests of one answer that are looked at."""
 
@@ -124,7 +124,7 @@ class SuiteWriting:
         self._folder = folder
         self._stop = stop
         self._threads = threads
-        self._reference = Reference(sandbox, "correct", None, _REFERENCE_SHARE)
+        self._reference = Reference(sandbox, _REFERENCE_SHARE)
         self.faults: dict[str, str] = {}
         """Task -> why it cannot be used; "" if it can."""
 
@@ -191,7 +191,7 @@ class SuiteWriting:
     def _fault(self, problem: Problem) -> str:
         if not problem.playable:
             return "it has no reference whose function tests can call"
-        [failure] = self._reference.load_failures([Subject.of(problem)])
+        failure = self._reference.load_failure(Subject.of(problem))
         if failure is not None:
             return f"its reference does not run: {failure.outcome.value}, {failure.message}"
         try:
@@ -210,12 +210,12 @@ class SuiteWriting:
             texts += [test.text for test in suite.tests if test.fault is None]
             unread += len(suite.dropped) + sum(test.fault is not None for test in suite.tests)
             unread += suite.late
-        rulings = self._reference.rule({subject: texts})[subject]
+        rulings = self._reference.rule(subject, texts)
         valid = [rulings[text].text for text in texts if rulings[text].status != "invalid"]
         # What only seems to hold gives itself away when it is asked again.
-        self._reference.rule({subject: valid})
-        if self._reference.confirm({subject: valid}):
-            rulings |= self._reference.rule({subject: texts})[subject]
+        self._reference.rule(subject, valid)
+        if self._reference.confirm(subject, valid):
+            rulings |= self._reference.rule(subject, texts)
         right = [rulings[text] for text in texts if rulings[text].status != "invalid"]
         distinct = {ruling.key: ruling.text for ruling in reversed(right)}
         tests = list(reversed(distinct.values()))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.facts import facts
+from codea1_env.evaluation.test_programs.facts import facts
+from codea1_env.evaluation.test_programs.ruling import Reference, Subject
 from codea1_env.faults import Fault
-from codea1_env.reference import Reference, Subject
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.testgen.findings import Finding, what_it_did
 from codea1_env.testgen.observing import Observer
@@ -86,8 +86,7 @@ def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
         elif (finding := _finding(each, target, sandbox)) is not None:
             findings.append(finding)
     texts = [each.test.text for each in stated if each.test.origin == "tester"]
-    subject = Subject.of(target.problem)
-    rulings = Reference(sandbox, "correct", None, 1.0).rule({subject: texts})[subject]
+    rulings = Reference(sandbox, share=1.0).rule(Subject.of(target.problem), texts)
     seen: set[str] = set()
     for text in texts:
         ruling = rulings[text]

@@ -80,8 +80,8 @@ class TrainConfig:
     """Who says what is right: the reference of the problem; or, as in self-play without ground truth, a program
     of the coder itself, the first of each group that runs."""
     strict_paper: bool = False
-    """Pay a program that no test could judge 0, as the released implementation does, instead of leaving it
-    out."""
+    """The rules of the released implementation: tests may use any arguments, floats are compared exactly, and a program
+    that no test could judge is paid 0 instead of being left out."""
 
     use_book: bool = True
     """Remember tests that broke programs, and replay them."""

@@ -55,13 +55,6 @@ def test_boundary_tester_moves_arguments(sandbox: Sandbox):
         assert all(test.startswith(f"assert {problem.entry_point}(") for test in tests)
 
 
-def test_boundary_tester_without_predictions(sandbox: Sandbox):
-    suite = BoundaryTester(PROBLEMS, sandbox, prediction="none").act(SEEN)[0]
-    assert all(test.startswith(f"{PROBLEMS[0].entry_point}(") for test in suite.split("\n\n"))
-    with pytest.raises(ValueError, match="'neighbour' or 'none', actually: 'guess'"):
-        BoundaryTester(PROBLEMS, sandbox, prediction="guess")
-
-
 def test_boundary_tester_needs_golden_tests_it_understands(sandbox: Sandbox):
     problem = Problem("p", "def f(): ...", "f", "def f(): ...", tests=("for i in []: pass",))
     assert BoundaryTester([problem], sandbox).act([observe(problem)]) == [""]

@@ -30,14 +30,14 @@ from codea1_env.sandbox import Sandbox
     ],
 )
 def test_other_tests_have_no_variants(test):
-    assert variants([test], "f") == [{"wrong": [], "weak": [], "boundary": [], "calls": []}]
+    assert variants([test], "f") == [{"wrong": [], "weak": [], "boundary": []}]
 
 
 def test_keyword_arguments_are_moved_too():
     made = variants(["assert f(True, n=2) == 'x'"], "f")[0]
     assert made["wrong"] == ["assert f(True, n=2) == 'x?'"]
     assert "assert f(False, n=2) == 'x'" in made["boundary"]
-    assert "f(True, n=0)" in made["calls"]
+    assert any(text.startswith("assert f(True, n=0) ==") for text in made["boundary"])
 
 
 def test_a_value_of_none_is_compared_with_none():

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
+from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
-from codea1_env.reference import BrokenReferenceError
 from codea1_env.sandbox import AnalysisError, Job, Limits, Outcome, Sandbox
 
 ORACLE = Path(__file__).with_name("run_coverage_py.py")

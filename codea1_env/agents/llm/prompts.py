@@ -106,7 +106,7 @@ The program:
 {code}
 
 Think about what the task asks for and where this program does something else: empty, extreme and unusual \
-arguments, wrong order, wrong type, off by one. Then write {num_tests} tests, each one statement of the form \
+arguments that the task allows, wrong order, off by one. Then write {num_tests} tests, each one statement of the form \
 `assert {entry_point}(arguments) == expected`. Every test must be right: a correct program passes it. Every \
 test must be different, and as many as possible should fail on the program above. Put the tests into one \
 ```python block, with nothing else in it."""

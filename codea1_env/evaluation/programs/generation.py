@@ -24,7 +24,7 @@ from codea1_env.evaluation.running import AgentOf, Plan, check_problems, generat
 from codea1_env.evaluation.samples import Sample, sample_row
 from codea1_env.problems import Problem
 from codea1_env.programs import whole_program
-from codea1_env.responses import parse_program
+from codea1_env.responses import parse_programs
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
@@ -92,9 +92,11 @@ class CodeEvaluation:
 
         def write(batch: Sequence[Problem], seed: int) -> list[Mapping[str, Any]]:
             answers = ask(coder(seed), "coder", [observe(problem) for problem in batch])
+            asked = [(a, problem.entry_point) for a, problem in zip(answers, batch, strict=True)]
+            programs = parse_programs(asked, self._sandbox)
             return [
-                sample_row(problem, _sample_code(problem, answer), answer)
-                for problem, answer in zip(batch, answers, strict=True)
+                sample_row(problem, _sample_code(problem, program.code), answer)
+                for problem, program, answer in zip(batch, programs, answers, strict=True)
             ]
 
         # Also for problems that cannot be used here: evalplus wants samples for all.
@@ -125,8 +127,7 @@ def _read_verdict(row: Mapping[str, Any]) -> CodeVerdict:
     return CodeVerdict(row["outcome"], row["message"], row.get("base"))
 
 
-def _sample_code(problem: Problem, answer: str) -> str:
-    program = parse_program(answer, problem.entry_point).code
+def _sample_code(problem: Problem, program: str) -> str:
     # What a preamble gives is put before every program when it is judged, also before samples from elsewhere.
     return program if problem.preamble else whole_program(problem, program)
 

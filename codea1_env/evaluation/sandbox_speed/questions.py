@@ -16,10 +16,15 @@ from codea1_env.evaluation.sandbox_speed.figures import Figure
 from codea1_env.evaluation.sandbox_speed.jobs import Question, questions
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
-from codea1_env.sandbox import Job, Sandbox
-from codea1_env.verdicts import Round, TestVerdict
+from codea1_env.responses import Program
+from codea1_env.rollout import judge_answers
+from codea1_env.sandbox import Sandbox
+from codea1_env.verdicts import TestVerdict
 
-TIMES = 5.0
+TIMES = 4.0
+_WARM = 8  # questions before those that count
+MAIN_CPU = 60.0
+"""Microseconds of the main process for each test, at most."""
 
 Verdicts = list[str]
 """One text for each program of a batch, one letter per test as `fresh_python.judge` has them."""
@@ -28,37 +33,28 @@ Verdicts = list[str]
 def measure(
     problems: Sequence[Problem], config: SpeedConfig, level: str | None, progress: Progress
 ) -> Iterator[Figure]:
-    """Judge batches of questions in turn: by new processes, by the referee, by the sandbox alone."""
+    """Judge batches of questions in turn: by new processes, and by the game."""
     workers = config.pool_size
-    with (
-        Sandbox(workers, level=level) as first,
-        # One of its own, so that neither profits from what the other has compiled.
-        Sandbox(workers, level=level) as second,
-        ThreadPoolExecutor(workers) as threads,
-        ThreadPoolExecutor(1) as thread,
-    ):
+    with Sandbox(workers, level=level) as sandbox, ThreadPoolExecutor(workers) as threads:
         progress("questions: making programs and tests")
         rng = np.random.default_rng(config.seed)
-        with Sandbox(workers, level=level) as third:
-            made = questions(problems, third, rng, 1 + config.questions)
+        with Sandbox(workers, level=level) as other:
+            made = questions(problems, other, rng, _WARM + config.questions)
         if not made:
             yield Figure("questions", "verdicts", None, note="no problem gives enough calls")
             return
         fresh = partial(_fresh, threads)
-        referee, alone = partial(_referee, Referee(first)), _Alone(second)
+        game = _Game(sandbox)
         ways: dict[str, Callable[[Sequence[Question]], Verdicts]] = {
             "python": partial(fresh, fresh_python.PYTHON),
-            "referee, new tests": partial(referee, "1"),
-            "referee, known tests": partial(referee, "2"),
+            "game": game.judge,
             "python -I -S": partial(fresh, fresh_python.SLIM_PYTHON),
-            "python, one at a time": partial(_fresh, thread, fresh_python.PYTHON),
-            "sandbox alone, new tests": partial(alone.judge, "1"),
-            "sandbox alone, known tests": partial(alone.judge, "2"),
         }
-        referee("0", made[:1])  # starts the processes; this question's tests are then known
-        alone.judge("0", made[:1])
-        found = _in_turn(ways, made[1:] or made, config.batch, progress)
-    yield from _figures(*found, made[1:] or made, workers)
+        for _ in range(3):  # starts the processes
+            game.judge(made[:_WARM])
+        game.cpu.clear()
+        found = _in_turn(ways, made[_WARM:] or made, config.batch, progress)
+    yield from _figures(*found, game.cpu, made[_WARM:] or made, workers, config.batch)
 
 
 def _in_turn(
@@ -91,8 +87,10 @@ def _in_turn(
 def _figures(
     rates: dict[str, list[float]],
     differ: dict[str, int],
+    cpu: Sequence[float],
     made: Sequence[Question],
     workers: int,
+    batch: int,
 ) -> Iterator[Figure]:
     tests = [
         test
@@ -106,37 +104,32 @@ def _figures(
         "asserts, different in a question",
         100 * distinct / len(tests),
         "%",
-        note=f"{len(made)} questions, {len(tests)} verdicts, {workers} processes at a time",
+        note=f"{len(made)} questions, {batch} at a time, {len(tests)} verdicts, {workers} processes at a time",
     )
-    for name, values in rates.items():
-        if name.startswith("python"):
-            continue
-        same = f"{differ[name]} verdicts DIFFER" if differ[name] else "same verdicts"
-        yield Figure(
-            "questions",
-            f"{name} / python",
-            median(values),
-            "verdicts/s",
-            median(rates["python"]),
-            note=f"{same}; as many processes at a time as workers",
-        )
-        if "known" in name:
-            yield Figure(
-                "questions",
-                f"{name} / python, one at a time",
-                median(values),
-                "verdicts/s",
-                median(rates["python, one at a time"]),
-                at_least=TIMES,
-                note="one new process after the other",
-            )
+    same = f"{differ['game']} verdicts DIFFER" if differ["game"] else "same verdicts"
     yield Figure(
         "questions",
-        "referee, known tests / python -I -S",
-        median(rates["referee, known tests"]),
+        "game, tests never seen / python",
+        median(rates["game"]),
+        "verdicts/s",
+        median(rates["python"]),
+        at_least=TIMES,
+        note=f"{same}; as many processes at a time as workers",
+    )
+    yield Figure(
+        "questions",
+        "game, tests never seen / python -I -S",
+        median(rates["game"]),
         "verdicts/s",
         median(rates["python -I -S"]),
         note="the quickest way to start a new process",
+    )
+    yield Figure(
+        "questions",
+        "game, CPU of the main process for a test",
+        1e6 * median(cpu),
+        "us",
+        at_most=MAIN_CPU,
     )
 
 
@@ -153,60 +146,39 @@ def _fresh(
     return [job.result() for job in jobs]
 
 
-def _referee(referee: Referee, label: str, batch: Sequence[Question]) -> Verdicts:
-    """All that training asks for: also duplicates, corrections and rewards."""
-    rounds = [
-        Round(question.problem, program, suites)
-        for question in batch
-        for program, suites in zip(question.renamed(label), question.suites, strict=True)
-    ]
-    return [
-        "".join(_letter(test) for suite in verdict.suites for test in suite.tests)
-        for verdict in referee.judge(rounds)
-    ]
+class _Game:
+    """All that training asks for: answers are read, tests ruled on, programs run, both players paid.
+
+    Nothing is remembered from one batch to the next.
+    """
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self.cpu: list[float] = []
+        """Seconds of CPU time of this process for each test of a batch."""
+
+    def judge(self, batch: Sequence[Question]) -> Verdicts:
+        """The verdicts on a batch."""
+        answers = [
+            "```python\n{}\n```".format("\n".join(suite))
+            for question in batch
+            for suites in question.suites
+            for suite in suites
+        ]
+        programs = [Program(program) for question in batch for program in question.programs]
+        problems = [question.problem for question in batch for _ in question.programs]
+        begin = time.process_time()
+        judged = judge_answers(Referee(self._sandbox), problems, programs, answers, {})
+        spent = time.process_time() - begin
+        letters = [
+            "".join(_letter(test) for suite in verdict.suites for test in suite.tests)
+            for _, verdict in judged
+        ]
+        self.cpu.append(spent / sum(map(len, letters)))
+        return letters
 
 
 def _letter(test: TestVerdict) -> str:
     if test.status != "kept":
         return "x"
     return "F" if test.broke else "."
-
-
-class _Alone:
-    """The sandbox without the referee: what the reference passes is remembered for each question."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-        self._right: dict[str, dict[str, bool]] = {}
-
-    def judge(self, label: str, batch: Sequence[Question]) -> Verdicts:
-        """The verdicts on a batch."""
-        new = [question for question in batch if question.problem.task_id not in self._right]
-        jobs = []
-        for question in new:
-            tests = [test for i in range(len(question.programs)) for test in question.tests(i)]
-            jobs.append(_job(question, question.problem.reference, list(dict.fromkeys(tests))))
-        count = len(jobs)
-        jobs += [
-            _job(question, program, question.tests(number))
-            for question in batch
-            for number, program in enumerate(question.renamed(label))
-        ]
-        results = self._sandbox.run_many(jobs)
-        for question, job, judged in zip(new, jobs, results, strict=False):
-            right = [result.passed for result in judged]
-            self._right[question.problem.task_id] = dict(zip(job.tests, right, strict=True))
-        verdicts = []
-        of = [question for question in batch for _ in question.programs]
-        for question, job, judged in zip(of, jobs[count:], results[count:], strict=True):
-            right_of = self._right[question.problem.task_id]
-            letters = [
-                ("." if result.passed else "F") if right_of[test] else "x"
-                for test, result in zip(job.tests, judged, strict=True)
-            ]
-            verdicts.append("".join(letters))
-        return verdicts
-
-
-def _job(question: Question, program: str, tests: Sequence[str]) -> Job:
-    return Job(program, tests, question.problem.entry_point)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.evaluation.suites.coverage_map import Arc, coverable
+from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
-from codea1_env.reference import BrokenReferenceError, gather
 from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox
 
 _FINAL_CALL = "codea1_env_executed_arcs"

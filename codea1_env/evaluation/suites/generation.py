@@ -16,8 +16,8 @@ from codea1_env.evaluation.running import AgentOf, Plan, check_problems, generat
 from codea1_env.evaluation.suites.judging import SuiteJudge
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_key, suite_sample
 from codea1_env.evaluation.suites.score import ProblemCheck, SuiteScore
+from codea1_env.evaluation.test_programs.answers import python_blocks
 from codea1_env.problems import Problem
-from codea1_env.responses import python_blocks
 from codea1_env.rollout import Agent, ask
 from codea1_env.spaces import observe
 

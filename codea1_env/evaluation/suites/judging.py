@@ -17,16 +17,16 @@ from codea1_env.evaluation.suites.outcomes import (
 )
 from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
 from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, ProblemCheck, SuiteScore
+from codea1_env.evaluation.test_programs.ruling import Reference, Ruling, Subject, gather
 from codea1_env.faults import Fault
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.problems import Problem
-from codea1_env.reference import Reference, Ruling, Subject, gather
 from codea1_env.sandbox import AnalysisError, Job, JobResult, Limits, Sandbox
 
 MAX_POOL = 20
 """Mutants of a problem that are taken as wrong programs where none are given."""
 _REFERENCE_SHARE = 0.25
-"""As in the game: a right test takes at most this share of a program's time on the reference."""
+"""A right test takes at most this share of a program's time on the reference."""
 _PATIENT = Limits(60, 600, 60, 600)
 """What a reference may use on the golden tests of its problem."""
 _REMEMBERED = 32
@@ -56,7 +56,7 @@ class SuiteJudge:
         self._mutator = mutator or (lambda source: generate_mutants(source, sandbox))
         self._programs = programs
         self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
-        self._reference = Reference(sandbox, "correct", None, _REFERENCE_SHARE)
+        self._reference = Reference(sandbox, _REFERENCE_SHARE)
         self._mutants = lru_cache(_REMEMBERED)(self._make_mutants)
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
 
@@ -70,7 +70,7 @@ class SuiteJudge:
             return ProblemCheck(
                 problem.task_id, "it has no reference whose function tests can call"
             )
-        [failure] = self._reference.load_failures([Subject.of(problem)])
+        failure = self._reference.load_failure(Subject.of(problem))
         if failure is not None:
             fault = f"its reference does not run: {failure.outcome.value}, {failure.message}"
             return ProblemCheck(problem.task_id, fault)
@@ -107,7 +107,7 @@ class SuiteJudge:
             firsts = first_failures(mutants, right, problem.entry_point, limits, self._sandbox)
             killers = {right[first] for first in firsts if first is not None}
             # A test that decides by something else than the function's values gives itself away here.
-            if not self._reference.confirm({Subject.of(problem): killers}):
+            if not self._reference.confirm(Subject.of(problem), killers):
                 break
         killed = [0] * self._num_tests
         places = [place for place, test in enumerate(tests) if not test.fault]
@@ -127,9 +127,8 @@ class SuiteJudge:
         )
 
     def _rule(self, problem: Problem, tests: Sequence[ReadTest]) -> tuple[JudgedTest, ...]:
-        subject = Subject.of(problem)
         asked = [test.text for test in tests if test.fault is None]
-        rulings = self._reference.rule({subject: asked})[subject]
+        rulings = self._reference.rule(Subject.of(problem), asked)
         judged = []
         keys: set[str] = set()
         for test in tests:

@@ -4,8 +4,9 @@
     {"task_id": "ULT/10", "answer": "Here are some tests: ..."}
 
 Each of the `tests` is one test, whatever it consists of. An answer is a model's text, out of which the tests are
-taken as in the game. The files of UnLeakedTestBench can be read as they are: `test_list` is another name for
-`tests`, and a task may be called by the last part of its name. Other fields are kept and ignored.
+taken (`codea1_env.evaluation.test_programs`). The files of UnLeakedTestBench can be read as they are: `test_list`
+is another name for `tests`, and a task may be called by the last part of its name. Other fields are kept and
+ignored.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from codea1_env.evaluation.samples import SampleFile, SamplesError, evalplus_id, read_file
+from codea1_env.evaluation.test_programs.answers import TestProgramSuite, read_test_programs
 from codea1_env.faults import Fault
 from codea1_env.problems import Problem
-from codea1_env.responses import Suite, parse_suites
 from codea1_env.sandbox import Sandbox
 
 _FIELDS = ("tests", "test_list", "answer")
@@ -94,12 +95,12 @@ def read_suite(sample: SuiteSample, entry_point: str, limit: int, sandbox: Sandb
     """
     content = _content(sample.row)
     if isinstance(content, str):
-        [suite] = parse_suites([(content, entry_point)], sandbox)
-        dropped = tuple(item.reason for item in suite.dropped if item.invalid)
+        [suite] = read_test_programs([(content, entry_point)], sandbox)
+        dropped = tuple(item.reason for item in suite.rest if item.invalid)
         tests = tuple(map(ReadTest, suite.tests[:limit]))
-        empty = "" if tests else next((item.reason for item in suite.dropped), "")
+        empty = "" if tests else next((item.reason for item in suite.rest), "")
         return ReadSuite(tests, len(suite.tests) - len(tests), dropped, empty)
-    suites = parse_suites([(text, entry_point) for text in content[:limit]], sandbox)
+    suites = read_test_programs([(text, entry_point) for text in content[:limit]], sandbox)
     read = tuple(
         _one_test(text, suite, entry_point)
         for text, suite in zip(content[:limit], suites, strict=True)
@@ -113,13 +114,13 @@ def suite_digest(problem: Problem) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _one_test(text: str, suite: Suite, entry_point: str) -> ReadTest:
+def _one_test(text: str, suite: TestProgramSuite, entry_point: str) -> ReadTest:
     """All that a text checks, as one test."""
-    broken = [item.reason for item in suite.dropped if item.invalid]
+    broken = [item.reason for item in suite.rest if item.invalid]
     if broken:
         return ReadTest(text, Fault.UNPARSABLE, broken[0])
     if not suite.tests:
-        reasons = [item.reason for item in suite.dropped]
+        reasons = [item.reason for item in suite.rest]
         return ReadTest(
             text, Fault.NEVER_CALLS, reasons[0] if reasons else f"never calls {entry_point}"
         )

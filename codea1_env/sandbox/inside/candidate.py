@@ -9,74 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-import types
 from typing import Any
 
 from . import codec, frames, script
-from .errors import MAX_MESSAGE, class_names, describe_error, message_of
+from .errors import class_names
 from .privileges import limit_job
 from .remote import Peer
+from .running import MODULE_NAME, Caller, loaded, loaded_numpy
 
 # Kept here, since the program may replace the functions of the module `os`.
 _close, _exit = os.close, os._exit
-
-MODULE_NAME = "program"
-
-
-def load(code: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Executes a program as a module.
-
-    Returns:
-        The reply, whose first item is "ok" when the program ran to its end, and its namespace.
-    """
-    module = types.ModuleType(MODULE_NAME)
-    sys.modules[MODULE_NAME] = module
-    namespace = module.__dict__
-    try:
-        compiled = compile(code, f"<{MODULE_NAME}>", "exec", dont_inherit=True)
-    except MemoryError as error:
-        return ("memory", message_of(error)), namespace
-    except BaseException as error:  # SyntaxError, ValueError for null bytes, RecursionError, ...
-        return ("syntax", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE]), namespace
-    try:
-        exec(compiled, namespace)
-    except BaseException as error:  # SystemExit and KeyboardInterrupt included
-        return describe_error(error), namespace
-    return ("ok",), namespace
-
-
-class Caller:
-    """Calls functions of the program and encodes what they return."""
-
-    def __init__(self, namespace: dict[str, Any], limit: int, numpy: codec.Numpy | None) -> None:
-        self.namespace = namespace
-        self.limit = limit
-        self.numpy = numpy
-
-    def reply(self, request: bytes) -> bytes:
-        """Serves one call frame."""
-        name, arguments, keywords = codec.decode(request, numpy=self.numpy)
-        if name not in self.namespace:
-            return codec.encode(("raised", f"NameError: name {name!r} is not defined"))
-        try:
-            value = self.namespace[name](*arguments, **keywords)
-        except BaseException as error:  # SystemExit and KeyboardInterrupt included
-            return codec.encode(describe_error(error))
-        try:
-            return codec.encode(("ok", value), numpy=self.numpy, limit=self.limit)
-        except codec.SizeError as error:
-            return codec.encode(("too large", str(error)))
-        except codec.EncodeError as error:
-            return codec.encode(("unencodable", str(error)))
-        except MemoryError as error:
-            return codec.encode(describe_error(error))
-
-
-def loaded_numpy() -> codec.Numpy | None:
-    """The worker's numpy, if it has one. Called before foreign code runs."""
-    module = sys.modules.get("numpy")
-    return codec.Numpy(module) if module is not None else None
 
 
 def exports(
@@ -113,6 +55,11 @@ def warm_up(numpy: codec.Numpy | None) -> None:
     codec.decode(codec.encode(("ok", namespace["warm"](codec.decode(call)))))
 
 
+def reply_to(request: bytes, caller: Caller) -> bytes:
+    """Serves one call frame."""
+    return caller.answer(*codec.decode(request, numpy=caller.numpy))
+
+
 def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     """Runs one program until the supervisor, or the test, closes its pipe."""
     numpy = loaded_numpy()
@@ -123,16 +70,13 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
         frames.write_frame(reply_pipe, codec.encode(script.run(job["code"], job["stdin"])))
         _close(reply_pipe)
         _exit(0)
-    reply, namespace = load(job["code"])
-    entry_point = job["entry_point"]
-    if reply == ("ok",) and entry_point is not None and entry_point not in namespace:
-        reply = ("raised", f"NameError: the program does not define {entry_point!r}")
+    reply, namespace = loaded(job["code"], job["entry_point"])
     caller = Caller(namespace, job["result"], numpy)
     if not job["proxy"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
         try:
             while True:
-                frames.write_frame(reply_pipe, caller.reply(jobs.frame()))
+                frames.write_frame(reply_pipe, reply_to(jobs.frame(), caller))
         finally:
             _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
     peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy, home=MODULE_NAME)
@@ -143,4 +87,4 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     # The test has ended; the supervisor may have a last call. Ending by itself would look like a program
     # that ran away from a call.
     while True:
-        frames.write_frame(reply_pipe, caller.reply(jobs.frame()))
+        frames.write_frame(reply_pipe, reply_to(jobs.frame(), caller))

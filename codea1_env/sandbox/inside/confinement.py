@@ -19,6 +19,8 @@ class Settings:
         level: One of `LEVELS`; each includes those before it.
         packages: Allowed packages outside the standard library, and the folder that holds each.
         preload: Whether to import them before the first run.
+        calls_only: Whether its children are programs whose functions are only called. They may write no file, and
+            the worker may not either.
         readable: Files and folders that children may read.
         listable: Folders that children may list.
         mounts: Folders that the worker's own file system holds, at level "namespaces".
@@ -29,6 +31,7 @@ class Settings:
     level: str
     packages: dict[str, str]
     preload: bool
+    calls_only: bool
     readable: list[str]
     listable: list[str]
     mounts: list[str]
@@ -58,13 +61,16 @@ class Confinement:
         self._rulesets: dict[bytes, landlock.Ruleset] = {}
         self._filter: seccomp.Filter | None = None
         self._prepared_for = b""
-        for role, name in ((b"c", "program"), (b"t", "test")):
+        roles = () if settings.calls_only else ((b"c", "program"), (b"t", "test"))
+        for role, name in roles:
             folder = os.path.join(settings.scratch, name)
             os.makedirs(folder, mode=0o700, exist_ok=True)
             self._folders[role] = folder
         self._give_folders()
         if settings.at_least("kernel"):
             self._filter = seccomp.Filter()
+            if settings.calls_only:
+                self._rulesets[b"v"] = landlock.Ruleset(settings.readable, settings.listable, None)
             for role, folder in self._folders.items():
                 self._rulesets[role] = landlock.Ruleset(
                     settings.readable, settings.listable, folder
@@ -87,12 +93,20 @@ class Confinement:
         if self.settings.at_least("process"):
             privileges.gain_nothing()
 
+    def restrict_worker(self) -> None:
+        """Puts the rules for files in force for a worker of calls: its children need none of their own."""
+        os.chdir("/")
+        if ruleset := self._rulesets.pop(b"v", None):
+            ruleset.restrict()
+
     def prepare(self, role: bytes) -> None:
         """Does in the worker what its next child then finds done.
 
         Args:
-            role: b"c" or b"t", which have folders of their own.
+            role: b"c" or b"t", which have folders of their own; b"v" has none.
         """
+        if role == b"v":
+            return
         if role != self._prepared_for:
             folder = self._folders[role]
             os.chdir(folder)
@@ -124,7 +138,8 @@ class Confinement:
         if os.getppid() != parent:
             os._exit(1)
         if self._filter is not None:
-            self._rulesets[role].restrict()
+            if role in self._rulesets:
+                self._rulesets[role].restrict()
             self._filter.install()
 
     def clean(self) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from . import codec, frames, privileges
 from .confinement import Confinement
 
-CONTROLS = ("read the standard library", "write to the scratch folder", "start a thread")
+CONTROLS = ("read the standard library", "start a thread")
+SCRATCH = "write to the scratch folder"
 
 
 def _attempt(act: Callable[[], object]) -> str:
@@ -53,17 +54,22 @@ def _without_new_privileges() -> None:
         raise PermissionError(errno.EPERM, "no_new_privs")
 
 
-def acts_of(level: str, parent: int) -> dict[str, tuple[str, Callable[[], object]]]:
+def acts_of(
+    level: str, parent: int, calls_only: bool = False
+) -> dict[str, tuple[str, Callable[[], object]]]:
     """The acts to try at a level: what is tried -> the layer that must refuse it, and how to try it.
 
     The controls, which must succeed, have the layer "".
     """
     acts: dict[str, tuple[str, Callable[[], object]]] = {
         CONTROLS[0]: ("", lambda: _read(os.__file__)),
-        CONTROLS[1]: ("", _write_scratch),
-        CONTROLS[2]: ("", _thread),
+        CONTROLS[1]: ("", _thread),
         "raise a resource limit": ("rlimits", lambda: _raise_limit()),
     }
+    if not calls_only:
+        acts[SCRATCH] = ("", _write_scratch)
+    elif level in ("kernel", "namespaces"):
+        acts["write a file"] = ("Landlock", _write_scratch)
     if level == "process":
         acts["gain privileges through a program"] = ("no_new_privs", _without_new_privileges)
     if level != "none":
@@ -104,13 +110,15 @@ def run(confinement: Confinement) -> dict[str, str]:
         What was tried -> what happened.
     """
     parent = os.getpid()
-    confinement.prepare(b"c")
+    calls_only = confinement.settings.calls_only
+    role = b"v" if calls_only else b"c"
+    confinement.prepare(role)
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            confinement.put_on(b"c", parent)
-            acts = acts_of(confinement.settings.level, parent)
+            confinement.put_on(role, parent)
+            acts = acts_of(confinement.settings.level, parent, calls_only)
             found = {name: _attempt(act) for name, (_, act) in acts.items()}
             frames.write_frame(theirs, codec.encode(found))
         except BaseException as error:  # the parent must learn what went wrong
@@ -132,7 +140,7 @@ def run(confinement: Confinement) -> dict[str, str]:
 def faults(level: str, found: dict[str, str]) -> list[str]:
     """What is wrong with the findings: forbidden acts that succeeded, controls that failed."""
     wrong = []
-    acts = acts_of(level, 0)
+    acts = acts_of(level, 0, calls_only="write a file" in found)
     for name, happened in found.items():
         layer = acts[name][0] if name in acts else ""
         if layer and happened == "allowed":

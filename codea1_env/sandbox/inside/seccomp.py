@@ -113,16 +113,28 @@ def build() -> bytes:
     ]
     if platform.machine() == "x86_64":
         program += [_instruction(_JUMP_GREATER_EQUAL, _X32_BIT, 0, 1), _DENY]
-    for name, block in _BLOCKS.items():
-        program += [_instruction(_JUMP_EQUAL, numbers[name], 0, len(block)), *block]
-    plain = sorted(number for name, number in numbers.items() if name not in syscalls.CONDITIONAL)
-    program += _one_of_numbers(plain)
-    return b"".join(program)
+    verdicts: dict[int, list[bytes]] = {}  # what begins at a number
+    for name, number in numbers.items():
+        block = _BLOCKS[name] if name in syscalls.CONDITIONAL else [_return(_ALLOW)]
+        verdicts[number] = block
+        verdicts.setdefault(number + 1, [_DENY])
+    starts = [(0, [_DENY]), *sorted(verdicts.items())]
+    merged = [
+        each for last, each in zip([(0, []), *starts], starts, strict=False) if each[1] != last[1]
+    ]
+    return b"".join([*program, *_search(merged)])
 
 
-def _one_of_numbers(numbers: list[int]) -> list[bytes]:
-    """Allows if the system call is one of the numbers. Jumps reach 255 instructions, which is enough."""
-    return _one_of(tuple(numbers))
+def _search(blocks: list[tuple[int, list[bytes]]]) -> list[bytes]:
+    """Goes to the block of the last start that is not above the loaded number.
+
+    By halves, not one number after the other: when a filter is installed, the kernel runs it for every number.
+    """
+    if len(blocks) == 1:
+        return blocks[0][1]
+    middle = len(blocks) // 2
+    below, above = _search(blocks[:middle]), _search(blocks[middle:])
+    return [_instruction(_JUMP_GREATER_EQUAL, blocks[middle][0], len(below), 0), *below, *above]
 
 
 class _Program(ctypes.Structure):

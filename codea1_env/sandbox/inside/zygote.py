@@ -2,10 +2,12 @@
 
 It never parses or holds job data, since every later child would inherit it: a request on the control
 socket is one byte and some descriptors, and the child reads its job itself. Single-threaded.
+A worker forks children for calls (v), or those for everything else (c, t): the former need much less memory.
 
 Requests (first byte), and the descriptors that come with them:
     c   fork a process for a candidate: job, reply, output [, requests from a test, replies to it]
     t   fork a process for a test: job, reply, output, requests to a candidate, replies from it
+    v   fork a process for a program whose function is only called: job, reply
     k   kill and reap the process whose number follows, and everything that it left behind
 Answers: the child's number with a pidfd; or wait status, CPU seconds and peak memory.
 """
@@ -25,10 +27,10 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 
-from . import candidate, folders, namespaces, probes, tester
+from . import folders, namespaces, probes
 from .confinement import Confinement, Settings
 from .forking import no_hooks
 from .preimported import PARTS, PREIMPORTED
@@ -78,8 +80,11 @@ def _seed_generators() -> None:
 
 def _become_child(descriptors: list[int]) -> list[int]:
     """Moves the run's descriptors to 3, 4, ... and its output to 1 and 2."""
-    job, reply, output, *peers = descriptors
-    ordered = [job, reply, *peers]
+    if len(descriptors) == 2:  # its output is the worker's: nothing
+        ordered, output = descriptors, 1
+    else:
+        job, reply, output, *peers = descriptors
+        ordered = [job, reply, *peers]
     # First out of the way of the target numbers, then into place.
     high = [os.dup2(number, 200 + index, False) for index, number in enumerate([output, *ordered])]
     os.dup2(high[0], 1)
@@ -97,8 +102,14 @@ def _strays() -> list[int]:
 class Zygote:
     """Serves requests until the supervisor closes the control socket."""
 
-    def __init__(self, control: socket.socket, confinement: Confinement) -> None:
+    def __init__(
+        self,
+        control: socket.socket,
+        confinement: Confinement,
+        mains: dict[bytes, Callable[..., None]],
+    ) -> None:
         self.control = control
+        self.mains = mains
         self.confinement = confinement
         self.live: set[int] = set()
 
@@ -118,7 +129,7 @@ class Zygote:
         request, descriptors, _, _ = socket.recv_fds(self.control, 16, 8)
         if not request:
             return False
-        if request[:1] in (b"c", b"t"):
+        if request[:1] in self.mains:
             self.fork(request[:1], descriptors)
         else:
             self.end(_NUMBER.unpack(request[1:])[0])
@@ -135,7 +146,7 @@ class Zygote:
                 channel = _become_child(descriptors)
                 self.confinement.put_on(role, parent)
                 os.closerange(channel[-1] + 1, 256)
-                (tester.main if role == b"t" else candidate.main)(*channel)
+                self.mains[role](*channel)
             finally:
                 os._exit(70)
         for descriptor in descriptors:
@@ -201,6 +212,8 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     _seed_generators()
     confinement = Confinement(settings, may_change_user)
     confinement.harden_worker()
+    if settings.calls_only:
+        confinement.restrict_worker()
     found = probes.run(confinement)
     if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
         confinement.keep_user()
@@ -214,6 +227,16 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     return confinement, found
 
 
+def _mains(calls_only: bool) -> dict[bytes, Callable[..., None]]:
+    """What the children of each role do. What they import is there before the worker is confined."""
+    if calls_only:
+        return {b"v": importlib.import_module(".callee", __package__).main}
+    parts = {b"c": "candidate", b"t": "tester"}
+    return {
+        role: importlib.import_module(f".{name}", __package__).main for role, name in parts.items()
+    }
+
+
 def main(arguments: list[str]) -> None:
     """Starts the worker. Arguments: the number of the control socket; the settings as JSON."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -221,6 +244,7 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(arguments[0]))
     settings = Settings(**json.loads(arguments[1]))
+    mains = _mains(settings.calls_only)
     try:
         confinement, found = _prepare(control, settings)
     except OSError as error:
@@ -231,7 +255,7 @@ def main(arguments: list[str]) -> None:
     gc.freeze()
     with contextlib.suppress(BrokenPipeError):  # then there is nothing to serve
         control.send(json.dumps({"found": found}).encode())
-    Zygote(control, confinement).serve()
+    Zygote(control, confinement, mains).serve()
     if settings.level != "namespaces":  # whose folder is gone already
         with contextlib.suppress(OSError):
             folders.remove(settings.scratch)

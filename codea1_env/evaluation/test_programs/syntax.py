@@ -4,7 +4,7 @@ The text is hostile, so this file is loaded alone in a helper process, imports o
 and gives plain data. All statements are exact slices of the text. Where the text does not parse as a whole
 (an answer that was cut off, prose between the code), it is taken statement by statement.
 
-What the descriptions are for is in `codea1_env.splitting`.
+What the descriptions are for is in `codea1_env.evaluation.test_programs.splitting`.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ Item = tuple[str, str, bool]
 def describe(
     texts: list[str],
 ) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[Item]]]]:
-    r"""The statements of many texts, as `codea1_env.splitting.Statement` takes them.
+    r"""The statements of many texts, as `codea1_env.evaluation.test_programs.splitting.Statement` takes them.
 
-    Suites of one step have many statements in common: each is described, and sent, only once.
+    Tests of one suite have many statements in common: each is described, and sent, only once.
 
     Returns:
         All different statements; and for each text the places of its own among them, with what was dropped.

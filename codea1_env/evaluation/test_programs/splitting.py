@@ -5,7 +5,7 @@ depends on, so that it stands on its own. It carries an earlier statement if tha
 test uses, or may change an object behind such a name. Assertions that share an object which a call has made
 (``s = Stack()``) stay together in one test if one of them may change it, because their order matters.
 
-Nothing is parsed here: `codea1_env.syntax` has done it in the sandbox, and its findings are plain data.
+Nothing is parsed here: `codea1_env.evaluation.test_programs.syntax` has done it in the sandbox, and its findings are plain data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from codea1_env.syntax import Item
+from codea1_env.evaluation.test_programs.syntax import Item
 
 MAX_TESTS = 256
 MAX_TEST_CHARS = 1 << 18

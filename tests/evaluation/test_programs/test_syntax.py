@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env import splitting, syntax
+from codea1_env.evaluation.test_programs import splitting, syntax
+from codea1_env.evaluation.test_programs.splitting import Splitter, Statement
 from codea1_env.sandbox import Sandbox
-from codea1_env.splitting import Splitter, Statement
 
 
 def split(code: str, entry_point: str = "f") -> tuple[list[str], list[tuple[str, str, bool]]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.facts import MAX_SOURCE, facts, source_of
+from codea1_env.evaluation.test_programs.facts import MAX_SOURCE, facts, source_of
 
 
 def fact(test: str) -> dict[str, Any]:

@@ -1,0 +1,152 @@
+"""Is it the value that was expected? First the bytes; only where they differ, what they say.
+
+Whatever a program answers, reading and comparing it costs milliseconds at most: it is read within a small budget, and
+not at all if it is much longer than what was expected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+from collections import deque
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from codea1_env.sandbox import RETURNED, Outcome, TestResult, meaning_of
+from codea1_env.sandbox.inside import codec
+
+PASSED = TestResult(Outcome.PASS)
+
+_BUDGET = replace(codec.CHEAP, numpy=True)
+_SMALL = 512  # bytes of two replies whose comparison is worth remembering
+_REMEMBERED = 1 << 14
+# An integer takes nine bytes where the bool that equals it takes one.
+_LONGER, _LONGEST_MESSAGE = 9, 4096
+_ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
+_NUMBERS = (int, float, complex, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A call returned."""
+
+    value: Any
+
+
+def read_reply(frame: bytes) -> Returned | TestResult:
+    """What the process of a program answered to a call: plain data, or how the call ended."""
+    try:
+        if frame.startswith(RETURNED):  # a number alone is read at once
+            return Returned(codec.decode(frame[len(RETURNED) :], meter=codec.Meter(_BUDGET)))
+        outcome, content = meaning_of(codec.decode(frame, meter=codec.Meter(_BUDGET)))
+    except codec.BudgetError as error:
+        why = f"the value costs too much to read: {error}"
+        return TestResult(Outcome.OUTPUT_LIMIT, why)
+    except codec.DecodeError as error:
+        return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
+    if outcome is not Outcome.PASS:
+        return TestResult(outcome, without_addresses(content))
+    if len(content) != 1:
+        return TestResult(Outcome.FORBIDDEN, "a reply with a strange shape")
+    return Returned(content[0])
+
+
+def judge_reply(frame: bytes, expected: bytes, tolerance: float) -> TestResult:
+    """Judges what a program answered to a call.
+
+    Args:
+        frame: What its process sent; hostile.
+        expected: What the reference's process sent.
+        tolerance: Relative and absolute, of floats; 0 for exact.
+    """
+    if frame == expected:
+        return PASSED
+    if len(frame) + len(expected) <= _SMALL:
+        return _small_judgement(frame, expected, tolerance)
+    return _judgement(frame, expected, tolerance)
+
+
+def _judgement(frame: bytes, expected: bytes, tolerance: float) -> TestResult:
+    if len(frame) > _LONGER * len(expected) + _LONGEST_MESSAGE:
+        return TestResult(Outcome.FAIL, "it returned a much longer value")
+    found = read_reply(frame)
+    if isinstance(found, TestResult):
+        return found
+    right = _small_reply(expected) if len(expected) <= _SMALL else read_reply(expected)
+    assert isinstance(right, Returned)
+    if same(found.value, right.value, tolerance):
+        return PASSED
+    return TestResult(Outcome.FAIL, f"returned {short(found.value)}, not {short(right.value)}")
+
+
+_small_reply = lru_cache(maxsize=_REMEMBERED)(read_reply)
+_small_judgement = lru_cache(maxsize=_REMEMBERED)(_judgement)
+
+
+def same(one: Any, other: Any, tolerance: float) -> bool:
+    """Python's `==` on plain data of the same structure, floats within a tolerance; nan is nan.
+
+    Args:
+        one: Plain data.
+        other: Plain data.
+        tolerance: Relative and absolute, as in EvalPlus (evalplus/eval, `is_floats`); 0 for exact.
+
+    Example:
+        >>> same([0.1 + 0.2, {"a": 1}], [0.3, {"a": True}], 1e-6), same([0.1 + 0.2], [0.3], 0)
+        (True, False)
+        >>> same((1, 2), [1, 2], 1e-6), same(float("nan"), float("nan"), 0)
+        (False, True)
+    """
+    try:
+        return _same(one, other, tolerance)
+    except (
+        ArithmeticError,
+        TypeError,
+        ValueError,
+    ):  # incomparable numbers, such as a Decimal's sNaN
+        return False
+
+
+def _same(one: Any, other: Any, tolerance: float) -> bool:
+    kind = type(one)
+    if kind in _NUMBERS and type(other) in _NUMBERS:
+        if one == other or (one != one and other != other):
+            return True
+        if not tolerance or float not in (kind, type(other)) or complex in (kind, type(other)):
+            return False
+        return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+    if (kind is list or kind is tuple or kind is deque) and type(other) is kind:
+        return len(one) == len(other) and all(
+            _same(a, b, tolerance) for a, b in zip(one, other, strict=True)
+        )
+    if isinstance(one, dict) and isinstance(other, dict):
+        return len(one) == len(other) and all(
+            key in other and _same(value, other[key], tolerance) for key, value in one.items()
+        )
+    return bool(one == other)
+
+
+def short(value: Any) -> str:
+    """A value in few characters, the same in every process."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # more digits than Python prints
+        return f"a very long {type(value).__name__}"
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxdict = 8
+_SHORT.maxdeque = _SHORT.maxarray = 8
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+def without_addresses(message: str) -> str:
+    """A message that is the same in every run.
+
+    Example:
+        >>> without_addresses("<function f at 0x7f03cbd90b80> is not plain data")
+        '<function f at 0x...> is not plain data'
+    """
+    return _ADDRESS.sub("0x...", message) if "0x" in message else message

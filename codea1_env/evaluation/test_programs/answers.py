@@ -1,0 +1,183 @@
+"""A model's text, or a line of a file -> tests that are programs.
+
+Code is looked for in fenced blocks (three or more backticks or tildes), those marked as Python first. The
+last fence may be unclosed, as where an answer was cut off. Without a fence the whole text is the code. What
+is taken is taken as it is: the text is never repaired, and what cannot be used is named with a reason.
+
+No text is parsed here: that happens in the sandbox.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from codea1_env.evaluation.test_programs.splitting import Splitter, Statement
+from codea1_env.evaluation.test_programs.syntax import Item, describe
+from codea1_env.sandbox import AnalysisError, Sandbox
+
+MAX_ANSWER_CHARS = 65_536
+"""A longer answer holds no tests."""
+_BATCH_CHARS = 1 << 18
+_PYTHON = frozenset(["", "py", "py3", "python", "python2", "python3", "ipython", "pycon", "code"])
+# Possessive quantifiers (*+) never go back, so that no text can make the search slow.
+_OPENING = re.compile(
+    r"(?:^\s*+(?=~)|(?:^|[^`])(?=`))(?P<fence>`{3,}+|~{3,}+)[ \t]*+\{?\.?"
+    r"(?P<language>[^\s`{}]{0,40}+)[^`]{0,200}+$"
+)
+
+
+@dataclass(frozen=True)
+class Rest:
+    """A part of an answer of which no test was made."""
+
+    reason: str
+    text: str
+    invalid: bool = True
+    """Whether it was meant as a test. Prose, prints and unused helpers were not."""
+
+
+@dataclass(frozen=True)
+class TestProgramSuite:
+    """The tests in an answer."""
+
+    __test__ = False  # pytest would collect a class of this name
+
+    tests: tuple[str, ...]
+    """Each is a program that stands on its own: with the variables, helpers and imports that it needs."""
+    rest: tuple[Rest, ...] = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of code in an answer."""
+
+    code: str
+    language: str
+    """In lower case; "" where none is given."""
+
+
+def code_blocks(text: str) -> list[Block]:
+    r"""The fenced blocks of a text.
+
+    A block in an indented place (in a list) loses that indentation.
+
+    Example:
+        >>> code_blocks("Like this:\n```python\nx = 1\n```\nor\n~~~\nx = 2\n")
+        [Block(code='x = 1\n', language='python'), Block(code='x = 2\n', language='')]
+    """
+    blocks = []
+    lines = iter(re.findall(r"[^\n]*\n|[^\n]+", text))
+    for line in lines:
+        opening = _OPENING.search(line.rstrip("\r\n"))
+        if opening is not None:
+            indentation = len(line) - len(line.lstrip(" \t"))
+            code = "".join(_block_lines(lines, opening["fence"], indentation))
+            blocks.append(Block(code, opening["language"].lower()))
+    return blocks
+
+
+def _block_lines(lines: Iterator[str], fence: str, indentation: int) -> Iterator[str]:
+    for line in lines:
+        bare = line.strip()
+        if len(bare) >= len(fence) and bare == fence[0] * len(bare):
+            return
+        lead = len(line[:indentation]) - len(line[:indentation].lstrip(" \t"))
+        end = line.rstrip().removesuffix(fence)
+        if end != line.rstrip() and fence[0] not in end:
+            yield end[lead:]  # closed at the end of the last line of code
+            return
+        yield line[lead:]
+
+
+def python_blocks(text: str) -> list[str]:
+    """The code of the blocks that may be Python; those in other languages only if there are no others."""
+    blocks = code_blocks(text)
+    marked = [block.code for block in blocks if block.language in _PYTHON]
+    return marked or [block.code for block in blocks]
+
+
+def read_test_programs(
+    texts: Sequence[tuple[str, str]], sandbox: Sandbox
+) -> list[TestProgramSuite]:
+    r"""Finds the tests in answers.
+
+    All Python blocks of an answer are read as one text. `codea1_env.evaluation.test_programs.splitting` says what
+    becomes a test.
+
+    Args:
+        texts: Pairs of the answer and the function under test.
+        sandbox: Where the texts are parsed.
+
+    Returns:
+        One suite for each answer.
+
+    Example:
+        >>> from codea1_env.sandbox import Sandbox
+        >>> with Sandbox() as sandbox:
+        ...     read_test_programs([("x = 1\nassert f(x) == 2\nassert f(", "f")], sandbox)[0].tests
+        ('x = 1\nassert f(x) == 2',)
+    """
+    codes = [_code_of(text) for text, _ in texts]
+    described = iter(_described([code for code in codes if code is not None], sandbox))
+    suites = []
+    for (text, entry_point), code in zip(texts, codes, strict=True):
+        tests: list[str] = []
+        problem = _text_problem(text)
+        items: list[Item] = []
+        if code is not None:
+            statements, items = next(described)
+            splitter = Splitter(statements, entry_point)
+            tests = splitter.tests()
+            items = items + splitter.dropped
+            problem = None if tests or items else "the answer holds no test"
+        rest = [Rest(*item) for item in items]
+        if problem is not None:
+            rest.append(Rest(problem, text[:200], invalid=False))
+        suites.append(TestProgramSuite(tuple(tests), tuple(rest)))
+    return suites
+
+
+def _text_problem(text: str) -> str | None:
+    if not isinstance(text, str):
+        raise TypeError(f"Expect an answer to be a str, actually: {type(text)}")
+    if len(text) > MAX_ANSWER_CHARS:
+        return f"the answer is too long: {len(text)} characters, of at most {MAX_ANSWER_CHARS}"
+    return None if text.strip() else "the answer is empty"
+
+
+def _code_of(text: str) -> str | None:
+    if _text_problem(text) is not None:
+        return None
+    blocks = python_blocks(text)
+    return "\n".join(blocks) if blocks else text
+
+
+def _described(codes: list[str], sandbox: Sandbox) -> Iterator[tuple[list[Statement], list[Item]]]:
+    """The statements of each text, parsed in batches; a text that breaks the parser only harms itself."""
+    while codes:
+        size = 0
+        batch: list[str] = []
+        for code in codes:
+            size += len(code)
+            if batch and size > _BATCH_CHARS:
+                break
+            batch.append(code)
+        codes = codes[len(batch) :]
+        yield from _analysed(batch, sandbox)
+
+
+def _analysed(codes: list[str], sandbox: Sandbox) -> list[tuple[list[Statement], list[Item]]]:
+    try:
+        rows, found = sandbox.analyse(describe, codes)
+    except AnalysisError as error:
+        if len(codes) == 1:
+            return [([], [(f"cannot be parsed: {error}", codes[0][:200], True)])]
+        half = len(codes) // 2
+        return _analysed(codes[:half], sandbox) + _analysed(codes[half:], sandbox)
+    # A statement that comes twice in a text is two statements.
+    return [
+        ([Statement(**rows[place]) for place in places], [(a, b, c) for a, b, c in dropped])
+        for places, dropped in found
+    ]

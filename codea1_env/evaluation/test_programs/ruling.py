@@ -1,0 +1,404 @@
+"""What the reference solution says of tests: asked once for each test, and remembered.
+
+A test counts only if it passes on the reference in two processes with different hash seeds, within a share
+of the time that a program gets, and if it depends on what the function does. For ``assert f(...) == ...``
+the reference is asked for the value, so that a wrong prediction can be put right. Programs that are judged
+are not run here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from codea1_env.evaluation.test_programs.facts import equality, facts, source_of
+from codea1_env.faults import Fault, missing_package
+from codea1_env.oracle import BrokenReferenceError
+from codea1_env.problems import Problem
+from codea1_env.remembered import Remembered
+from codea1_env.sandbox import (
+    AnalysisError,
+    CallResult,
+    InfraError,
+    Job,
+    Outcome,
+    Sandbox,
+    TestResult,
+)
+
+Status = Literal["kept", "corrected", "invalid"]
+
+_BATCH_CHARS = 1 << 18
+_CONFIRMATIONS = 3
+_UNDECIDABLE = (Outcome.UNENCODABLE, Outcome.OUTPUT_LIMIT)
+_REASONS = {
+    Outcome.FAIL: "contradicts the reference",
+    Outcome.ERROR: "raises on the reference",
+    Outcome.TIMEOUT: "takes too long on the reference",
+    Outcome.MEMORY: "needs too much memory on the reference",
+    Outcome.EXITED: "ends the process",
+}
+_FAULTS = {
+    Outcome.FAIL: Fault.WRONG_VALUE,
+    Outcome.ERROR: Fault.RAISES,
+    Outcome.TIMEOUT: Fault.TIMEOUT,
+    Outcome.UNENCODABLE: Fault.UNENCODABLE,
+    Outcome.SYNTAX_ERROR: Fault.UNPARSABLE,
+}
+_NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
+# Programs that do nothing of what was asked; a test that passes on both tests nothing.
+_NULL_RETURNS = "def {}(*args, **kwargs):\n    return object()\n"
+_NULL_RAISES = "class _Null(Exception):\n    pass\n\n\ndef {}(*args, **kwargs):\n    raise _Null\n"
+
+T = TypeVar("T")
+Result = TypeVar("Result", TestResult, CallResult)
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What the reference says of a test."""
+
+    status: Status
+    text: str
+    """The test as it is kept; a corrected one with the reference's value."""
+    key: str
+    """The same for tests that say the same in other words."""
+    reason: str = ""
+    """Why it is not kept as it was; "" if it is."""
+    fault: Fault | None = None
+    """The kind of the reason; None if it is kept."""
+    stable: bool = True
+    """Nothing but the function's value can decide it, so that it needs no second look."""
+
+
+@dataclass(frozen=True)
+class _Returned:
+    """What the reference returned for a call: a value with its source, or why there is none."""
+
+    value: Any
+    source: str | None
+    reason: str = ""
+    fault: Fault | None = None
+    undecidable: bool = False
+
+
+class Subject(NamedTuple):
+    """What tests are about: the parts of a `Problem` that rulings depend on."""
+
+    task_id: str
+    entry_point: str
+    reference: str
+
+    @classmethod
+    def of(cls, problem: Problem) -> Subject:
+        """The subject of a problem."""
+        return cls(problem.task_id, problem.entry_point, problem.reference)
+
+
+class Reference:
+    """Rules on tests by asking the references of their problems. Safe to use from several threads.
+
+    Args:
+        sandbox: Where references run.
+        share: The share of the time of a call that the reference may use, so that a test near the limit
+            does not time out on programs by chance.
+    """
+
+    def __init__(self, sandbox: Sandbox, share: float) -> None:
+        self._sandbox = sandbox
+        self._limits = replace(
+            sandbox.limits,
+            call_cpu_time=sandbox.limits.call_cpu_time * share,
+            call_wall_time=sandbox.limits.call_wall_time * share,
+        )
+        self._facts = Remembered[tuple[str, str], dict[str, Any]]()
+        self._returned = Remembered[tuple[Subject, str], _Returned]()
+        self._rulings = Remembered[tuple[Subject, str], Ruling]()
+        self._confirmed = Remembered[tuple[Subject, str], int]()
+        self._loaded = Remembered[Subject, bool]()
+
+    def rule(self, subject: Subject, tests: Iterable[str]) -> dict[str, Ruling]:
+        """Rules on tests.
+
+        Raises:
+            BrokenReferenceError: The reference does not run.
+            InfraError: The sandbox failed.
+        """
+        failure = self.load_failure(subject)
+        if failure is not None:
+            raise BrokenReferenceError(
+                f"Expect the reference of problem {subject.task_id!r} to run and to define "
+                f"{subject.entry_point}, actually: {failure.outcome.value}: "
+                f"{failure.message}. Check the data with `codea1 problems validate`."
+            )
+        ruled: dict[str, Ruling] = {}
+        missing: list[str] = []
+        for test in dict.fromkeys(tests):
+            ruling = self._rulings.get((subject, test))
+            if ruling is None:
+                missing.append(test)
+            else:
+                ruled[test] = ruling
+        for test, ruling in self._decide(subject, missing).items():
+            ruled[test] = ruling
+            size = 2 * len(test) + len(ruling.text) + len(ruling.reason)
+            self._rulings.put((subject, test), ruling, size)
+        return ruled
+
+    def confirm(self, subject: Subject, tests: Iterable[str]) -> bool:
+        """Asks the reference again about tests that broke a program, the first times they do.
+
+        A test that tells runs apart by something else than the function's values (a clock, chance) passes
+        on the reference with some luck. Run again right after it has failed, it gives itself away.
+
+        Returns:
+            Whether a ruling has changed.
+        """
+        doubtful = []
+        for test in dict.fromkeys(tests):
+            ruling = self._rulings.get((subject, test))
+            times = self._confirmed.get((subject, test)) or 0
+            if ruling is not None and not ruling.stable and times < _CONFIRMATIONS:
+                self._confirmed.put((subject, test), times + 1, len(test))
+                doubtful.append(test)
+        results = self._trial(subject, subject.reference, doubtful)
+        changed = [test for test, result in results.items() if not result.passed]
+        for test in changed:
+            ruling = Ruling("invalid", test, test, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
+            self._rulings.put((subject, test), ruling, 3 * len(test))
+        return bool(changed)
+
+    def load_failure(self, subject: Subject) -> TestResult | None:
+        """How the reference ended if it does not run or does not define its entry point; None if it does."""
+        if self._loaded.get(subject) is None:
+            job = Job(subject.reference, (), subject.entry_point, self._limits)
+            load = _not_ours(self._sandbox.submit(job).result().load)
+            if not load.passed:
+                return load
+            self._loaded.put(subject, True, len(subject.reference))
+        return None
+
+    def _decide(self, subject: Subject, tests: Sequence[str]) -> dict[str, Ruling]:
+        known = self._look_up_facts(subject, tests)
+        calls = {
+            fact["call"]["canonical"]: fact["call"]
+            for fact in known.values()
+            if not fact["problem"] and fact["call"] is not None
+        }
+        returned = self._ask(subject, calls)
+        decided: dict[str, Ruling] = {}
+        runs: dict[str, dict[str, Any]] = {}
+        for test, fact in known.items():
+            call = fact["call"]
+            if fact["problem"]:
+                fault = Fault(fact["fault"])
+                decided[test] = Ruling("invalid", test, fact["key"], fact["problem"], fault)
+            elif call is None or returned[call["canonical"]].undecidable:
+                runs[test] = fact
+            else:
+                decided[test] = _ruling_by_value(test, call, returned[call["canonical"]])
+        return decided | self._run_all(subject, runs)
+
+    def _look_up_facts(self, subject: Subject, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        unknown: list[tuple[str, str]] = []
+        for test in tests:
+            fact = self._facts.get((test, subject.entry_point))
+            if fact is None:
+                unknown.append((test, subject.entry_point))
+            else:
+                found[test] = fact
+        for batch in _batches(unknown):
+            for pair, fact in zip(batch, self._analyse(batch), strict=True):
+                found[pair[0]] = fact
+                self._facts.put(pair, fact, 4 * len(pair[0]))
+        return found
+
+    def _analyse(self, pairs: list[tuple[str, str]]) -> list[dict[str, Any]]:
+        try:
+            result: list[dict[str, Any]] = self._sandbox.analyse(facts, pairs)
+        except AnalysisError as error:
+            if len(pairs) == 1:
+                problem = f"cannot be parsed: {error}"
+                fault = Fault.UNPARSABLE.value
+                return [{"problem": problem, "fault": fault, "key": pairs[0][0], "call": None}]
+            half = len(pairs) // 2  # only the one that breaks the parser is lost
+            return self._analyse(pairs[:half]) + self._analyse(pairs[half:])
+        return result
+
+    def _ask(
+        self, subject: Subject, calls: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, _Returned]:
+        """What the reference returns for each distinct call, in two processes."""
+        found: dict[str, _Returned] = {}
+        unknown: list[str] = []
+        for name in calls:
+            answer = self._returned.get((subject, name))
+            if answer is None:
+                unknown.append(name)
+            else:
+                found[name] = answer
+        if not unknown:
+            return found
+        arguments = [(calls[name]["args"], calls[name]["kwargs"]) for name in unknown]
+        jobs = [
+            self._sandbox.submit_calls(
+                subject.reference,
+                subject.entry_point,
+                arguments,
+                limits=self._limits.with_room_for(len(unknown)),
+                hash_seed=seed,
+            )
+            for seed in (0, 1)
+        ]
+        for name, one, other in zip(unknown, *gather(jobs), strict=True):
+            answer = found[name] = _agreed(_not_ours(one), _not_ours(other))
+            self._returned.put((subject, name), answer, len(name) + 5 * len(answer.source or ""))
+        return found
+
+    def _run_all(
+        self, subject: Subject, runs: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Ruling]:
+        """Rulings on tests that are more than an equality: run on the reference, and on nothing."""
+        name = subject.entry_point
+        first = self._trial(subject, subject.reference, runs)
+        second = self._trial(subject, subject.reference, _passing(first), hash_seed=1)
+        found: dict[str, Ruling] = {}
+        doubtful: list[str] = []
+        for test, result in first.items():
+            reason, fault = "", None
+            if not result.passed:
+                reason = _explained(result.outcome, result.message)
+                fault = _fault(result.outcome, result.message)
+            elif not result.called:
+                reason, fault = f"never calls {name}", Fault.NEVER_CALLS
+            elif not second[test].passed:
+                reason, fault = _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC
+            elif not runs[test]["direct"]:
+                doubtful.append(test)
+            status: Status = "invalid" if reason else "kept"
+            stable = runs[test]["stable"]
+            found[test] = Ruling(status, test, runs[test]["key"], reason, fault, stable)
+        raising = self._trial(subject, _NULL_RAISES.format(name), doubtful)
+        vacuous = self._trial(subject, _NULL_RETURNS.format(name), _passing(raising))
+        for test in _passing(vacuous):
+            reason = f"passes whatever {name} does"
+            fault = Fault.TESTS_NOTHING
+            found[test] = replace(found[test], status="invalid", reason=reason, fault=fault)
+        return found
+
+    def _trial(
+        self, subject: Subject, program: str, tests: Iterable[str], hash_seed: int = 0
+    ) -> dict[str, TestResult]:
+        """Runs tests on the reference, or on a program of ours in its place."""
+        texts = tuple(tests)
+        if not texts:
+            return {}
+        limits = self._limits.with_room_for(len(texts))
+        job = Job(program, texts, subject.entry_point, limits, hash_seed)
+        results = self._sandbox.submit(job).result().tests
+        return dict(zip(texts, map(_not_ours, results), strict=True))
+
+
+def _not_ours(result: Result) -> Result:
+    """The result, unless the sandbox itself has failed: that says nothing of a test.
+
+    Raises:
+        InfraError: It has.
+    """
+    if result.outcome is Outcome.INFRA_ERROR:
+        raise InfraError(result.message)
+    return result
+
+
+def _passing(results: Mapping[str, TestResult]) -> list[str]:
+    return [test for test, result in results.items() if result.passed]
+
+
+def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> Ruling:
+    key = equality(call["canonical"], call["predicted"])
+    if answer.reason:
+        return Ruling("invalid", test, key, answer.reason, answer.fault)
+    if _equal(answer.value, call["expected"]):
+        return Ruling("kept", test, key)
+    assert answer.source is not None  # else it would be undecidable
+    reason = f"predicts {_short(call['predicted'])}, the reference returns {_short(answer.source)}"
+    text = equality(call["source"], answer.source)
+    key = equality(call["canonical"], answer.source)
+    return Ruling("corrected", text, key, reason, Fault.WRONG_VALUE)
+
+
+def without_addresses(message: str) -> str:
+    """A message that is the same in every run.
+
+    Example:
+        >>> without_addresses("<function f at 0x7f03cbd90b80> is not plain data")
+        '<function f at 0x...> is not plain data'
+    """
+    return re.sub(r"(?<= at )0x[0-9a-fA-F]+(?=>)", "0x...", message)
+
+
+def gather(futures: Sequence[Future[T]]) -> list[T]:
+    """The results of all, in order. If one fails, those that have not begun are cancelled."""
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _batches(pairs: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Lists of tests that are analysed together, none much longer than the others."""
+    batch: list[tuple[str, str]] = []
+    size = 0
+    for pair in pairs:
+        if batch and size + len(pair[0]) > _BATCH_CHARS:
+            yield batch
+            batch, size = [], 0
+        batch.append(pair)
+        size += len(pair[0])
+    if batch:
+        yield batch
+
+
+def _agreed(one: CallResult, other: CallResult) -> _Returned:
+    """What two runs of one call amount to."""
+    if one.outcome in _UNDECIDABLE and one.outcome is other.outcome:
+        return _Returned(None, None, undecidable=True)
+    if one.outcome is not other.outcome:
+        return _Returned(None, None, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
+    if one.outcome is not Outcome.PASS:
+        fault = _fault(one.outcome, one.message)
+        return _Returned(None, None, _explained(one.outcome, one.message), fault)
+    if not _equal(one.value, other.value):
+        # nan is not equal to itself, so this may also be a value that no test can predict.
+        if repr(one.value) == repr(other.value):
+            return _Returned(None, None, undecidable=True)
+        return _Returned(None, None, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
+    source = source_of(one.value)
+    return _Returned(one.value, source, undecidable=source is None)
+
+
+def _explained(outcome: Outcome, message: str) -> str:
+    reason = _REASONS.get(outcome, f"ends with {outcome.value} on the reference")
+    return f"{reason}: {without_addresses(message)}" if message else reason
+
+
+def _fault(outcome: Outcome, message: str) -> Fault:
+    if outcome is Outcome.ERROR and missing_package(message):
+        return Fault.NOT_INSTALLED
+    return _FAULTS.get(outcome, Fault.LIMIT)
+
+
+def _equal(value: Any, other: Any) -> bool:
+    try:
+        return bool(value == other)
+    except (ArithmeticError, TypeError, ValueError, RecursionError):
+        return False
+
+
+def _short(source: str) -> str:
+    return source if len(source) <= 100 else f"{source[:97]}..."

@@ -1,0 +1,129 @@
+"""Many calls of one function with plain data, as the game makes them: one message there, bytes back.
+
+The program's process gets the name and the arguments, and nothing else. What it answers is not read here: who
+knows the bytes that are expected compares them, and decodes only what differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .planner import too_long
+from .results import Limits, Outcome, TestResult
+from .slots import Slots
+from .supervise import Stop, Watch, cpu_backstop, outcome_of, reply_of
+from .worker import WorkerDiedError
+
+_MANY = 8
+_GATHER = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a program answered to calls."""
+
+    load: TestResult
+    """How loading the program ended."""
+    replies: Sequence[bytes | TestResult]
+    """For each call the frame that its process sent, or why there is none. They end with the first call that
+    reached a time limit: whether those after it are worth their time is not decided here."""
+    cpu_time: float = 0.0
+    """Seconds of CPU time."""
+
+
+def encoded_arguments(args: Sequence[object], kwargs: dict[str, object]) -> bytes:
+    """The arguments of a call, to be sent. Plain data that has a literal; places share no list.
+
+    Raises:
+        ValueError: They are something else.
+    """
+    return marshal.dumps((list(args), kwargs), 2)
+
+
+def run_calls(
+    slots: Slots, code: str, name: str, calls: Sequence[bytes], limits: Limits
+) -> Answers:
+    """Loads a program and calls one of its functions, each call within the limits of one call.
+
+    A call that ends the process keeps the replies before it; the calls after it go on in a new process.
+
+    Args:
+        slots: Where the processes come from.
+        code: Program text.
+        name: The function.
+        calls: See `encoded_arguments`.
+        limits: Per call. Those of a whole run are raised to what its calls may use.
+    """
+    why = too_long(code)
+    if why is not None:
+        return Answers(why, [why] * len(calls))
+    limits = limits.with_room_for(len(calls))
+    replies: list[bytes | TestResult] = []
+    load: TestResult | None = None
+    cpu_time = 0.0
+    while load is None or len(replies) < len(calls):
+        loaded, some, spent = _in_one_process(slots, code, name, calls[len(replies) :], limits)
+        load = load or loaded
+        replies += some
+        cpu_time += spent
+        if loaded.outcome is not Outcome.PASS:
+            replies += [loaded] * (len(calls) - len(replies))
+        elif isinstance(replies[-1] if replies else None, TestResult) and (
+            replies[-1].outcome is Outcome.TIMEOUT  # type: ignore[union-attr]
+        ):
+            break
+    return Answers(load, replies, cpu_time)
+
+
+def _in_one_process(
+    slots: Slots, code: str, name: str, calls: Sequence[bytes], limits: Limits
+) -> tuple[TestResult, list[bytes | TestResult], float]:
+    """Makes calls until one stops the process: how loading ended, the replies, and the CPU time."""
+    replies: list[bytes | TestResult] = []
+    load: TestResult | None = None
+    child = slots.take_callee()
+    try:
+        bounds = (int(limits.memory), cpu_backstop(limits), int(limits.result))
+        job = marshal.dumps((code, name, list(calls), *bounds), 2)
+        child.start(limits, job, may_send=1 + len(calls))
+        watch = Watch(child)
+        stop: Stop | None = None
+        while stop is None and (load is None or len(replies) < len(calls)):
+            if load is not None and len(calls) - len(replies) > _MANY:
+                time.sleep(_GATHER)  # once for many replies, instead of waking up for each
+            frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
+            if isinstance(frame, Stop):
+                stop = frame
+            elif load is None:
+                outcome, content = reply_of(frame)
+                load = TestResult(outcome, "" if outcome is Outcome.PASS else content)
+                if outcome is not Outcome.PASS:
+                    break
+            else:
+                replies.append(frame)
+            if load is not None:
+                replies += child.frames
+                child.frames.clear()
+            cpu_time = watch.lap_total()
+        clean = stop is not None or watch.closes_cleanly(child)
+    except BaseException:
+        with contextlib.suppress(WorkerDiedError):
+            child.dismiss()
+        raise
+    if stop is None:
+        child.dismiss()
+        assert load is not None
+        if clean or load.outcome is not Outcome.PASS:
+            return load, replies, cpu_time
+        why = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
+        return (load if replies else why), [why] * len(replies), cpu_time
+    ended = child.end()
+    why = outcome_of(child.stop or stop, ended, limits)
+    cpu_time = child.used(ended)
+    if load is None:
+        return why, [], cpu_time
+    return load, [*replies, replace(why, cpu_time=0.0)], cpu_time
