@@ -328,6 +328,6 @@ def test_texts() -> None:
     )
     assert write((1,)) == "(1,)"
     assert write([set(), frozenset(), frozenset({2})]) == "[set(), frozenset(), frozenset({2})]"
-    assert write(1 - 0j) == "complex(1.0, 0.0)"
+    assert write([2j, 1 - 2j, -2j]) == "[2j, (1-2j), complex(-0.0, -2.0)]"
     assert write("\ud800'") == repr("\ud800'")
     assert len(write("x" * (MAX_SOURCE - 2)) or "") == MAX_SOURCE
