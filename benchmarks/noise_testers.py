@@ -17,6 +17,7 @@ from codea1_env.data.calls import literal_calls
 from codea1_env.data.fuzz import Call, in_order, vary_calls
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox.inside.literals import NotLiteralError, read
 from codea1_env.spaces import observe
 
 TESTERS = ("boundary", "fuzz", "hostile", "killer")
@@ -109,8 +110,8 @@ def golden_calls(problem: Problem, sandbox: Sandbox) -> list[Call]:
 
 def readable(source: str) -> bool:
     try:
-        ast.literal_eval(source)
-    except ValueError:  # inf and nan are names
+        read(ast.parse(source, mode="eval").body)
+    except NotLiteralError:  # inf and nan are names
         return False
     return True
 

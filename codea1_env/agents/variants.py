@@ -1,10 +1,12 @@
 """Turns golden tests into other tests: wrong, weak, and near the boundaries.
 
 `variants` reads test text, which is untrusted, so it runs in a helper process (`Sandbox.analyse`), where
-this file is loaded on its own; it therefore imports only the standard library.
+this file is loaded on its own; it therefore imports only the standard library and the reader of literals.
 """
 
 import ast
+
+from codea1_env.sandbox.inside.literals import NotLiteralError, read, write
 
 MAX_BOUNDARY = 12
 """Boundary tests made from one golden test at most."""
@@ -73,10 +75,10 @@ def _parse(test: str, entry_point: str) -> tuple[list[object], dict[str, object]
             return None
         if any(keyword.arg is None for keyword in call.keywords):
             return None
-        arguments = [ast.literal_eval(argument) for argument in call.args]
-        keywords = {str(item.arg): ast.literal_eval(item.value) for item in call.keywords}
-        return arguments, keywords, ast.literal_eval(compare.comparators[0])
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        arguments = [read(argument) for argument in call.args]
+        keywords = {str(item.arg): read(item.value) for item in call.keywords}
+        return arguments, keywords, read(compare.comparators[0])
+    except (SyntaxError, ValueError, RecursionError, MemoryError, NotLiteralError):
         return None  # not text that can be parsed, or not literals
 
 
@@ -149,18 +151,10 @@ def other_value(value: object) -> object:
 
 
 def literal(value: object) -> str:
-    """Return the text of a literal: as `repr`, but sets are in a fixed order.
+    """Return the text of a literal: sets are in a fixed order, and infinity can be read.
 
     Example:
         >>> literal(({"b", "a"}, [1]))
         "({'a', 'b'}, [1])"
     """
-    if isinstance(value, set):
-        return f"{{{', '.join(sorted(map(literal, value)))}}}" if value else "set()"
-    if isinstance(value, list):
-        return f"[{', '.join(map(literal, value))}]"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(literal, value))}{',' * (len(value) == 1)})"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in value.items())}}}"
-    return repr(value)
+    return write(value) or repr(value)

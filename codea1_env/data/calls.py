@@ -1,9 +1,11 @@
-"""The calls in golden tests. For `Sandbox.analyse`: only the standard library, loaded on its own."""
+"""The calls in golden tests. For `Sandbox.analyse`: only the standard library and the reader of literals."""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
+
+from codea1_env.sandbox.inside.literals import NotLiteralError, read
 
 
 def literal_calls(tests: list[str], name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -28,11 +30,9 @@ def literal_calls(tests: list[str], name: str) -> list[tuple[tuple[Any, ...], di
                 and node.func.id == name
             ):
                 try:
-                    arguments = tuple(ast.literal_eval(argument) for argument in node.args)
-                    keywords = {
-                        str(k.arg): ast.literal_eval(k.value) for k in node.keywords if k.arg
-                    }
-                except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+                    arguments = tuple(read(argument) for argument in node.args)
+                    keywords = {str(k.arg): read(k.value) for k in node.keywords if k.arg}
+                except NotLiteralError:
                     continue
                 if len(keywords) == len(node.keywords):
                     calls.append((arguments, keywords))

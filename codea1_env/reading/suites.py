@@ -7,6 +7,7 @@ over literals are unrolled, functions and methods are entered once each, with th
 
 from __future__ import annotations
 
+import ast
 import json
 import marshal
 import re
@@ -56,6 +57,18 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
             suite.read(text)
             rows.append([suite.tests, suite.dropped])
     return json.dumps(rows, ensure_ascii=False)
+
+
+def _texts_in(body: list[ast.stmt]) -> list[str]:
+    """The texts of a list that is all there is."""
+    if (
+        len(body) != 1
+        or not isinstance(body[0], ast.Expr)
+        or not isinstance(body[0].value, ast.List)
+    ):
+        return []
+    found = [each.value for each in body[0].value.elts if isinstance(each, ast.Constant)]
+    return [text for text in found if isinstance(text, str)]
 
 
 class _Suite:
@@ -123,7 +136,11 @@ class _Suite:
             for chunk in chunks(code):
                 self._chunk(chunk)
         else:
-            self._statements.run(body, code)
+            listed = _texts_in(body)
+            if listed:
+                self._together(listed)
+            else:
+                self._statements.run(body, code)
 
     def _chunk(self, chunk: Chunk) -> None:
         for reason, line in chunk.removed:
@@ -131,9 +148,7 @@ class _Suite:
         if not chunk.error:
             self._statements.run(chunk.body, chunk.text)
             return
-        inline = _INLINE.findall(chunk.text) if "`assert " in chunk.text else []
-        if not inline and _BULLET.match(chunk.text):
-            inline = [_BULLET.sub("", line) for line in chunk.text.split("\n")]
+        inline = self._lines(chunk.text)
         for line in inline:
             try:
                 self._statements.run(parse(line), line)
@@ -141,6 +156,18 @@ class _Suite:
                 self._drop("unparsable", message_of(error), line, self._is_meant(line))
         if not inline:
             self._drop("unparsable", chunk.error, chunk.text, self._is_meant(chunk.text))
+
+    @staticmethod
+    def _lines(text: str) -> list[str]:
+        """The assertions of a piece that is no Python, where they stand as inline code, in a list, or ill-indented."""
+        if "`assert " in text:
+            return _INLINE.findall(text)
+        lines = text.strip().split("\n")
+        if _BULLET.match(text):
+            return [_BULLET.sub("", line) for line in lines]
+        if len(lines) > 1 and _ASSERTION.match(text):
+            return [line.strip() for line in lines if line.strip()]
+        return []
 
     def _is_meant(self, text: str) -> bool:
         """Whether a piece that is no Python was meant as a test of the function."""

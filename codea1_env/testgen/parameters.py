@@ -1,6 +1,6 @@
 """A user's file -> the parameters of one function or class in it. Runs inside `Sandbox.analyse`.
 
-Like `codea1_env.testgen.source` it is loaded alone, and imports only the standard library.
+Like `codea1_env.testgen.source` it is loaded alone, and imports only the standard library and the reader of literals.
 
 A *kind* says which values a parameter takes: a tuple of a name and further kinds, such as ``("list", ("int",))``,
 ``("union", ("str",), ("none",))`` or ``("literal", "a", "b")``. ``("unknown",)`` is what nobody said anything
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import ast
 from typing import Any
+
+from codea1_env.sandbox.inside.literals import NotLiteralError, read
 
 Kind = tuple[Any, ...]
 
@@ -57,6 +59,7 @@ _FULL: dict[str, tuple[Kind, ...]] = {
     "list": (("list", _INT), ("list", ("str",)), ("list", ("union", _INT, ("list", _INT)))),
     "tuple": (("tuple", _INT, ("...",)),),
     "set": (("set", _INT),),
+    "frozenset": (("frozenset", _INT),),
     "dict": (("dict", ("str",), _INT),),
 }
 """What may be in containers of which only the container is known."""
@@ -231,8 +234,8 @@ def _parameter(
 
 def _value(node: ast.expr) -> list[Any]:
     try:
-        return [ast.literal_eval(node)]
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return [read(node)]
+    except NotLiteralError:
         return []
 
 

@@ -1,7 +1,7 @@
 """A user's file -> what is known of one function or class in it. Runs inside `Sandbox.analyse`.
 
-The text is treated as hostile, so this file is loaded alone in a helper process, imports only the standard
-library, and gives plain data. `codea1_env.testgen.target` makes objects of it.
+The text is treated as hostile, so this file is loaded alone in a helper process, imports only the standard library
+and the reader of literals, and gives plain data. `codea1_env.testgen.target` makes objects of it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from codea1_env.sandbox.inside.literals import NotLiteralError, read
+
 _PARSE_ERRORS = (ValueError, RecursionError, MemoryError, OverflowError)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -23,6 +25,7 @@ _QUOTED = re.compile(r"\"([^\"\n]{1,40})\"|'([^'\n]{1,40})'|`([^`\n]{1,40})`")
 _DOCUMENTED_ERROR = re.compile(
     r"(?:^[ \t]*|:raises?[ \t]+)(\w*(?:Error|Exception|Exit|Iteration))[ \t]*:", re.M
 )
+_SHOWN = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Call)
 _PRINTING = {"print", "pprint", "pp", "help", "write", "writelines", "stdout", "print_stack"}
 """Names of what prints, or may."""
 _EXITS = {"sys.exit", "os._exit", "exit", "quit", "_exit"}
@@ -347,8 +350,11 @@ def _uses(example: dict[str, str], body: list[ast.stmt], name: str) -> list[str]
 
 
 def _is_literal(text: str) -> bool:
+    """Whether a text is a value as Python shows it: no expression, as which some objects are shown."""
     try:
-        ast.literal_eval(text)
-    except (SyntaxError, TypeError, *_PARSE_ERRORS):
+        node = ast.parse(text, mode="eval").body
+        read(node)
+    except (SyntaxError, NotLiteralError, *_PARSE_ERRORS):
         return False
-    return True
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    return negative or isinstance(node, _SHOWN)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import cmath
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from codea1_env.data.fuzz import in_order
+from codea1_env.sandbox.inside.literals import write
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 """How close a float must come: the tolerance of `pytest.approx`."""
@@ -306,9 +306,5 @@ def _is_rough(value: Any) -> bool:
 
 
 def _leaf(value: Any) -> str:
-    if type(value) is complex and not cmath.isfinite(value):
-        return f"complex('{value}')"
-    if type(value) is float and value in (float("inf"), -float("inf")):
-        return f"float('{value}')"
     module = _MODULE_OF.get(type(value).__name__)
-    return f"{module}.{value!r}" if module else repr(value)
+    return f"{module}.{value!r}" if module else write(value) or repr(value)

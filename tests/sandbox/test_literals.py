@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -126,6 +127,52 @@ def test_what_is_read_is_what_python_evaluates(text: str) -> None:
     except NotLiteralError:
         return
     assert same(found, eval(text, dict(SCOPE))), text
+
+
+@settings(max_examples=600, deadline=None)
+@given(EXPRESSIONS)
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_what_is_read_exactly_has_no_aliases(text: str) -> None:
+    try:
+        found = read(node(text), meter=Meter(exact=True))
+    except NotLiteralError:
+        return
+    wanted = eval(text, {})
+    assert same(found, wanted), text
+    held = list(changeable([wanted]))
+    assert len(held) == len(set(map(id, held))), text
+
+
+def changeable(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, dict, set)):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value:
+        if isinstance(part, (list, dict, set, tuple)):
+            yield from changeable(part)
+
+
+@pytest.mark.parametrize("text", ["[[0] * 3] * 3", "([],) * 2", "2 * [({1},)]", "math.inf"])
+def test_what_only_nearly_is_what_python_makes(text: str) -> None:
+    assert read(node(text)) is not None
+    with pytest.raises(NotLiteralError):
+        read(node(text), meter=Meter(exact=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["list({1, -1})", "[*{1, 2}]", "tuple({'a', 'b'})", "dict(zip({1, 2}, 'ab'))", "sum({0.1, 0.2, 0.3})",
+     "sorted({frozenset('a'), frozenset('b')})"],
+)  # fmt: skip
+def test_the_order_of_a_set_is_not_known(text: str) -> None:
+    with pytest.raises(NotLiteralError, match="order of a set"):
+        read(node(text))
+
+
+def test_the_order_of_a_set_makes_no_difference() -> None:
+    assert read(node("[sorted({1, -1}), max({1, 2}), sum({1, 2}), len({1.5, 2}), set({1, 'a'})]")) == [
+        [-1, 1], 2, 3, 2, {1, "a"},
+    ]  # fmt: skip
+    assert read_items(node("{2, 1}")) == [1, 2]
 
 
 @settings(max_examples=400, deadline=None)
@@ -281,6 +328,6 @@ def test_texts() -> None:
     )
     assert write((1,)) == "(1,)"
     assert write([set(), frozenset(), frozenset({2})]) == "[set(), frozenset(), frozenset({2})]"
-    assert write(1 - 0j) == "complex(1.0, 0.0)"
+    assert write([2j, 1 - 2j, -2j]) == "[2j, (1-2j), complex(-0.0, -2.0)]"
     assert write("\ud800'") == repr("\ud800'")
     assert len(write("x" * (MAX_SOURCE - 2)) or "") == MAX_SOURCE

@@ -271,9 +271,11 @@ def test_any_text_has_a_plan(text: str) -> None:
         "assert echo(9 ** 9 ** 9)",
         "assert echo(1 / 0)",
         "assert echo(range(1, 2, 0))",
-        "assert echo({**{}}) == {}",
+        "assert echo({**{'a': echo(1)}}) == {}",
         "assert echo({[]: 1})",
         "assert echo(list({2, 1})) == [1, 2]",
+        "import math\nassert echo(math.inf) == math.inf",
+        "assert echo(x.inf) == 1",
     ],
 )
 def test_anything_else_runs_as_a_program(text: str) -> None:
@@ -320,6 +322,14 @@ def test_what_cannot_be_compiled_is_no_test(text: str) -> None:
 )
 def test_names_that_a_program_may_define(text: str, names: list[str], modules: list[str]) -> None:
     assert plan_test(text) == ("proxy", names, modules, b"")
+
+
+@pytest.mark.parametrize("name", ["float", "set", "len", "range", "dict"])
+def test_the_name_under_test_makes_no_literals(name: str) -> None:
+    kind, names, *_ = plan_test(f"assert {name}('1') == 1", name)
+    assert (kind, names) == ("value", [name])
+    assert plan_test(f"assert echo({name}([])) == 1", name)[0] == "proxy"
+    assert plan_test(f"assert echo([{name}()]) == 1", name)[0] == "proxy"
 
 
 def test_the_name_under_test_may_be_a_builtins() -> None:

@@ -1,9 +1,11 @@
-"""Inputs in the tests of public data sets. For `Sandbox.analyse`: only the standard library."""
+"""Inputs in the tests of public data sets. For `Sandbox.analyse`: only the standard library and the reader of literals."""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
+
+from codea1_env.sandbox.inside.literals import NotLiteralError, read_items
 
 
 def first_inputs(program: str, count: int) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -26,7 +28,7 @@ def first_inputs(program: str, count: int) -> list[tuple[tuple[Any, ...], dict[s
                 if len(calls) == count:
                     break
                 try:
-                    calls.append((tuple(ast.literal_eval(item)), {}))
-                except (ValueError, TypeError, MemoryError, RecursionError):
+                    calls.append((tuple(read_items(item)), {}))
+                except NotLiteralError:
                     continue
     return calls

@@ -1,6 +1,7 @@
-"""What can be said of a test without running it. Runs inside `Sandbox.analyse`; standard library only.
+"""What can be said of a test without running it. Runs inside `Sandbox.analyse`.
 
-The text is hostile, so this file is loaded alone in a helper process and gives plain data:
+The text is hostile, so this file is loaded alone in a helper process, imports only the standard library and the
+reader of literals, and gives plain data:
 
 * whether it can be a test of the function at all: it parses, mentions the function, does not rebind it, and
   does not assert what is always true;
@@ -12,18 +13,13 @@ The text is hostile, so this file is loaded alone in a helper process and gives 
 from __future__ import annotations
 
 import ast
-import cmath
-import operator
 import re
 import symtable
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-MAX_SOURCE = 20_000
-"""Characters of a value that is written into a test."""
-_MAX_ITEMS = 100_000
-_MAX_BITS = 4_096
+from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, write
 
 _PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 # Builtins that see more than the values of their arguments.
@@ -43,9 +39,8 @@ _STRICT = (
     ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript, ast.Starred, ast.List, ast.Tuple, ast.Set,
 )  # fmt: skip
 
-
-class _NotLiteralError(Exception):
-    """The expression is not plain data."""
+_Names = dict[str, Any]
+"""Names that have no meaning of their own in a test, each with `UNKNOWN`."""
 
 
 def facts(tests: list[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -77,10 +72,9 @@ def source_of(value: Any) -> str | None:
         "{'b': (1.5, float('inf')), 'a': set()}"
     """
     try:
-        source = "".join(_source(value))
-    except (_NotLiteralError, ValueError):  # ValueError: more digits than Python prints
+        return write(_plain(value))
+    except (NotLiteralError, RecursionError):
         return None
-    return source if len(source) <= MAX_SOURCE else None
 
 
 def equality(call: str, value: str) -> str:
@@ -88,31 +82,16 @@ def equality(call: str, value: str) -> str:
     return f"assert {call} == {value}"
 
 
-def _source(value: Any) -> Iterator[str]:
+def _plain(value: Any) -> Any:
+    """Plain data that equals a value: a dict in the place of its relatives (Counter, OrderedDict, defaultdict)."""
     kind = type(value)
-    if value is None or kind in (bool, int, str, bytes):
-        yield repr(value)
-    elif kind is float and value == value:
-        yield f"float('{value}')" if value in (float("inf"), -float("inf")) else repr(value)
-    elif kind is complex and cmath.isfinite(value):
-        yield repr(value)
-    elif kind is list:
-        yield f"[{', '.join(''.join(_source(item)) for item in value)}]"
-    elif kind is tuple:
-        items = ", ".join("".join(_source(item)) for item in value)
-        yield f"({items},)" if len(value) == 1 else f"({items})"
-    elif kind in (set, frozenset):
-        items = ", ".join(sorted("".join(_source(item)) for item in value))
-        yield (
-            (f"{{{items}}}" if kind is set else f"frozenset({{{items}}})")
-            if value
-            else (f"{kind.__name__}()")
-        )
-    elif isinstance(value, dict):  # its relatives (Counter, OrderedDict, defaultdict) equal a dict
-        pairs = (f"{''.join(_source(key))}: {''.join(_source(value[key]))}" for key in value)
-        yield f"{{{', '.join(pairs)}}}"
-    else:
-        raise _NotLiteralError
+    if kind in (list, tuple, set, frozenset):
+        return kind(map(_plain, value))
+    if isinstance(value, dict):
+        return {_plain(key): _plain(value[key]) for key in value}
+    if kind in (float, complex) and value != value:
+        raise NotLiteralError("nothing equals nan")
+    return value
 
 
 def _facts(test: str, entry_point: str) -> dict[str, Any]:
@@ -121,14 +100,15 @@ def _facts(test: str, entry_point: str) -> dict[str, Any]:
     try:
         tree = ast.parse(test)
         table = symtable.symtable(test, "<test>", "exec")
-        found["fault"], found["problem"] = _problem(test, tree, table, entry_point)
+        names = _names(table, entry_point)
+        found["fault"], found["problem"] = _problem(test, tree, table, entry_point, names)
         found["direct"] = any(_calls_always(node, entry_point) for node in tree.body)
         found["stable"] = _is_stable(tree)
-        call = found["call"] = _equality(test, tree.body, entry_point)
+        call = found["call"] = _equality(test, tree.body, entry_point, names)
         if call is not None:
             found["key"] = equality(call["canonical"], call["predicted"])
         else:
-            found["key"] = ast.unparse(_Normaliser().visit(tree))
+            found["key"] = ast.unparse(_Normaliser(names).visit(tree))
     except _PARSE_ERRORS as error:
         message = error.msg if isinstance(error, SyntaxError) else error
         found["fault"] = "unparsable"
@@ -136,28 +116,54 @@ def _facts(test: str, entry_point: str) -> dict[str, Any]:
     return found
 
 
-def _problem(
-    test: str, tree: ast.Module, table: symtable.SymbolTable, entry_point: str
-) -> tuple[str, str]:
-    """Why a text is no test: the kind, and the reason in words."""
-    if not re.search(rf"(?<!\w){re.escape(entry_point)}(?!\w)", test):
-        return "never calls", f"never calls {entry_point}"
+def _symbols(
+    table: symtable.SymbolTable,
+) -> Iterator[tuple[symtable.SymbolTable, symtable.Symbol]]:
+    """All symbols of a test, each with its scope."""
     tables = [table]
     while tables:
         scope = tables.pop()
         tables += scope.get_children()
         for symbol in scope.get_symbols():
-            top = scope is table or symbol.is_declared_global()
-            changed = symbol.is_assigned() or symbol.is_imported()
-            if symbol.get_name() == entry_point and top and changed:
-                return "tampers", f"rebinds {entry_point}"
+            yield scope, symbol
+
+
+def _names(table: symtable.SymbolTable, entry_point: str) -> _Names:
+    """The function's name, and those that the test binds."""
+    names: dict[str, Any] = {entry_point: UNKNOWN}
+    for _, symbol in _symbols(table):
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_parameter():
+            names[symbol.get_name()] = UNKNOWN
+    return names
+
+
+def _literal(node: ast.expr, names: _Names) -> Any:
+    """The value of an expression that is plain data, just as Python would make it.
+
+    Raises:
+        NotLiteralError: It is something else, or too large.
+    """
+    return read(node, names, Meter(exact=True))
+
+
+def _problem(
+    test: str, tree: ast.Module, table: symtable.SymbolTable, entry_point: str, names: _Names
+) -> tuple[str, str]:
+    """Why a text is no test: the kind, and the reason in words."""
+    if not re.search(rf"(?<!\w){re.escape(entry_point)}(?!\w)", test):
+        return "never calls", f"never calls {entry_point}"
+    for scope, symbol in _symbols(table):
+        top = scope is table or symbol.is_declared_global()
+        changed = symbol.is_assigned() or symbol.is_imported()
+        if symbol.get_name() == entry_point and top and changed:
+            return "tampers", f"rebinds {entry_point}"
     asserts = []
     for node in ast.walk(tree):
         if _looks_inside(node, entry_point):
             return "tampers", f"looks at the insides of {entry_point}, not at what it does"
         if isinstance(node, ast.Assert):
             asserts.append(node)
-    if asserts and all(_always_true(node.test) for node in asserts):
+    if asserts and all(_always_true(node.test, names) for node in asserts):
         return "tests nothing", "asserts what is always true"
     return "", ""
 
@@ -170,7 +176,7 @@ def _looks_inside(node: ast.AST, entry_point: str) -> bool:
     return isinstance(node, ast.Constant) and node.value in _INSIDES
 
 
-def _always_true(node: ast.expr) -> bool:
+def _always_true(node: ast.expr, names: _Names) -> bool:
     if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
         return True
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
@@ -178,14 +184,14 @@ def _always_true(node: ast.expr) -> bool:
     if isinstance(node, ast.Dict):
         return any(key is not None for key in node.keys)
     if isinstance(node, ast.BoolOp):
-        values = map(_always_true, node.values)
+        values = (_always_true(value, names) for value in node.values)
         return any(values) if isinstance(node.op, ast.Or) else all(values)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         same = ast.dump(node.left) == ast.dump(node.comparators[0])
         return same and isinstance(node.ops[0], (ast.Eq, ast.LtE, ast.GtE, ast.Is))
     try:
-        return bool(_literal(node))
-    except _NotLiteralError:
+        return bool(_literal(node, names))
+    except NotLiteralError:
         return False
 
 
@@ -266,7 +272,9 @@ def _asserted(test: str, body: list[ast.stmt]) -> ast.expr | None:
     return asserted
 
 
-def _equality(test: str, body: list[ast.stmt], entry_point: str) -> dict[str, Any] | None:
+def _equality(
+    test: str, body: list[ast.stmt], entry_point: str, names: _Names
+) -> dict[str, Any] | None:
     """The call and the predicted value, if that is all that the test is about."""
     asserted = _asserted(test, body)
     if not isinstance(asserted, ast.Compare) or len(asserted.ops) != 1:
@@ -282,15 +290,18 @@ def _equality(test: str, body: list[ast.stmt], entry_point: str) -> dict[str, An
         if call.func.id != entry_point or any(word.arg is None for word in call.keywords):
             continue
         try:
-            args = [_literal(argument) for argument in call.args]
-            kwargs = {str(word.arg): _literal(word.value) for word in call.keywords}
-            expected = _literal(other)
-            words = ["".join(_source(value)) for value in args]
-            words += [f"{name}={''.join(_source(value))}" for name, value in kwargs.items()]
-            predicted = "".join(_source(expected))
-        except _NotLiteralError:
+            args = [_literal(argument, names) for argument in call.args]
+            kwargs = {str(word.arg): _literal(word.value, names) for word in call.keywords}
+            expected = _literal(other, names)
+        except NotLiteralError:
             continue
-        canonical = f"{entry_point}({', '.join(words)})"
+        words = [source_of(value) for value in (*args, *kwargs.values())]
+        predicted = source_of(expected)
+        if predicted is None or None in words:
+            continue
+        labels = [""] * len(args) + [f"{name}=" for name in kwargs]
+        given = ", ".join(f"{label}{word}" for label, word in zip(labels, words, strict=True))
+        canonical = f"{entry_point}({given})"
         written = ast.get_source_segment(test, call) if len(body) == 1 else None
         return {
             "source": written or canonical,
@@ -303,103 +314,20 @@ def _equality(test: str, body: list[ast.stmt], entry_point: str) -> dict[str, An
     return None
 
 
-def _literal(node: ast.expr) -> Any:
-    """The value of an expression that is plain data; arithmetic as people write it in tests is done.
-
-    Raises:
-        _NotLiteralError: It is something else, or too large.
-    """
-    if isinstance(node, ast.Constant) and node.value is not Ellipsis:
-        return node.value
-    try:
-        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-            kind = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
-            return kind([_literal(item) for item in node.elts])
-        if isinstance(node, ast.Dict):
-            keys = [_literal(key) for key in node.keys if key is not None]
-            return dict(zip(keys, map(_literal, node.values), strict=True))  # ** has no key
-        if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
-            return _SIGNS[type(node.op)](_number(_literal(node.operand)))
-        if isinstance(node, ast.BinOp):
-            return _arithmetic(node.op, _literal(node.left), _literal(node.right))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-            return _made(node.func.id, node.args)
-    except (ArithmeticError, TypeError, ValueError):
-        raise _NotLiteralError from None
-    raise _NotLiteralError
-
-
-_SIGNS: dict[type[ast.unaryop], Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
-_OPERATORS: dict[type[ast.operator], Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
-
-
-def _number(value: Any) -> Any:
-    if type(value) not in (int, float, complex, bool):
-        raise _NotLiteralError
-    return value
-
-
-def _arithmetic(kind: ast.operator, left: Any, right: Any) -> Any:
-    sequences = (str, bytes, list, tuple)
-    function = _OPERATORS.get(type(kind))
-    if function is None:
-        raise _NotLiteralError
-    if isinstance(kind, ast.Mult) and type(right) in sequences:
-        left, right = right, left
-    if type(left) in sequences:
-        if isinstance(kind, ast.Mult) and type(right) is int and len(left) * right <= _MAX_ITEMS:
-            return left * right
-        if isinstance(kind, ast.Add) and type(left) is type(right):
-            return left + right
-        raise _NotLiteralError
-    left, right = _number(left), _number(right)
-    if isinstance(kind, ast.Pow):
-        bits = left.bit_length() if type(left) is int else 1
-        if type(right) is complex or abs(right) * max(bits, 1) > _MAX_BITS:
-            raise _NotLiteralError
-    return function(left, right)
-
-
-def _made(name: str, arguments: list[ast.expr]) -> Any:
-    """What a call of a builtin type makes of plain data: set(), float("inf"), list(range(5))."""
-    kinds: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
-    if name == "dict" and not arguments:
-        return {}
-    if name == "float" and len(arguments) == 1:
-        value = _literal(arguments[0])
-        if value in ("inf", "-inf"):
-            return float(value)
-    if name in kinds and not arguments:
-        return kinds[name]()
-    if name in kinds and len(arguments) == 1:
-        inner = arguments[0]
-        if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "range":
-            numbers = range(*(_literal(argument) for argument in inner.args))
-            if len(numbers) <= _MAX_ITEMS and not inner.keywords:
-                return kinds[name](numbers)
-        value = _literal(inner)
-        if type(value) in (list, tuple, str) or name in ("set", "frozenset"):
-            return kinds[name](value)
-    raise _NotLiteralError
-
-
 class _Normaliser(ast.NodeTransformer):
     """Makes tests that say the same alike: no messages, literals in one form, the call on the left."""
+
+    def __init__(self, names: _Names) -> None:
+        self.names = names
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             try:
-                return ast.Name("".join(_source(_literal(node))))  # printed as it is
-            except (_NotLiteralError, ValueError):
-                pass
+                source = source_of(_literal(node, self.names))
+            except NotLiteralError:
+                source = None
+            if source is not None:
+                return ast.Name(source)  # printed as it is
         return super().visit(node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:

@@ -80,6 +80,10 @@ def _write_float(value: float) -> str:
 
 
 def _write_complex(value: complex) -> str:
+    plus_real, plus_imag = (math.copysign(1.0, part) > 0 for part in (value.real, value.imag))
+    plain = (plus_imag or value.imag != 0.0) if value.real != 0.0 else (plus_real and plus_imag)
+    if plain and abs(value.real) < _INF and abs(value.imag) < _INF:
+        return repr(value)
     # `repr` of it is a sum, which loses the sign of a zero.
     return f"complex({_write_float(value.real)}, {_write_float(value.imag)})"
 

@@ -38,14 +38,20 @@ UNKNOWN = _Unknown()
 class Meter:
     """What reading may still cost, in items. One can serve many expressions.
 
+    Args:
+        items: Items that may be made.
+        exact: Whether to refuse what is not in every respect what Python would make: containers that stand in
+            several places of one value (`[[0]] * 3`), and names of modules.
+
     Attributes:
         left: Items that may still be made.
     """
 
-    __slots__ = ("left",)
+    __slots__ = ("exact", "left")
 
-    def __init__(self, items: int = MAX_ITEMS) -> None:
+    def __init__(self, items: int = MAX_ITEMS, exact: bool = False) -> None:
         self.left = items
+        self.exact = exact
 
     def spend(self, items: int) -> None:
         """Pays for items before they are made.
@@ -87,6 +93,7 @@ def copied(value: Any, meter: Meter) -> Any:
 
 
 ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
+_CONSTANT = ATOMS | {frozenset}
 COPIERS: dict[type, Callable[[Any, Meter], Any]] = {
     list: lambda value, meter: [copied(item, meter) for item in value],
     tuple: lambda value, meter: tuple([copied(item, meter) for item in value]),
@@ -111,10 +118,17 @@ def repeated(value: Any, times: int, meter: Meter) -> Any:
     meter.spend(len(value) * times)
     if all(type(item) in ATOMS for item in value):
         return value * times
+    if meter.exact and times > 1 and not all(map(_never_changes, value)):
+        raise NotLiteralError("a container in several places at once")
     copies: list[Any] = []
     for _ in range(times):
         copies += [copied(item, meter) for item in value]
     return type(value)(copies)
+
+
+def _never_changes(value: Any) -> bool:
+    """Whether nobody can tell two places that hold it from two that hold copies of it."""
+    return all(map(_never_changes, value)) if type(value) is tuple else type(value) in _CONSTANT
 
 
 def arithmetic(kind: type, left: Any, right: Any) -> Any:

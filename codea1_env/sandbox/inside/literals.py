@@ -55,7 +55,7 @@ def read(node: ast.expr, names: Mapping[str, Any] | None = None, meter: Meter | 
     Args:
         node: Any expression.
         names: What names stand for: plain data or `UNKNOWN`. Attributes of names go by "self.items".
-        meter: What may be computed. By default `MAX_ITEMS` for this expression.
+        meter: What may be computed, and how exactly. By default `MAX_ITEMS` for this expression.
 
     Raises:
         NotLiteralError: It is something else, or too large.
@@ -77,6 +77,8 @@ def read_items(
 ) -> list[Any]:
     """The items of an expression that can be iterated over: a literal, a range, `zip` of such, `d.items()`, ...
 
+    Those of a set come in an order of their texts.
+
     Raises:
         NotLiteralError: It is something else, or too large.
 
@@ -85,7 +87,7 @@ def read_items(
         [('a', 0), ('b', 1)]
     """
     try:
-        return _items(node, _NOTHING if names is None else names, meter or Meter())
+        return _items(node, _NOTHING if names is None else names, meter or Meter(), _always)
     except RecursionError:
         raise NotLiteralError("nested too deep") from None
 
@@ -178,7 +180,8 @@ def _attribute(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
         module = node.value.id
         if f"{module}.{node.attr}" in names:
             return _named(f"{module}.{node.attr}", names, meter)
-        if module in _MODULES and node.attr in _CONSTANTS and not _hidden(module, names):
+        known = module in _MODULES and node.attr in _CONSTANTS and not meter.exact
+        if known and not _hidden(module, names):
             return _CONSTANTS[node.attr]
     raise NotLiteralError(f"the value of {_shown(node)} is not known")
 
@@ -300,7 +303,7 @@ def _call(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
         if len(arguments) > 1:
             raise NotLiteralError(f"{name}(...) takes one argument")
         values = (
-            _items(arguments[0], names, meter, ordered=name in ("list", "tuple"))
+            _items(arguments[0], names, meter, _always if "set" in name else _never)
             if arguments
             else []
         )
@@ -308,7 +311,8 @@ def _call(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
     if name in _AGGREGATES:
         if len(arguments) != 1:
             raise NotLiteralError(f"{name}(...) with such arguments is a call")
-        return _aggregate(name, _items(arguments[0], names, meter, ordered=name != "len"), meter)
+        unordered = _always if name == "len" else _is_total
+        return _aggregate(name, _items(arguments[0], names, meter, unordered), meter)
     return _number_call(name, [_read(argument, names, meter) for argument in arguments])
 
 
@@ -337,15 +341,21 @@ def _aggregate(name: str, values: list[Any], meter: Meter) -> Any:
     if name == "sum":
         if any(type(value) not in NUMBERS for value in values):
             raise NotLiteralError("sum(...) of something else than numbers")
-        total: Any = 0
-        for value in values:
-            total = arithmetic(ast.Add, total, value)
-        return total
+        return _sum(values)
     meter.spend(len(values))
     try:
         return _AGGREGATES[name](values)
     except (TypeError, ValueError, RecursionError):
         raise NotLiteralError(f"{name}(...) fails") from None
+
+
+def _sum(values: list[Any]) -> Any:
+    if any(type(value) is int and value.bit_length() > MAX_BITS for value in values):
+        raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
+    try:
+        return sum(values)  # not one after the other: newer Pythons add floats with care
+    except ArithmeticError:
+        raise NotLiteralError("sum(...) fails") from None
 
 
 def _number_call(name: str, arguments: list[Any]) -> Any:
@@ -384,9 +394,26 @@ _READERS: dict[type, Callable[[Any, Mapping[str, Any], Meter], Any]] = {
 # What can be iterated over
 
 
+def _never(values: Any) -> bool:
+    return False
+
+
+def _always(values: Any) -> bool:
+    return True
+
+
+def _is_total(values: Any) -> bool:
+    """Whether it makes no difference in which order a set's items are sorted, compared or added."""
+    return {*map(type, values)} in ({int}, {str})
+
+
 def _items(
-    node: ast.expr, names: Mapping[str, Any], meter: Meter, ordered: bool = True
+    node: ast.expr,
+    names: Mapping[str, Any],
+    meter: Meter,
+    unordered: Callable[[Any], bool] = _never,
 ) -> list[Any]:
+    """The items of what can be iterated over; of a set (its order depends on hashes) only where it may be `unordered`."""
     if isinstance(node, ast.Call) and not node.keywords:
         function = node.func
         if isinstance(function, ast.Name) and function.id not in names:
@@ -412,10 +439,9 @@ def _items(
                 return list(getattr(base, function.attr)())
     value = _read(node, names, meter)
     if type(value) in SETS:
-        if ordered and len(value) > 1:  # in what order depends on hashes
-            texts = {write(item) or "": item for item in value}
-            return [texts[text] for text in sorted(texts)]
-        return list(value)
+        if len(value) > 1 and not unordered(value):
+            raise NotLiteralError("the order of a set")
+        return sorted(value, key=lambda item: write(item) or "")
     if type(value) not in (*SEQUENCES, dict):
         raise NotLiteralError(f"{_shown(node)} cannot be iterated over")
     meter.spend(len(value))

@@ -21,9 +21,10 @@ import warnings
 from typing import Any
 
 from . import codec, plan_program
+from .literal_values import NUMBERS
+from .literals import UNKNOWN, Meter, NotLiteralError, read
 
-_MAX_SIZE = 10_000
-_MAX_BITS = 1 << 14
+_MAX_ITEMS = 100_000
 _MAX_ENCODED = 256 << 10  # of one test's calls and constants
 # Seconds of CPU time for one test: honest ones of many pages of data need a quarter as much. A slow or busy
 # machine takes twice the time of a quick one for the same text, and must not come to another verdict.
@@ -42,149 +43,25 @@ class _TooSlowError(BaseException):
     """Planning takes too long."""
 
 
-class NotLiteralError(Exception):
-    """The expression is not plain data, or not of a form that a value plan has."""
-
-
-def literal(node: ast.expr) -> Any:
-    """The value of an expression that is plain data.
-
-    Raises:
-        NotLiteralError: It is something else, or large.
-    """
-    value = _literal(node)
-    if type(value) is int and value.bit_length() > _MAX_BITS:
-        raise NotLiteralError
-    return value
-
-
-def _literal(node: ast.expr) -> Any:
-    if isinstance(node, ast.Constant) and node.value is not Ellipsis:
-        return node.value
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        values = [literal(item) for item in node.elts]
-        kind = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
-        return kind(_hashable(values) if kind is set else values)
-    if isinstance(node, ast.Dict):
-        if None in node.keys:
-            raise NotLiteralError
-        keys = _hashable([literal(key) for key in node.keys if key is not None])
-        return dict(zip(keys, map(literal, node.values), strict=True))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        value = _number(literal(node.operand))
-        return -value if isinstance(node.op, ast.USub) else +value
-    if isinstance(node, ast.BinOp):
-        return _arithmetic(node.op, literal(node.left), literal(node.right))
-    if isinstance(node, ast.Call) and not node.keywords and isinstance(node.func, ast.Name):
-        return _construct(node.func.id, [literal(argument) for argument in node.args])
-    raise NotLiteralError
-
-
-def _digits(node: ast.expr) -> int:
-    digits = literal(node)
-    if type(digits) is not int:
-        raise NotLiteralError
-    return digits
-
-
-def _hashable(values: list[Any]) -> list[Any]:
-    try:
-        codec.check_hashes(values)
-    except codec.DecodeError:
-        raise NotLiteralError from None
-    return values
-
-
-def _number(value: Any) -> Any:
-    if type(value) not in (int, float, complex, bool):
-        raise NotLiteralError
-    return value
-
-
-def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:
-    """Folds the arithmetic that people write in tests, such as 10**6, [0] * 5 or 2**31 - 1."""
-    sequences = (str, list, tuple, bytes)
-    try:
-        if isinstance(operator, ast.Mult) and type(left) in sequences and type(right) is int:
-            if _weight(left) * right > _MAX_SIZE:
-                raise NotLiteralError
-            return left * right
-        if isinstance(operator, ast.Mult) and type(right) in sequences and type(left) is int:
-            return _arithmetic(operator, right, left)
-        if isinstance(operator, ast.Add) and type(left) is type(right) and type(left) in sequences:
-            return left + right
-        left, right = _number(left), _number(right)
-        if isinstance(operator, ast.Pow):
-            if type(left) is complex or type(right) is complex or abs(right) > 1000:
-                raise NotLiteralError
-            if type(left) is int and left.bit_length() * abs(right) > _MAX_BITS:
-                raise NotLiteralError
-            return left**right
-        if isinstance(operator, ast.Add):
-            return left + right
-        if isinstance(operator, ast.Sub):
-            return left - right
-        if isinstance(operator, ast.Mult):
-            return left * right
-        if isinstance(operator, ast.Div):
-            return left / right
-        if isinstance(operator, ast.FloorDiv):
-            return left // right
-        if isinstance(operator, ast.Mod):
-            return left % right
-    except (ArithmeticError, TypeError, ValueError):
-        raise NotLiteralError from None
-    raise NotLiteralError
-
-
-def _weight(values: Any) -> int:
-    """How many items there are, nested ones included. To repeat a container would make aliases of it."""
-    if type(values) in (str, bytes):
-        return len(values)
-    weight = 0
-    for value in values:
-        if type(value) in (list, dict, set):
-            raise NotLiteralError
-        weight += 1 + (_weight(value) if type(value) in (tuple, str, bytes) else 0)
-    return weight
-
-
-def _is_long(values: Any) -> bool:
-    # `len` cannot count the numbers of very long ranges.
-    return bool(values[_MAX_SIZE:]) if type(values) is range else len(values) > _MAX_SIZE
-
-
-def _construct(name: str, arguments: list[Any]) -> Any:
-    if name == "float" and len(arguments) == 1 and arguments[0] in ("inf", "-inf", "nan"):
-        return float(arguments[0])
-    if name in ("set", "list", "dict", "tuple", "frozenset") and not arguments:
-        return {"set": set, "list": list, "dict": dict, "tuple": tuple, "frozenset": frozenset}[
-            name
-        ]()
-    if name in ("set", "list", "tuple", "frozenset") and len(arguments) == 1:
-        (value,) = arguments
-        if type(value) not in (list, tuple, set, str, range) or _is_long(value):
-            raise NotLiteralError
-        if name in ("list", "tuple"):
-            if type(value) is set:  # its order is not the program's
-                raise NotLiteralError
-            return list(value) if name == "list" else tuple(value)
-        values = _hashable(list(value))
-        return set(values) if name == "set" else frozenset(values)
-    if name == "range" and 1 <= len(arguments) <= 3 and all(type(a) is int for a in arguments):
-        try:
-            return range(*arguments)
-        except ValueError:
-            raise NotLiteralError from None
-    raise NotLiteralError
-
-
 class _ValuePlan:
     """Builds the expression tree of one asserted expression."""
 
     def __init__(self, entry_point: str | None) -> None:
         self.entry_point = entry_point
         self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
+        self._names = {entry_point: UNKNOWN} if entry_point is not None else {}
+        self._meter = Meter(_MAX_ITEMS, exact=True)
+
+    def literal(self, node: ast.expr) -> Any:
+        """The value of an expression that is plain data or a range, just as Python would make it."""
+        called = node.func if isinstance(node, ast.Call) and not node.keywords else None
+        if not isinstance(called, ast.Name) or called.id != "range" or "range" in self._names:
+            return read(node, self._names, self._meter)
+        assert isinstance(node, ast.Call)
+        try:
+            return range(*(self.literal(end) for end in node.args))
+        except (TypeError, ValueError):
+            raise NotLiteralError from None
 
     def finished(self, nodes: tuple[Any, ...]) -> tuple[Any, ...]:
         """The plan, if it is small."""
@@ -197,7 +74,7 @@ class _ValuePlan:
 
     def expression(self, node: ast.expr) -> tuple[Any, ...]:
         try:
-            return ("constant", literal(node))
+            return ("constant", self.literal(node))
         except NotLiteralError:
             pass
         if isinstance(node, ast.Call):
@@ -235,21 +112,27 @@ class _ValuePlan:
         if name in _FUNCTIONS and name != self.entry_point:
             if node.keywords or not node.args or len(node.args) > 2:
                 raise NotLiteralError
-            if len(node.args) == 2 and not (name == "round" and abs(_digits(node.args[1])) <= 100):
+            if len(node.args) == 2 and not (name == "round" and self._is_digits(node.args[1])):
                 raise NotLiteralError
             return (name, *(self.expression(argument) for argument in node.args))
         if name in _BUILTINS and name != self.entry_point:
             raise NotLiteralError
-        arguments = [literal(argument) for argument in node.args]
-        keywords = {str(keyword.arg): literal(keyword.value) for keyword in node.keywords}
+        arguments = [self.literal(argument) for argument in node.args]
+        keywords = {str(keyword.arg): self.literal(keyword.value) for keyword in node.keywords}
         if len(keywords) != len(node.keywords):
             raise NotLiteralError
         self.calls.append((name, arguments, keywords))
         return ("call", len(self.calls) - 1)
 
+    def _is_digits(self, node: ast.expr) -> bool:
+        digits = self.literal(node)
+        return type(digits) is int and abs(digits) <= 100
+
     def isclose(self, node: ast.Call) -> tuple[Any, ...]:
-        keywords = {str(keyword.arg): _number(literal(keyword.value)) for keyword in node.keywords}
+        keywords = {str(keyword.arg): self.literal(keyword.value) for keyword in node.keywords}
         if len(node.args) != 2 or not set(keywords) <= {"rel_tol", "abs_tol"}:
+            raise NotLiteralError
+        if any(type(value) not in NUMBERS for value in keywords.values()):
             raise NotLiteralError
         left, right = (self.expression(argument) for argument in node.args)
         return ("isclose", left, right, ("constant", keywords))
@@ -276,7 +159,7 @@ def _value_plan(tree: ast.Module, entry_point: str | None) -> tuple[Any, ...]:
     if not isinstance(statement, ast.Assert):
         raise NotLiteralError
     if statement.msg is not None:
-        literal(statement.msg)
+        plan.literal(statement.msg)
     nodes = plan.expression(statement.test)
     if not plan.calls or ("isclose" in _operators(nodes) and not imported):
         raise NotLiteralError

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from codea1_env.evaluation.test_programs.facts import MAX_SOURCE, facts, source_of
+from codea1_env.evaluation.test_programs.facts import facts, source_of
+from codea1_env.sandbox.inside.literals import MAX_SOURCE
 
 
 def fact(test: str) -> dict[str, Any]:

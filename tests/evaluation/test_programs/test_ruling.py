@@ -101,6 +101,35 @@ def test_tests_that_pass_on_the_reference_count(reference, test):
     assert (ruling.status, ruling.text, ruling.reason, ruling.fault) == ("kept", test, "", None)
 
 
+MARK = Subject("mark", "mark", "def mark(rows):\n    rows[0][0] = 1\n    return rows\n")
+
+
+@pytest.mark.parametrize(
+    ("test", "right"),
+    [
+        ("assert mark([[0] * 2] * 2) == [[1, 0], [1, 0]]", True),
+        ("assert mark([[0] * 2] * 2) == [[1, 0], [0, 0]]", False),
+        ("assert mark([[0] * 2] * 2) == [[1, 0]] * 2", True),
+        ("rows = [[0] * 2] * 2\nassert mark(rows) == [[1, 0], [1, 0]]", True),
+        ("assert mark([[0, 0], [0, 0]]) == [[1, 0], [0, 0]]", True),
+        ("assert mark(([0] * 2,) * 2) == ([1, 0], [1, 0])", True),
+    ],
+)
+def test_rows_that_are_one_list_are_one_list_for_reference_and_programs(
+    reference, sandbox, test, right
+):
+    ruling = reference.rule(MARK, [test])[test]
+    assert (ruling.status == "kept") is right, ruling.reason
+    [result] = sandbox.run_tests(MARK.reference, [test], entry_point="mark")
+    assert result.passed is right
+
+
+def test_rows_that_are_one_list_are_no_repetition_of_rows_that_are_not(reference):
+    tests = ["assert mark([[0] * 2] * 2) != []", "assert mark([[0, 0], [0, 0]]) != []"]
+    one, other = reference.rule(MARK, tests).values()
+    assert one.key != other.key
+
+
 @pytest.mark.parametrize(
     ("test", "kept"),
     [
