@@ -21,6 +21,7 @@ from codea1_env.comparison import (
     without_addresses,
 )
 from codea1_env.faults import Fault
+from codea1_env.judging import Judged, by_problem, judge_answers
 from codea1_env.oracle import (
     COSTLY,
     MOST_TIMEOUTS,
@@ -147,6 +148,27 @@ class Referee:
             self._pay(*parts, results[parts[1].attack])
             for parts in zip(rounds, read, ruled, strict=True)
         ]
+
+    def judge_answers(
+        self,
+        problems: Sequence[Problem],
+        programs: Sequence[Program],
+        attacks: Sequence[str],
+        history: Mapping[str, Sequence[str]],
+    ) -> list[Judged]:
+        """Reads and judges what testers answered.
+
+        Args:
+            problems: The problem of each program; those of one problem stand together.
+            programs: The programs.
+            attacks: The answers, an equal share for each program.
+            history: Tests to replay, by the problem's id.
+
+        Returns:
+            For each program the suites that attacked it, and the verdict. Raises as `judge` does.
+        """
+        parts = by_problem(problems, programs, attacks, history)
+        return judge_answers(parts, self.sandbox, self.judge)
 
     def references_run(self, problems: Sequence[Problem]) -> list[bool]:
         """Whether the reference of each problem runs and defines its entry point.

@@ -19,17 +19,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
+from codea1_env.judging import Judged
 from codea1_env.mistake_book import BookChange, MistakeBook
-from codea1_env.oracle import gather
 from codea1_env.own_oracle import by_own_program
 from codea1_env.problems import Problem
 from codea1_env.programs import read_programs
-from codea1_env.referee import Counters, Referee, Round, Verdict
-from codea1_env.responses import Program, Suite, parse_suites
+from codea1_env.referee import Counters, Referee, Verdict
+from codea1_env.responses import Program, Suite
 from codea1_env.spaces import Observation, observe
-
-_PART = 1  # problems
-_PARTS_AT_ONCE = 3
 
 SuiteSelection = Literal["max-variance", "all"]
 Oracle = Literal["reference", "coder"]
@@ -202,14 +199,14 @@ def rollout(
     }
     before = dataclasses.replace(referee.counters)
     suite_answers: list[str] = []
-    judging: list[Callable[[], list[tuple[list[Suite], Verdict]]]] = []
+    judging: list[Callable[[], list[Judged]]] = []
     with ThreadPoolExecutor(1, "judge") as thread:
         for part in _parts(len(asked), config.num_generations, config.overlap):
             observed = [o for o in tester_observations[part] for _ in range(config.num_suites)]
             attacks = ask(tester, "tester", observed)
             suite_answers += attacks
             judge = partial(
-                judge_answers, referee, judged_by[part], programs[part], attacks, history
+                referee.judge_answers, judged_by[part], programs[part], attacks, history
             )
             # The last part is not left to the thread: there is nothing to wait for but itself.
             last = len(suite_answers) == len(asked) * config.num_suites
@@ -243,52 +240,6 @@ def _parts(programs: int, group: int, number: int) -> list[slice]:
     groups = programs // group
     ends = [group * (groups * part // number) for part in range(number + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(ends) if a < b]
-
-
-def judge_answers(
-    referee: Referee,
-    problems: Sequence[Problem],
-    programs: Sequence[Program],
-    attacks: Sequence[str],
-    history: Mapping[str, tuple[str, ...]],
-) -> list[tuple[list[Suite], Verdict]]:
-    """Read and judge what testers answered.
-
-    A few problems at a time, some of them at once: while one program runs, another answer is read.
-
-    Args:
-        referee: Judges.
-        problems: The problem of each program; those of one problem stand together.
-        programs: The programs.
-        attacks: The answers, an equal share for each program.
-        history: Tests to replay, by the problem's id.
-
-    Returns:
-        For each program the suites that attacked it, and the verdict.
-    """
-    share = len(attacks) // len(programs)
-
-    def judge(part: slice) -> list[tuple[list[Suite], Verdict]]:
-        asked = [problem for problem in problems[part] for _ in range(share)]
-        texts = attacks[part.start * share : part.stop * share]
-        parsed = parse_suites(list(zip(texts, asked, strict=True)), referee.sandbox)
-        suites = [parsed[i : i + share] for i in range(0, len(parsed), share)]
-        rounds = [
-            Round(problem, program, against, history.get(problem.task_id, ()))
-            for problem, program, against in zip(
-                problems[part], programs[part], suites, strict=True
-            )
-        ]
-        return list(zip(suites, referee.judge(rounds), strict=True))
-
-    starts = [i for i, problem in enumerate(problems) if not i or problem != problems[i - 1]]
-    ends = [*starts[_PART::_PART], len(problems)]
-    parts = [slice(a, b) for a, b in zip(starts[::_PART], ends, strict=True)]
-    if len(parts) == 1:
-        return judge(parts[0])
-    with ThreadPoolExecutor(_PARTS_AT_ONCE, "judge-part") as threads:
-        futures = [threads.submit(judge, part) for part in parts]
-        return [item for found in gather(futures) for item in found]
 
 
 def update_book(book: MistakeBook, episodes: Sequence[RolloutEpisode]) -> BookChange:

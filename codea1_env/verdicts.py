@@ -145,3 +145,11 @@ class Counters:
         known = counts[Outcome.PASS] + counts[Outcome.FAIL] + counts[Outcome.TIMEOUT]
         self.errors += counts.total() - known
         self.seconds += seconds
+
+    def join(self, others: Counters) -> None:
+        """Adds what another referee has done."""
+        self.programs += others.programs
+        self.tests += others.tests
+        self.timeouts += others.timeouts
+        self.errors += others.errors
+        self.seconds += others.seconds

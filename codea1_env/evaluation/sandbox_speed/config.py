@@ -37,6 +37,8 @@ class SpeedConfig:
     """questions: how many, each of 8 programs x 8 suites x 8 asserts."""
     batch: int = 4
     """questions: how many are judged together."""
+    judges: int = 1
+    """questions: from 2 on also with so many processes that judge."""
     block: int = 800
     """scaling: jobs in a block."""
     verdict_runs: int = 1
@@ -53,7 +55,7 @@ class SpeedConfig:
     """Decides the tests of questions."""
 
     def __post_init__(self) -> None:
-        for name in ("repeats", "questions", "batch", "block", "verdict_runs", "jobs"):
+        for name in ("repeats", "questions", "batch", "judges", "block", "verdict_runs", "jobs"):
             if getattr(self, name) < 1:
                 raise ValueError(
                     f"Expect --{name.replace('_', '-')} to be at least 1, actually: {getattr(self, name)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from statistics import median
 
@@ -14,10 +15,10 @@ from codea1_env.evaluation.sandbox_speed import fresh_python
 from codea1_env.evaluation.sandbox_speed.config import Progress, SpeedConfig
 from codea1_env.evaluation.sandbox_speed.figures import Figure
 from codea1_env.evaluation.sandbox_speed.jobs import Question, questions
+from codea1_env.judging_processes import JudgingProcesses
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.responses import Program
-from codea1_env.rollout import judge_answers
 from codea1_env.sandbox import Sandbox, encoded_arguments
 from codea1_env.verdicts import TestVerdict
 
@@ -35,7 +36,11 @@ def measure(
 ) -> Iterator[Figure]:
     """Judge batches of questions in turn: by new processes, and by the game."""
     workers = config.pool_size
-    with Sandbox(workers, level=level) as sandbox, ThreadPoolExecutor(workers) as threads:
+    with (
+        Sandbox(workers, level=level) as sandbox,
+        ThreadPoolExecutor(workers) as threads,
+        JudgingProcesses(sandbox, processes=config.judges) as judges,
+    ):
         progress("questions: making programs and tests")
         rng = np.random.default_rng(config.seed)
         with Sandbox(workers, level=level) as other:
@@ -44,17 +49,27 @@ def measure(
             yield Figure("questions", "verdicts", None, note="no problem gives enough calls")
             return
         fresh = partial(_fresh, threads)
-        game = _Game(sandbox)
+        games = {"game": _Game(lambda: Referee(sandbox))}
+        if config.judges > 1:
+            games[f"game in {config.judges} processes"] = _Game(lambda: judges)
         ways: dict[str, Callable[[Sequence[Question]], Verdicts]] = {
             "python": partial(fresh, fresh_python.PYTHON),
-            "game": game.judge,
+            **{name: game.judge for name, game in games.items()},
             "python -I -S": partial(fresh, fresh_python.SLIM_PYTHON),
         }
-        game.warm_up()
-        game.judge(made[:1])
-        game.cpu.clear()
+        _warm_up(sandbox)
+        for game in games.values():
+            # A problem for each process, under names of its own: nothing of what follows is remembered.
+            game.judge(
+                [
+                    replace(made[0], problem=replace(made[0].problem, task_id=f"{i}"))
+                    for i in range(config.judges)
+                ]
+            )
+            game.cpu.clear()
         found = _in_turn(ways, made[1:] or made, config.batch, progress)
-    yield from _figures(*found, game.cpu, made[1:] or made, workers, config.batch)
+    cpu = {name: game.cpu for name, game in games.items()}
+    yield from _figures(*found, cpu, made[1:] or made, workers, config.batch)
 
 
 def _in_turn(
@@ -87,7 +102,7 @@ def _in_turn(
 def _figures(
     rates: dict[str, list[float]],
     differ: dict[str, int],
-    cpu: Sequence[float],
+    cpu: dict[str, list[float]],
     made: Sequence[Question],
     workers: int,
     batch: int,
@@ -106,31 +121,32 @@ def _figures(
         "%",
         note=f"{len(made)} questions, {batch} at a time, {len(tests)} verdicts, {workers} processes at a time",
     )
-    same = f"{differ['game']} verdicts DIFFER" if differ["game"] else "same verdicts"
-    yield Figure(
-        "questions",
-        "game, tests never seen / python",
-        median(rates["game"]),
-        "verdicts/s",
-        median(rates["python"]),
-        at_least=TIMES,
-        note=f"{same}; as many processes at a time as workers",
-    )
-    yield Figure(
-        "questions",
-        "game, tests never seen / python -I -S",
-        median(rates["game"]),
-        "verdicts/s",
-        median(rates["python -I -S"]),
-        note="the quickest way to start a new process",
-    )
-    yield Figure(
-        "questions",
-        "game, CPU of the main process for a test",
-        1e6 * median(cpu),
-        "us",
-        at_most=MAIN_CPU,
-    )
+    for game, spent in cpu.items():
+        same = f"{differ[game]} verdicts DIFFER" if differ[game] else "same verdicts"
+        yield Figure(
+            "questions",
+            f"{game}, tests never seen / python",
+            median(rates[game]),
+            "verdicts/s",
+            median(rates["python"]),
+            at_least=TIMES,
+            note=f"{same}; as many processes at a time as workers",
+        )
+        yield Figure(
+            "questions",
+            f"{game}, tests never seen / python -I -S",
+            median(rates[game]),
+            "verdicts/s",
+            median(rates["python -I -S"]),
+            note="the quickest way to start a new process",
+        )
+        yield Figure(
+            "questions",
+            f"{game}, CPU of the main process for a test",
+            1e6 * median(spent),
+            "us",
+            at_most=MAIN_CPU,
+        )
 
 
 def _fresh(
@@ -146,26 +162,28 @@ def _fresh(
     return [job.result() for job in jobs]
 
 
+def _warm_up(sandbox: Sandbox) -> None:
+    """Starts all processes that judging needs, which stay for as long as the sandbox."""
+    waiting = [
+        sandbox.submit_encoded(_WAITS, "f", [encoded_arguments([], {})], hash_seed=seed)
+        for seed in (0, 1)
+        for _ in range(sandbox.workers)
+    ]
+    for each in waiting:
+        each.result()
+
+
 class _Game:
     """All that training asks for: answers are read, tests ruled on, programs run, both players paid.
 
-    Nothing is remembered from one batch to the next.
+    Args:
+        referee: Makes what judges a batch.
     """
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    def __init__(self, referee: Callable[[], Referee]) -> None:
+        self._referee = referee
         self.cpu: list[float] = []
         """Seconds of CPU time of this process for each test of a batch."""
-
-    def warm_up(self) -> None:
-        """Starts all processes that judging needs, which stay for as long as the sandbox."""
-        waiting = [
-            self._sandbox.submit_encoded(_WAITS, "f", [encoded_arguments([], {})], hash_seed=seed)
-            for seed in (0, 1)
-            for _ in range(self._sandbox.workers)
-        ]
-        for each in waiting:
-            each.result()
 
     def judge(self, batch: Sequence[Question]) -> Verdicts:
         """The verdicts on a batch."""
@@ -178,7 +196,7 @@ class _Game:
         programs = [Program(program) for question in batch for program in question.programs]
         problems = [question.problem for question in batch for _ in question.programs]
         begin = time.process_time()
-        judged = judge_answers(Referee(self._sandbox), problems, programs, answers, {})
+        judged = self._referee().judge_answers(problems, programs, answers, {})
         spent = time.process_time() - begin
         letters = [
             "".join(_letter(test) for suite in verdict.suites for test in suite.tests)
