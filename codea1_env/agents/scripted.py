@@ -11,9 +11,10 @@ import numpy as np
 from codea1_env.agents.protocols import Experience
 from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
+from codea1_env.data.calls import listed_tests
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import Observation
 
 TEST_SEPARATOR = "\n\n"
@@ -105,25 +106,41 @@ class MutantCoder(ScriptedAgent):
 class GoldenTester(ScriptedAgent):
     """Submits golden tests, drawn without replacement.
 
-    In the game those count that are calls and values (`codea1_env.responses`), which EvalPlus's test programs are not.
+    Of a test program in the style of EvalPlus it takes the inputs and results that are listed there.
 
     Args:
         problems: The problems of the game.
         num_tests: Tests of a suite; None for all.
         seed: Seed of the draws.
+        sandbox: Where test programs are parsed; None for the one that the whole process shares.
     """
 
     def __init__(
-        self, problems: Sequence[Problem], num_tests: int | None = 8, seed: int = 0
+        self,
+        problems: Sequence[Problem],
+        num_tests: int | None = 8,
+        seed: int = 0,
+        sandbox: Sandbox | None = None,
     ) -> None:
         super().__init__(problems, seed)
         self.num_tests = num_tests
+        self._sandbox = sandbox
+        self._listed: dict[str, list[str]] = {}
 
     def answer(self, problem: Problem) -> str:
-        """Return golden tests; the test program where a problem has only that."""
-        program = () if problem.test_program is None else (problem.test_program,)
-        tests = problem.tests or program
+        """Return golden tests; a test program that lists none as it is."""
+        tests: Sequence[str] = problem.tests
+        if not tests and problem.test_program is not None:
+            tests = self._tests_of(problem, problem.test_program) or [problem.test_program]
         return TEST_SEPARATOR.join(draw(tests, self.num_tests, self.rng))
+
+    def _tests_of(self, problem: Problem, program: str) -> list[str]:
+        known = self._listed.get(problem.task_id)
+        if known is None:
+            sandbox = default_sandbox() if self._sandbox is None else self._sandbox
+            known = sandbox.analyse(listed_tests, program, problem.entry_point)
+            self._listed[problem.task_id] = known
+        return known
 
 
 class BoundaryTester(ScriptedAgent):
