@@ -27,7 +27,7 @@ could cost as many time limits, or loads of a program, as it has tests."""
 COSTLY = frozenset({Fault.TIMEOUT, Fault.LIMIT})
 """What is wrong with such calls, where the reference makes them."""
 
-_SMALL = 128  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
+_SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _REASONS = {
     Outcome.ERROR: ("raises on the reference", Fault.RAISES),
     Outcome.TIMEOUT: ("takes too long on the reference", Fault.TIMEOUT),

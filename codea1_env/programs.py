@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from codea1_env.data.wording import above, behind
@@ -29,9 +30,19 @@ def read_programs(
         (answer, problem.entry_point) for problem, answer in zip(problems, answers, strict=True)
     ]
     return [
-        Program(whole_program(problem, program.code), program.problem)
+        Program(whole_program(problem, _with_head(problem, program.code)), program.problem)
         for problem, program in zip(problems, parse_programs(asked, sandbox), strict=True)
     ]
+
+
+def _with_head(problem: Problem, code: str) -> str:
+    """A body alone, as a completion of the prompt, behind the head that the prompt has."""
+    first = next((line for line in code.split("\n") if line.strip()), "")
+    if first[:1] not in (" ", "\t") or not re.search(
+        rf"^def +{re.escape(problem.entry_point)}\b", problem.prompt, re.MULTILINE
+    ):
+        return code
+    return f"{problem.prompt.rstrip()}\n{code}"
 
 
 def whole_program(problem: Problem, code: str) -> str:

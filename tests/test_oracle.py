@@ -20,7 +20,8 @@ LIMITS = Limits(call_cpu_time=0.3, call_wall_time=1.0)
 
 def call(*args: Any) -> Call:
     """A test whose prediction does not matter."""
-    return Call(encoded_arguments(args, {}), b"", f"f({', '.join(map(repr, args))})", "")
+    text = ", ".join(map(repr, args))
+    return Call(encoded_arguments(args, {}), b"", f"f({text})", text, "")
 
 
 def subject(code: str, name: str = "demo") -> Subject:

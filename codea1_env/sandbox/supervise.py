@@ -18,6 +18,7 @@ from .worker import Answer, Ended, Process, Worker, WorkerDiedError, queue_time_
 
 _READ = 1 << 18
 _LAST_BYTES_TIMEOUT = 2.0
+_IDLE = 0.5  # seconds that need no second look
 _MOST_PATIENCE = 9  # times the wall limit, where the machine is busy
 _EXIT_TIMEOUT = 1.0  # from the end of a process's channel to its own end
 
@@ -290,6 +291,7 @@ class Watch:
                 self._add(child.output, child, "output")
             self._add(child.handle, child, "handle")
         self._cpu_before = 0.0
+        self._queued = 0.0
         self._started = time.monotonic()
 
     def elapsed(self) -> float:
@@ -310,6 +312,15 @@ class Watch:
         spent, self._cpu_before = now - self._cpu_before, now
         return max(spent, 0.0)
 
+    def idle_time(self) -> float:
+        """Seconds since the watch began in which the children neither ran nor waited for a processor."""
+        idle = self.elapsed() - self.cpu_time()
+        return (
+            max(0.0, idle - sum(each.queue_time() for each in self.children))
+            if idle > _IDLE
+            else 0.0
+        )
+
     def lap_total(self) -> float:
         """CPU seconds since the watch began. Begins a lap."""
         self._cpu_before = self.cpu_time()
@@ -328,6 +339,7 @@ class Watch:
         """
         started = time.monotonic()
         deadline = started + wall_limit
+        queued = self._queued
         while not child.frames:
             stop = next((each.stop for each in self.children if each.stop is not None), None)
             now = time.monotonic()
@@ -335,9 +347,11 @@ class Watch:
             if stop is None and spent >= cpu_limit:
                 stop = Stop.CPU
             if stop is None and now >= deadline:
-                # Since they were forked: a child that waited in the queue before its job gets no less time.
-                queued = sum(each.queue_time() for each in self.children)
-                deadline = started + wall_limit + min(queued, _MOST_PATIENCE * wall_limit)
+                # Since they were forked, or since this was last looked at for another frame: a child that waited
+                # in the queue before its job gets no less time.
+                self._queued = sum(each.queue_time() for each in self.children)
+                waited = min(self._queued - queued, _MOST_PATIENCE * wall_limit)
+                deadline = started + wall_limit + waited
                 if now >= deadline:
                     stop = Stop.WALL
             if stop is not None:

@@ -81,7 +81,12 @@ def _seed_generators() -> None:
 
 def _become_child(descriptors: list[int]) -> list[int]:
     """Moves the run's descriptors to 3, 4, ... and its output to 1 and 2."""
-    if len(descriptors) == 2:  # its output is the worker's: nothing. They stay where they are
+    if len(descriptors) == 2:  # they stay where they are
+        # Not the worker's own: flags of an open file would be there for the next program.
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard, False)
+        os.close(null)
         os.dup2(1, 2)  # the worker's errors are kept in a pipe, which would be full one day
         low, high_one = sorted(descriptors)
         os.closerange(_CHILD_FIRST_FD, low)

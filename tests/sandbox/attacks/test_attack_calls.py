@@ -273,11 +273,12 @@ def f(x):
 
 
 def test_a_program_cannot_wait_out_its_time_piece_by_piece(arena):
-    """Each call has its own time, and a run of them no more than all of them have."""
+    """A call may wait for its whole time, but many may not wait for all of theirs."""
     code = "import time\ndef f(x):\n    time.sleep(0.25)\n    return x"
-    started = time.monotonic()
-    assert arena.replies(code, *range(6), limits=QUICK) == list(range(6))
-    assert time.monotonic() - started < 6
+    replies = arena.replies(code, *range(40), limits=QUICK)
+    assert replies[:2] == [0, 1]
+    assert replies[-1] is Outcome.TIMEOUT
+    assert len(replies) < 10
 
 
 def test_threads_of_one_run_are_not_missing_in_the_next(arena):
