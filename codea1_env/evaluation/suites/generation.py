@@ -18,6 +18,7 @@ from codea1_env.evaluation.suites.samples import SuiteSample, suite_key, suite_s
 from codea1_env.evaluation.suites.score import ProblemCheck, SuiteScore
 from codea1_env.evaluation.test_programs.answers import python_blocks
 from codea1_env.problems import Problem
+from codea1_env.reading.fences import answer_in
 from codea1_env.rollout import Agent, ask
 from codea1_env.spaces import observe
 
@@ -141,6 +142,7 @@ def _ask_in_rounds(agent: Agent, batch: Sequence[Problem], rounds: int) -> list[
 
 def _code(answer: str) -> str:
     """The code in an answer, as the next question shows it."""
+    answer = answer_in(answer)
     return "\n".join(python_blocks(answer) or [answer]).strip()
 
 

@@ -1,7 +1,7 @@
 """A model's text, or a line of a file -> tests that are programs.
 
-Code is looked for in fenced blocks (three or more backticks or tildes), those marked as Python first. The
-last fence may be unclosed, as where an answer was cut off. Without a fence the whole text is the code. What
+Code is looked for behind the reasoning, in fenced blocks, those marked as Python first
+(`codea1_env.reading.fences`). Without a fence the whole text is the code. What
 is taken is taken as it is: the text is never repaired, and what cannot be used is named with a reason.
 
 No text is parsed here: that happens in the sandbox.
@@ -9,23 +9,17 @@ No text is parsed here: that happens in the sandbox.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from codea1_env.evaluation.test_programs.splitting import Splitter, Statement
 from codea1_env.evaluation.test_programs.syntax import Item, describe
+from codea1_env.reading.fences import PYTHON, answer_in, blocks_in
 from codea1_env.sandbox import AnalysisError, Sandbox
 
 MAX_ANSWER_CHARS = 65_536
 """A longer answer holds no tests."""
 _BATCH_CHARS = 1 << 18
-_PYTHON = frozenset(["", "py", "py3", "python", "python2", "python3", "ipython", "pycon", "code"])
-# Possessive quantifiers (*+) never go back, so that no text can make the search slow.
-_OPENING = re.compile(
-    r"(?:^\s*+(?=~)|(?:^|[^`])(?=`))(?P<fence>`{3,}+|~{3,}+)[ \t]*+\{?\.?"
-    r"(?P<language>[^\s`{}]{0,40}+)[^`]{0,200}+$"
-)
 
 
 @dataclass(frozen=True)
@@ -49,52 +43,15 @@ class TestProgramSuite:
     rest: tuple[Rest, ...] = ()
 
 
-@dataclass(frozen=True)
-class Block:
-    """A piece of code in an answer."""
-
-    code: str
-    language: str
-    """In lower case; "" where none is given."""
-
-
-def code_blocks(text: str) -> list[Block]:
-    r"""The fenced blocks of a text.
-
-    A block in an indented place (in a list) loses that indentation.
+def python_blocks(text: str) -> list[str]:
+    r"""The code of the blocks that may be Python; those in other languages only if there are no others.
 
     Example:
-        >>> code_blocks("Like this:\n```python\nx = 1\n```\nor\n~~~\nx = 2\n")
-        [Block(code='x = 1\n', language='python'), Block(code='x = 2\n', language='')]
+        >>> python_blocks("Like this:\n```python\nx = 1\n```\nor\n~~~\nx = 2\n")
+        ['x = 1\n', 'x = 2\n']
     """
-    blocks = []
-    lines = iter(re.findall(r"[^\n]*\n|[^\n]+", text))
-    for line in lines:
-        opening = _OPENING.search(line.rstrip("\r\n"))
-        if opening is not None:
-            indentation = len(line) - len(line.lstrip(" \t"))
-            code = "".join(_block_lines(lines, opening["fence"], indentation))
-            blocks.append(Block(code, opening["language"].lower()))
-    return blocks
-
-
-def _block_lines(lines: Iterator[str], fence: str, indentation: int) -> Iterator[str]:
-    for line in lines:
-        bare = line.strip()
-        if len(bare) >= len(fence) and bare == fence[0] * len(bare):
-            return
-        lead = len(line[:indentation]) - len(line[:indentation].lstrip(" \t"))
-        end = line.rstrip().removesuffix(fence)
-        if end != line.rstrip() and fence[0] not in end:
-            yield end[lead:]  # closed at the end of the last line of code
-            return
-        yield line[lead:]
-
-
-def python_blocks(text: str) -> list[str]:
-    """The code of the blocks that may be Python; those in other languages only if there are no others."""
-    blocks = code_blocks(text)
-    marked = [block.code for block in blocks if block.language in _PYTHON]
+    blocks = blocks_in(text)
+    marked = [block.code for block in blocks if block.language in ("", "pycon", *PYTHON)]
     return marked or [block.code for block in blocks]
 
 
@@ -150,6 +107,7 @@ def _text_problem(text: str) -> str | None:
 def _code_of(text: str) -> str | None:
     if _text_problem(text) is not None:
         return None
+    text = answer_in(text)
     blocks = python_blocks(text)
     return "\n".join(blocks) if blocks else text
 

@@ -71,6 +71,9 @@ def source_of(value: Any) -> str | None:
         >>> source_of({"b": (1.5, float("inf")), "a": set()})
         "{'b': (1.5, float('inf')), 'a': set()}"
     """
+    text = write(value)
+    if text is not None and "nan" not in text:
+        return text
     try:
         return write(_plain(value))
     except (NotLiteralError, RecursionError):

@@ -54,14 +54,16 @@ class _ValuePlan:
 
     def literal(self, node: ast.expr) -> Any:
         """The value of an expression that is plain data or a range, just as Python would make it."""
-        called = node.func if isinstance(node, ast.Call) and not node.keywords else None
-        if not isinstance(called, ast.Name) or called.id != "range" or "range" in self._names:
+        if not isinstance(node, ast.Call) or not self._makes_range(node):
             return read(node, self._names, self._meter)
-        assert isinstance(node, ast.Call)
         try:
             return range(*(self.literal(end) for end in node.args))
         except (TypeError, ValueError):
             raise NotLiteralError from None
+
+    def _makes_range(self, node: ast.Call) -> bool:
+        name = node.func.id if isinstance(node.func, ast.Name) and not node.keywords else ""
+        return name == "range" and name not in self._names
 
     def finished(self, nodes: tuple[Any, ...]) -> tuple[Any, ...]:
         """The plan, if it is small."""

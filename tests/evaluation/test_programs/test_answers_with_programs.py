@@ -9,10 +9,8 @@ import pytest
 
 from codea1_env.evaluation.test_programs.answers import (
     MAX_ANSWER_CHARS,
-    Block,
     Rest,
     TestProgramSuite,
-    code_blocks,
     python_blocks,
     read_test_programs,
 )
@@ -39,14 +37,13 @@ def test_blocks_marked_as_python_go_first(text, blocks):
     assert python_blocks(text) == blocks
 
 
-@pytest.mark.parametrize("closing", ["```", "``````", "   ```   "])
-def test_a_fence_closes_with_at_least_as_many_marks(closing):
-    assert code_blocks(f"```\na\n``\n~~~\n{closing}\nb") == [Block("a\n``\n~~~\n", "")]
-    assert code_blocks(f"````\na\n```\n`{closing.strip()}\nb") == [Block("a\n```\n", "")]
-
-
 def test_marks_in_a_sentence_open_nothing():
-    assert code_blocks("Use ```f(1)``` or `f`, ~~~ not this.\n") == []
+    assert python_blocks("Use ```f(1)``` or `f`, ~~~ not this.\n") == []
+
+
+def test_drafts_in_the_reasoning_and_what_follows_the_end_are_no_tests(sandbox: Sandbox):
+    text = "<think>\n```\nassert f(1) == 3\n```\n</think>\n```\nassert f(1) == 2\n```<|im_end|>\n<|im_start|>user\n```\nassert f(2) == 0\n```"
+    assert read(text, "f", sandbox).tests == ("assert f(1) == 2",)
 
 
 def test_a_suite(sandbox: Sandbox):
@@ -117,7 +114,7 @@ def test_answers_must_be_text(sandbox: Sandbox):
 )  # fmt: skip
 def test_hostile_fences_cost_little(text):
     started = time.process_time()
-    code_blocks(text)
+    python_blocks(text)
     assert time.process_time() - started < 1
 
 
