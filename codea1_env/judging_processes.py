@@ -93,8 +93,9 @@ class JudgingProcesses(Referee):
             for number in sorted(set(homes)):
                 threads.submit(work.do, number, self._places[number])
             answers = gather(work.futures)
-        for _, counters in answers:
-            self.counters.join(counters)
+        with self._counting:
+            for _, counters in answers:
+                self.counters.join(counters)
         return [item for found, _ in answers for item in found]
 
     def close(self) -> None:
@@ -125,7 +126,7 @@ def _homes(names: Sequence[str], processes: int) -> list[int]:
     number = [0] * processes
     homes = []
     for name in names:
-        home = zlib.crc32(name.encode()) % processes
+        home = zlib.crc32(name.encode(errors="replace")) % processes
         if number[home] >= most:
             home = number.index(min(number))
         number[home] += 1
