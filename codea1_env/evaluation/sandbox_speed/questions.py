@@ -17,12 +17,14 @@ from codea1_env.evaluation.sandbox_speed.figures import Figure
 from codea1_env.evaluation.sandbox_speed.jobs import Question, questions
 from codea1_env.judging_processes import JudgingProcesses
 from codea1_env.problems import Problem
-from codea1_env.referee import Referee
+from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program
 from codea1_env.sandbox import Sandbox, encoded_arguments
 from codea1_env.verdicts import TestVerdict
 
 TIMES = 4.0
+_RULES = RefereeConfig(domain="any", float_tolerance=0)
+"""As Python judges the same asserts."""
 _WAITS = "import time\ndef f():\n    time.sleep(0.5)\n"
 MAIN_CPU = 60.0
 """Microseconds of the main process for each test, at most."""
@@ -39,7 +41,7 @@ def measure(
     with (
         Sandbox(workers, level=level) as sandbox,
         ThreadPoolExecutor(workers) as threads,
-        JudgingProcesses(sandbox, processes=config.judges) as judges,
+        JudgingProcesses(sandbox, _RULES, processes=config.judges) as judges,
     ):
         progress("questions: making programs and tests")
         rng = np.random.default_rng(config.seed)
@@ -49,7 +51,7 @@ def measure(
             yield Figure("questions", "verdicts", None, note="no problem gives enough calls")
             return
         fresh = partial(_fresh, threads)
-        games = {"game": _Game(lambda: Referee(sandbox))}
+        games = {"game": _Game(lambda: Referee(sandbox, _RULES))}
         if config.judges > 1:
             games[f"game in {config.judges} processes"] = _Game(lambda: judges)
         ways: dict[str, Callable[[Sequence[Question]], Verdicts]] = {
