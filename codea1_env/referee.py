@@ -8,7 +8,7 @@ raised and never become a reward.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,12 +33,12 @@ from codea1_env.oracle import (
     to_make,
 )
 from codea1_env.problems import Problem
-from codea1_env.remembered import Remembered
-from codea1_env.responses import Program, Suite, Test, parse_suites
+from codea1_env.responses import Program, Suite, Test
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
 from codea1_env.rules import RefereeConfig
 from codea1_env.sandbox import RETURNED, Outcome, Sandbox, TestResult
 from codea1_env.verdicts import NOT_MADE, Counters, Round, SuiteVerdict, TestVerdict, Verdict
+from codea1_env.written_tests import WrittenTests, joined, key_of
 
 __all__ = [
     "BrokenReferenceError",
@@ -51,7 +51,6 @@ __all__ = [
     "Verdict",
 ]
 
-_Key = tuple[str, str, str, tuple[str, ...], str]
 _SHOWN = 60
 _MOST_RELATIVE = 1e-2  # of a test's own tolerance
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
@@ -124,7 +123,7 @@ class Referee:
                 call_wall_time=self._limits.call_wall_time * share,
             ),
         )
-        self._suites = Remembered[_Key, Suite]()
+        self._texts = WrittenTests(sandbox)
 
     def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
         """Judges a batch. The same rounds give the same verdicts, however they are batched.
@@ -186,16 +185,16 @@ class Referee:
         Returns:
             The texts of each suite, in order; a text that is not one valid test stays as it is.
         """
-        read = self._texts([(problem, text) for problem, texts in suites for text in texts])
+        read = self._texts.read([(problem, text) for problem, texts in suites for text in texts])
         subjects = [Subject.of(problem) for problem, _ in suites]
         wanted: dict[Subject, list[Sequence[Test]]] = {}
         for subject, (problem, texts) in zip(subjects, suites, strict=True):
-            found = (self._allowed(read[_key(problem, text)]) for text in texts)
+            found = (self._allowed(read[key_of(problem, text)]) for text in texts)
             wanted.setdefault(subject, []).extend(found)
         truths = self._oracle.ask(wanted)
         return [
             [
-                self._as_it_attacks(text, read[_key(problem, text)], truths[subject])
+                self._as_it_attacks(text, read[key_of(problem, text)], truths[subject])
                 for text in texts
             ]
             for subject, (problem, texts) in zip(subjects, suites, strict=True)
@@ -210,7 +209,7 @@ class Referee:
 
     def _read(self, rounds: Sequence[Round]) -> list[_Read]:
         """Reads what came as text, and finds out which program each round is about."""
-        texts = self._texts(
+        texts = self._texts.read(
             [
                 (each.problem, text)
                 for each in rounds
@@ -229,29 +228,13 @@ class Referee:
             suites = [
                 suite
                 if isinstance(suite, Suite)
-                else _joined([texts[_key(problem, text)] for text in suite])
+                else joined([texts[key_of(problem, text)] for text in suite])
                 for suite in each.suites
             ]
-            history = [texts[_key(problem, text)] for text in dict.fromkeys(each.history)]
+            history = [texts[key_of(problem, text)] for text in dict.fromkeys(each.history)]
             code = each.code.code if isinstance(each.code, Program) else each.code
             read.append(_Read(_Attack(subject, code), suites, history))
         return read
-
-    def _texts(self, wanted: Iterable[tuple[Problem, str]]) -> dict[_Key, Suite]:
-        found: dict[_Key, Suite] = {}
-        new: dict[_Key, tuple[str, Problem]] = {}
-        for problem, text in wanted:
-            key = _key(problem, text)
-            suite = self._suites.get(key)
-            if suite is None:
-                new[key] = (text, problem)
-            else:
-                found[key] = suite
-        suites = parse_suites(list(new.values()), self.sandbox)
-        for (key, (text, _)), suite in zip(new.items(), suites, strict=True):
-            found[key] = suite
-            self._suites.put(key, suite, 4 * len(text))
-        return found
 
     def _allowed(self, suite: Suite) -> list[Test]:
         """The tests of a suite whose calls the oracle is asked about."""
@@ -453,17 +436,6 @@ class _Ruled(NamedTuple):
 
     suites: list[list[TestVerdict]]
     history: list[TestVerdict | None]
-
-
-def _key(problem: Problem, text: str) -> _Key:
-    """What the reading of a text depends on."""
-    return (problem.prompt, problem.entry_point, problem.reference, problem.all_tests, text)
-
-
-def _joined(parts: Sequence[Suite]) -> Suite:
-    tests = tuple(test for part in parts for test in part.tests)
-    dropped = tuple(item for part in parts for item in part.dropped)
-    return Suite(tests, dropped)
 
 
 def _repeatable(result: TestResult) -> TestResult:
