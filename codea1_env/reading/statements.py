@@ -19,6 +19,7 @@ MAX_TESTS = 64
 MAX_DROPPED = 256
 _MAX_STEPS = 5_000
 """Statements that are followed, those in loops as often as they run."""
+_MAX_NAME = 80
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 _SETUP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup", "__init__")
@@ -70,13 +71,19 @@ class Statements:
             Enough: A bound is reached.
         """
         self._text, self._lines, self._reported = text, [], set()
-        self._body(body, self._names)
+        try:
+            self._body(body, self._names)
+        except NotLiteralError as error:
+            raise Enough(f"{error}: the others are left out") from None
 
     def _body(self, body: list[ast.stmt], names: Names) -> None:
         for node in body:
             self._steps += 1
             if self._steps > _MAX_STEPS:
                 raise Enough(f"more than {_MAX_STEPS} statements: the others are left out")
+            self._meter.work(
+                1 + sum([len(part) for part in vars(node).values() if type(part) is list])
+            )
             if type(node) is ast.Assert:
                 self._condition(node, node.test, names)
                 continue
@@ -107,7 +114,7 @@ class Statements:
                 self._say(node, str(error))
 
     def _unreadable(self, node: ast.stmt, part: ast.AST, names: Names, reason: str) -> None:
-        if self._conditions.mentions(part, names):
+        if id(node) not in self._reported and self._conditions.mentions(part, names):
             self._say(node, reason)
 
     def _say(self, node: ast.stmt, reason: str) -> None:
@@ -160,9 +167,9 @@ class Statements:
             parts = target.elts  # type: ignore[attr-defined]
             if any(type(part) is ast.Starred for part in parts):
                 value = UNKNOWN
-            items = list(value) if type(value) in (list, tuple, str) else []
-            if len(items) != len(parts):
-                items = [UNKNOWN] * len(parts)
+            self._meter.work(len(parts))
+            fits = type(value) in (list, tuple, str) and len(value) == len(parts)
+            items = list(value) if fits else [UNKNOWN] * len(parts)
             for part, item in zip(parts, items, strict=True):
                 self._bind(part, item, names)
         elif type(target) is ast.Attribute and type(target.value) is ast.Name:
@@ -179,6 +186,7 @@ class Statements:
                 value = read(total, names, self._meter)
             except NotLiteralError:
                 value = UNKNOWN
+            self._meter.work(self._size(names))
             _forget_object(old, names)
             names[target.id] = value
         else:
@@ -186,7 +194,7 @@ class Statements:
 
     def _forget(self, node: ast.AST, names: Names) -> None:
         """Names that a piece of code may change have no known value any more."""
-        for each in ast.walk(node):
+        for each in self._conditions.walk(node):
             kind: Any = type(each)
             if kind is ast.Name:
                 if not isinstance(each.ctx, ast.Load):  # type: ignore[attr-defined]
@@ -220,6 +228,7 @@ class Statements:
         else:
             key = node.id if isinstance(node, ast.Name) else ""
         if key in names:
+            self._meter.work(self._size(names))
             _forget_object(names[key], names)
 
     # Statements
@@ -228,7 +237,8 @@ class Statements:
         call = node.value
         if type(call) is not ast.Call:
             return
-        name = _called(call)
+        self._meter.work(len(call.args) + len(call.keywords))
+        name = _called(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
         if plain.startswith("assert") or plain == "eq":
             self._unittest(node, call, plain, names)
@@ -248,7 +258,9 @@ class Statements:
             self._forget(node, names)
             return
         try:
-            if any(isinstance(each, (ast.Break, ast.Continue)) for each in ast.walk(node)):
+            if any(
+                isinstance(each, (ast.Break, ast.Continue)) for each in self._conditions.walk(node)
+            ):
                 raise NotLiteralError("which rounds there are is not known")
             items = read_items(node.iter, names, self._meter)
         except NotLiteralError:
@@ -327,6 +339,7 @@ class Statements:
     def _enter(self, node: Any, names: Names, method: bool = False) -> None:
         """Follows a function, with each row of its tables."""
         for row in rows_of(node, names, self._meter):
+            self._meter.work(len(row) + self._size(names) + len(parameters_of(node)))
             inner = dict(names)
             for name in parameters_of(node):
                 if name == "candidate" and node.name == "check":
@@ -352,22 +365,30 @@ class Statements:
         if node.name == self._entry_point or not self._conditions.mentions(node, names):
             names[node.name] = UNKNOWN
             return
+        self._meter.work(4 * self._size(names))
         inner = dict(names)
         methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
         before = set(inner)
         self._body([each for each in node.body if not isinstance(each, _FUNCTIONS)], inner)
         for name in set(inner) - before:
+            self._meter.work(1 + len(name) // 100)
             inner[f"self.{name}"] = inner[f"{node.name}.{name}"] = inner[f"cls.{name}"] = inner[
                 name
             ]
         for method in methods:
             if method.name in _SETUP:
                 self._body(method.body, inner)
+                self._meter.work(self._size(inner))
                 for name in [each for each in inner if each.startswith("cls.")]:
                     inner.setdefault(f"self.{name[4:]}", inner[name])
         for method in methods:
             if method.name not in _SETUP and method.name != self._entry_point:
                 self._enter(method, inner)
+
+    @staticmethod
+    def _size(names: Names) -> int:
+        """What it costs to copy or search names; much less than following code does."""
+        return 1 + len(names) // 8
 
     def _other(self, node: ast.stmt, names: Names) -> None:
         self._forget(node, names)

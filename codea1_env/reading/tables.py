@@ -79,6 +79,7 @@ def _columns(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> list[str
     except NotLiteralError:
         return []
     if type(value) is str:
+        meter.work(len(value))
         return [name.strip() for name in value.split(",") if name.strip()]
     return [str(name) for name in value] if type(value) in (list, tuple) else []
 

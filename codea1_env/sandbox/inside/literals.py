@@ -30,6 +30,7 @@ from .literal_values import (
     copied,
     hashable,
     repeated,
+    weight,
 )
 
 __all__ = [
@@ -96,6 +97,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def _read(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> Any:
+    meter.work(1)
     kind = type(node)
     if kind is ast.Constant:
         value = node.value  # type: ignore[attr-defined]
@@ -178,6 +180,7 @@ def _bound(name: str, names: Mapping[str, Any]) -> Any:
 def _attribute(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
     if type(node.value) is ast.Name:
         module = node.value.id
+        meter.work((len(module) + len(node.attr)) // 100)  # a long name is looked up as well
         if f"{module}.{node.attr}" in names:
             return _named(f"{module}.{node.attr}", names, meter)
         known = module in _MODULES and node.attr in _CONSTANTS and not meter.exact
@@ -259,6 +262,7 @@ def _compare(node: Any, names: Mapping[str, Any], meter: Meter) -> bool:
         identity = kind in (ast.Is, ast.IsNot)
         if kind not in COMPARISONS or (identity and not (_is_single(left) and _is_single(right))):
             raise NotLiteralError("a comparison that is no literal")
+        meter.work(weight(left) + weight(right))
         try:
             holds = COMPARISONS[kind](left, right)
         except TypeError:
@@ -294,6 +298,7 @@ def _call(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
     name = node.func.id if type(node.func) is ast.Name else None
     if name is None or name not in _CALLS or name in names:
         raise NotLiteralError(f"{_shown(node)} is a call")
+    meter.work(len(node.args) + len(node.keywords))
     if name == "dict":
         return _dict_call(node, names, meter)
     if node.keywords or any(type(argument) is ast.Starred for argument in node.args):
@@ -343,6 +348,7 @@ def _aggregate(name: str, values: list[Any], meter: Meter) -> Any:
             raise NotLiteralError("sum(...) of something else than numbers")
         return _sum(values)
     meter.spend(len(values))
+    meter.work(weight(values))
     try:
         return _AGGREGATES[name](values)
     except (TypeError, ValueError, RecursionError):
@@ -441,6 +447,7 @@ def _items(
     if type(value) in SETS:
         if len(value) > 1 and not unordered(value):
             raise NotLiteralError("the order of a set")
+        meter.work(weight(value))
         return sorted(value, key=lambda item: write(item) or "")
     if type(value) not in (*SEQUENCES, dict):
         raise NotLiteralError(f"{_shown(node)} cannot be iterated over")
