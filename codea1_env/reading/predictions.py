@@ -121,7 +121,9 @@ class Conditions:
     def is_function(self, node: ast.expr, names: Mapping[str, Any]) -> bool:
         """Whether an expression is the function under test: its name, another name, or `module.name`."""
         if type(node) is ast.Name:
-            return node.id == self.entry_point or names.get(node.id) is ENTRY_POINT
+            if node.id in names:  # whatever it is named
+                return names[node.id] is ENTRY_POINT
+            return node.id == self.entry_point
         if type(node) is ast.Attribute and type(node.value) is ast.Name:
             self.meter.work((len(node.value.id) + len(node.attr)) // 100)
             if f"{node.value.id}.{node.attr}" in names:
@@ -208,14 +210,16 @@ class Conditions:
                 raise UnreadableError("compares identity")
             return [found]
         if kind in _LESS:
-            return [self._difference(left, right, names)]
+            return [self._difference(left, right, names, kind is ast.Lt)]
         if kind in _GREATER:
-            return [self._difference(right, left, names)]
+            return [self._difference(right, left, names, kind is ast.Gt)]
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
         raise UnreadableError("does not say what a call returns")
 
-    def _difference(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+    def _difference(
+        self, left: ast.expr, right: ast.expr, names: Mapping[str, Any], strict: bool
+    ) -> Prediction:
         """`abs(f(x) - value) < tolerance`."""
         if (
             type(left) is ast.Call
@@ -225,7 +229,10 @@ class Conditions:
             and type(left.args[0].op) is ast.Sub
         ):
             inner = left.args[0]
-            return self.almost(inner.left, inner.right, self.number(right, names), names)
+            tolerance = self.number(right, names)
+            if strict and not tolerance:
+                raise UnreadableError("no difference is less than 0")
+            return self.almost(inner.left, inner.right, tolerance, names)
         raise UnreadableError("does not say what a call returns")
 
     def _rounded(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:

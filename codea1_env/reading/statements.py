@@ -11,6 +11,7 @@ from typing import Any
 from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
 
 from .assertions import said_by
+from .endings import PURE_METHODS, called_or_named, ends, is_skipped, swallows
 from .predictions import ENTRY_POINT, MODULE, Call, Conditions, Prediction, UnreadableError
 from .tables import parameters_of, rows_of
 
@@ -59,6 +60,7 @@ class Statements:
         self._add = add
         self._drop = drop
         self._steps = self._tests = 0
+        self._caught = 0  # how many `try` around it catch an assertion that fails
         self._names: Names = {}
         self._text = ""
         self._lines: list[str] = []
@@ -87,7 +89,7 @@ class Statements:
             if type(node) is ast.Assert:
                 self._condition(node, node.test, names)
                 continue
-            if type(node) is ast.Return:
+            if ends(node):
                 return
             follow = _FOLLOW.get(type(node))
             if follow is not None:
@@ -97,11 +99,17 @@ class Statements:
 
     def _condition(self, node: ast.stmt, test: ast.expr, names: Names) -> None:
         try:
+            self._check_caught()
             found = self._conditions.predictions(test, names)
         except (UnreadableError, NotLiteralError) as error:
             self._unreadable(node, test, names, str(error))
+            self._forget(test, names)  # one that was read calls nothing that changes a value
             return
         self._report(node, found)
+
+    def _check_caught(self) -> None:
+        if self._caught:
+            raise UnreadableError("whether it fails is caught")
 
     def _report(self, node: ast.stmt, found: list[Prediction]) -> None:
         for each in found:
@@ -148,6 +156,7 @@ class Statements:
             if call is not None:
                 return call
         except NotLiteralError as error:
+            self._forget(node, names)
             return Call([], {}, str(error))
         if self._conditions.is_function(node, names):
             return ENTRY_POINT
@@ -161,8 +170,7 @@ class Statements:
 
     def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
         if type(target) is ast.Name:
-            if target.id != self._entry_point:  # a program that is repeated is no test
-                names[target.id] = value
+            names[target.id] = value
         elif type(target) in (ast.Tuple, ast.List):
             parts = target.elts  # type: ignore[attr-defined]
             if any(type(part) is ast.Starred for part in parts):
@@ -209,6 +217,8 @@ class Statements:
         if self._conditions.is_function(node.func, names):
             return
         if type(node.func) is ast.Attribute:
+            if node.func.attr in PURE_METHODS:
+                return
             self._forget_base(node.func.value, names)
             if node.func.attr.lower().startswith("assert"):
                 return
@@ -249,9 +259,11 @@ class Statements:
 
     def _unittest(self, node: ast.stmt, call: ast.Call, name: str, names: Names) -> None:
         try:
+            self._check_caught()
             self._report(node, list(said_by(self._conditions, call, name, names)))
         except (UnreadableError, NotLiteralError) as error:
             self._unreadable(node, call, names, str(error))
+            self._forget(call, names)
 
     def _for(self, node: Any, names: Names) -> None:
         if not self._conditions.mentions(node, names):
@@ -298,7 +310,10 @@ class Statements:
         self._body(node.body, names)
 
     def _try(self, node: Any, names: Names) -> None:
+        caught = swallows(node)
+        self._caught += caught
         self._body(node.body, names)
+        self._caught -= caught
         for handler in node.handlers:
             self._forget(handler, names)
         self._body([*node.orelse, *node.finalbody], names)
@@ -307,6 +322,8 @@ class Statements:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
             if type(node) is ast.Import:
+                if alias.name == self._entry_point:
+                    continue  # a file that is named like the function
                 is_library = alias.name.partition(".")[0] in sys.stdlib_module_names
                 names[name] = UNKNOWN if is_library else MODULE
             elif alias.name == self._entry_point:
@@ -317,11 +334,13 @@ class Statements:
                 names[name] = UNKNOWN
 
     def _function(self, node: Any, names: Names) -> None:
-        if node.name == self._entry_point:  # the program is repeated: what it asserts is no test
-            return
+        if node.name == self._entry_point and names is self._names:
+            return  # the program is repeated: what it asserts is no test
         names[node.name] = UNKNOWN
+        if node.name == self._entry_point:
+            return
         for decorator in node.decorator_list:
-            if _called_or_named(decorator) == "fixture":
+            if called_or_named(decorator) == "fixture":
                 names[node.name] = self._returned(node, names)
                 return
         # As HumanEval writes its tests: `check` is called with the function.
@@ -338,6 +357,8 @@ class Statements:
 
     def _enter(self, node: Any, names: Names, method: bool = False) -> None:
         """Follows a function, with each row of its tables."""
+        if is_skipped(node):
+            return
         for row in rows_of(node, names, self._meter):
             self._meter.work(len(row) + self._size(names) + len(parameters_of(node)))
             inner = dict(names)
@@ -362,7 +383,13 @@ class Statements:
         )
 
     def _class(self, node: Any, names: Names) -> None:
-        if node.name == self._entry_point or not self._conditions.mentions(node, names):
+        if node.name == self._entry_point and names is self._names:
+            return
+        if (
+            node.name == self._entry_point
+            or is_skipped(node)
+            or not self._conditions.mentions(node, names)
+        ):
             names[node.name] = UNKNOWN
             return
         self._meter.work(4 * self._size(names))
@@ -407,15 +434,7 @@ def _forget_object(value: Any, names: Names) -> None:
 
 def _called(node: ast.Call) -> str:
     """The last part of the name of what is called."""
-    return _called_or_named(node.func)
-
-
-def _called_or_named(node: ast.expr) -> str:
-    if type(node) is ast.Call:
-        return _called_or_named(node.func)
-    if type(node) is ast.Name:
-        return node.id
-    return node.attr if type(node) is ast.Attribute else ""
+    return called_or_named(node.func)
 
 
 def _is_main(node: ast.expr) -> bool:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
+from read_texts import read
 
-from codea1_env.reading.suites import read_suites
-
-SIGNATURE = '{"parameters": [["x", "", null, "any"]]}'
 FIRST = "assert f(1) == 2\n"
 LONG = "x = 'a' * 15000 + 'b'\ny = 'a' * 7000 + 'b' + 'a' * 7000\n"
 SLOW = {
@@ -28,12 +25,6 @@ SLOW = {
     "rows": "@pytest.mark.parametrize('a', range(1000))\ndef t(a):\n  assert g(" + "a," * 25_000 + "f)\n",
     "parameters": "@pytest.mark.parametrize('a', range(1000))\ndef t(" + ",".join(f"a{i}" for i in range(8_000)) + "):\n  f\n",
 }  # fmt: skip
-
-
-def read(text: str) -> tuple[list[str], list[str]]:
-    """Calls and the values predicted, and the reasons of what was dropped."""
-    ((tests, dropped),) = json.loads(read_suites([("f", SIGNATURE, [text])]))
-    return [f"f({test[2]}) == {test[4]}" for test in tests], [row[1] for row in dropped]
 
 
 @pytest.mark.parametrize("text", SLOW.values(), ids=SLOW.keys())
