@@ -63,3 +63,13 @@ def _is_loud(handler: ast.ExceptHandler) -> bool:
     last = handler.body[-1]
     is_false = type(last) is ast.Assert and type(last.test) is ast.Constant and not last.test.value
     return (ends(last) and type(last) is not ast.Return) or is_false
+
+
+def is_main(node: ast.expr) -> bool:
+    """Whether it is the condition under which a text runs as a program."""
+    return (
+        type(node) is ast.Compare
+        and type(node.left) is ast.Name
+        and node.left.id == "__name__"
+        and type(node.ops[0]) is ast.Eq
+    )

@@ -40,6 +40,15 @@ class Call:
         self.error = error
 
 
+class Helper(NamedTuple):
+    """What a name is bound to that is a function of the text with parameters."""
+
+    node: ast.FunctionDef
+    text: str
+    is_about: bool
+    """Whether it mentions the function under test."""
+
+
 class Prediction(NamedTuple):
     """What a test says."""
 
@@ -153,6 +162,8 @@ class Conditions:
                     return True
                 bound = names.get(each.id)
                 if bound is ENTRY_POINT or type(bound) is Call:
+                    return True
+                if type(bound) is Helper and bound.is_about:
                     return True
             elif (
                 type(each) is ast.Attribute

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,17 @@ from typing import Any
 from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
 
 from .assertions import said_by
-from .endings import PURE_METHODS, called_or_named, ends, is_skipped, swallows
-from .predictions import ENTRY_POINT, MODULE, Call, Conditions, Prediction, UnreadableError
-from .tables import parameters_of, rows_of
+from .endings import PURE_METHODS, called_or_named, ends, is_main, is_skipped, swallows
+from .predictions import (
+    ENTRY_POINT,
+    MODULE,
+    Call,
+    Conditions,
+    Helper,
+    Prediction,
+    UnreadableError,
+)
+from .tables import arguments_of, parameters_of, rows_of
 
 MAX_TESTS = 64
 """Tests that are taken from one answer."""
@@ -21,6 +30,7 @@ MAX_DROPPED = 256
 _MAX_STEPS = 5_000
 """Statements that are followed, those in loops as often as they run."""
 _MAX_NAME = 80
+_MAX_DEPTH = 4
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 _SETUP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup", "__init__")
@@ -65,6 +75,8 @@ class Statements:
         self._text = ""
         self._lines: list[str] = []
         self._reported: set[int] = set()
+        self._helpers: dict[int, tuple[Helper, Names]] = {}  # those that were not called yet
+        self._depth = 0
 
     def run(self, body: list[ast.stmt], text: str) -> None:
         """Follows the statements of a text; names keep their values from one text to the next.
@@ -73,8 +85,22 @@ class Statements:
             Enough: A bound is reached.
         """
         self._text, self._lines, self._reported = text, [], set()
+        self._guarded(lambda: self._body(body, self._names))
+
+    def finish(self) -> None:
+        """Follows the functions with parameters that nothing called, when all texts were.
+
+        Raises:
+            Enough: A bound is reached.
+        """
+        for helper, names in list(self._helpers.values()):
+            self._text, self._lines = helper.text, []
+            self._guarded(functools.partial(self._enter, helper.node, names))
+
+    @staticmethod
+    def _guarded(follow: Callable[[], None]) -> None:
         try:
-            self._body(body, self._names)
+            follow()
         except NotLiteralError as error:
             raise Enough(f"{error}: the others are left out") from None
 
@@ -248,7 +274,10 @@ class Statements:
         if type(call) is not ast.Call:
             return
         self._meter.work(len(call.args) + len(call.keywords))
-        name = _called(call)[:_MAX_NAME]
+        if type(call.func) is ast.Name and type(names.get(call.func.id)) is Helper:
+            self._called_helper(call, names[call.func.id], names)
+            return
+        name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
         if plain.startswith("assert") or plain == "eq":
             self._unittest(node, call, plain, names)
@@ -289,7 +318,7 @@ class Statements:
         self._unreadable(node, node, names, "in a loop whose end cannot be read")
 
     def _if(self, node: Any, names: Names) -> None:
-        if _is_main(node.test):
+        if is_main(node.test):
             self._body(node.body, names)
             return
         try:
@@ -302,7 +331,10 @@ class Statements:
 
     def _with(self, node: Any, names: Names) -> None:
         for item in node.items:
-            if type(item.context_expr) is ast.Call and _called(item.context_expr) in _RAISES:
+            if (
+                type(item.context_expr) is ast.Call
+                and called_or_named(item.context_expr) in _RAISES
+            ):
                 self._unreadable(node, node, names, "says that a call raises")
                 return
             if item.optional_vars is not None:
@@ -345,8 +377,35 @@ class Statements:
                 return
         # As HumanEval writes its tests: `check` is called with the function.
         is_check = node.name == "check" and "candidate" in parameters_of(node)
-        if is_check or node.name in _SETUP or self._conditions.mentions(node, names):
+        is_about = self._conditions.mentions(node, names)
+        given = [self._is_fixture(names.get(each, UNKNOWN)) for each in parameters_of(node)]
+        if not all(given) and not (is_check or node.name in _SETUP or node.decorator_list):
+            helper = names[node.name] = Helper(node, self._text, is_about)
+            if is_about:
+                self._helpers[id(node)] = helper, names
+        elif is_check or node.name in _SETUP or is_about:
             self._enter(node, names)
+
+    def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
+        """Follows a function of the text as it is called."""
+        given = arguments_of(
+            call, helper.node, names, self._meter, lambda node: self._value(node, names)
+        )
+        if given is None or self._depth >= _MAX_DEPTH:
+            self._unreadable(helper.node, call, names, "is called in a way that cannot be read")
+            self._forget(call, names)
+            return
+        self._helpers.pop(id(helper.node), None)
+        inner = {**names, **given}
+        self._meter.work(self._size(names) + len(given))
+        before, self._text, self._lines = (self._text, self._lines), helper.text, []
+        self._depth += 1
+        self._body(helper.node.body, inner)
+        self._depth -= 1
+        self._text, self._lines = before
+        for name, value in given.items():
+            if inner[name] is not value:  # it may have been changed
+                _forget_object(value, names)
 
     def _returned(self, node: Any, names: Names) -> Any:
         last = node.body[-1]
@@ -430,20 +489,6 @@ def _forget_object(value: Any, names: Names) -> None:
     if type(value) in (list, dict, set):
         for name in [each for each, bound in names.items() if bound is value]:
             names[name] = UNKNOWN
-
-
-def _called(node: ast.Call) -> str:
-    """The last part of the name of what is called."""
-    return called_or_named(node.func)
-
-
-def _is_main(node: ast.expr) -> bool:
-    return (
-        type(node) is ast.Compare
-        and type(node.left) is ast.Name
-        and node.left.id == "__name__"
-        and type(node.ops[0]) is ast.Eq
-    )
 
 
 _FOLLOW: dict[type, Callable[[Statements, Any, Names], None]] = {

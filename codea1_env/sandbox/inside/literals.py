@@ -420,12 +420,16 @@ def _items(
     unordered: Callable[[Any], bool] = _never,
 ) -> list[Any]:
     """The items of what can be iterated over; of a set (its order depends on hashes) only where it may be `unordered`."""
-    if isinstance(node, ast.Call) and not node.keywords:
+    if isinstance(node, ast.Call) and (
+        not node.keywords or [each.arg for each in node.keywords] == ["start"]
+    ):
         function = node.func
         if isinstance(function, ast.Name) and function.id not in names:
-            if function.id == "range":
+            if function.id == "enumerate" and len(node.args) + len(node.keywords) == 2:
+                return _enumerated(node, names, meter)
+            if function.id == "range" and not node.keywords:
                 return _range([_read(each, names, meter) for each in node.args], meter)
-            if function.id in ("zip", "enumerate", "reversed") and node.args:
+            if function.id in ("zip", "enumerate", "reversed") and node.args and not node.keywords:
                 # Never of a Starred: `_items` does not read one.
                 columns = [_items(each, names, meter) for each in node.args]
                 meter.spend(max(map(len, columns)))
@@ -439,6 +443,7 @@ def _items(
             isinstance(function, ast.Attribute)
             and function.attr in ("items", "keys", "values")
             and not node.args
+            and not node.keywords
         ):
             base = _read(function.value, names, meter)
             if type(base) is dict:
@@ -453,6 +458,16 @@ def _items(
         raise NotLiteralError(f"{_shown(node)} cannot be iterated over")
     meter.spend(len(value))
     return list(value)
+
+
+def _enumerated(node: ast.Call, names: Mapping[str, Any], meter: Meter) -> list[Any]:
+    """`enumerate(items, 1)`."""
+    first = _read(node.keywords[0].value if node.keywords else node.args[1], names, meter)
+    if not node.args or type(first) is not int or first.bit_length() > MAX_BITS:
+        raise NotLiteralError("enumerate(...) with such arguments is a call")
+    items = _items(node.args[0], names, meter)
+    meter.spend(len(items))
+    return list(enumerate(items, first))
 
 
 def _range(ends: list[Any], meter: Meter) -> list[int]:
