@@ -430,16 +430,7 @@ class Statements:
             self._body(node.body, inner)
 
     def _is_fixture(self, value: Any) -> bool:
-        return value is not UNKNOWN and type(value) in (
-            list,
-            tuple,
-            dict,
-            set,
-            int,
-            float,
-            str,
-            bool,
-        )
+        return type(value) in (list, tuple, dict, set, int, float, str, bool)
 
     def _class(self, node: Any, names: Names) -> None:
         if node.name == self._entry_point and names is self._names:

@@ -56,6 +56,7 @@ def arguments_of(
 ) -> dict[str, Any] | None:
     """What the parameters of a function stand for in a call of it; None if that is not known."""
     places = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    meter.work(4 * (len(places) + len(node.args.kwonlyargs)))
     if node.args.vararg is not None or node.args.kwarg is not None:
         return None
     given = next(rows_of(node, names, meter))
