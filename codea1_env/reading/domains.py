@@ -1,6 +1,7 @@
 """Which values a parameter takes: from annotations, or from the shapes of values that were seen.
 
-A domain is plain data, so that it can be sent as JSON: "any", "int", "float" (integers as well), "str", ...,
+A domain is plain data, so that it can be sent as JSON: "any", "int", "float" (finite ones, and integers as well),
+"nonfinite" (all floats: where nan or an infinity was seen), "str", ...,
 ["list", D], ["set", D], ["frozenset", D], ["dict", K, V], ["tuple", [D, ...]], ["tuple*", D] (of any length),
 ["sequence", D], ["iterable", D], ["literal", [text, ...]], ["union", [D, ...]]. "never" is what is not known of
 something that was only seen empty.
@@ -9,6 +10,7 @@ something that was only seen empty.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,6 +19,7 @@ from codea1_env.sandbox.inside.literals import NotLiteralError, read, write
 Domain = Any
 Check = Callable[[Any], bool]
 
+_WIDER = {("float", "int"), ("nonfinite", "int"), ("nonfinite", "float")}
 _MAX_SEEN = 200
 """Items of a container that are looked at."""
 _MAX_ALTERNATIVES = 8
@@ -141,6 +144,8 @@ def shape(value: Any, depth: int = 0) -> Domain:
         (['list', 'int'], ['list', ['tuple', ['int', 'str']]], ['list', 'never'])
     """
     kind = type(value)
+    if kind is float and not math.isfinite(value):
+        return "nonfinite"
     if kind in _ATOMS:
         return _ATOMS[kind]
     if depth >= _MAX_DEPTH:
@@ -213,7 +218,7 @@ def _includes(wide: Domain, narrow: Domain) -> bool:
     if type(wide) is list and wide[0] == "union":
         return any(_includes(each, narrow) for each in wide[1])
     if type(wide) is str or type(narrow) is str:
-        return bool(wide == "float" and narrow == "int")
+        return type(wide) is type(narrow) and (wide, narrow) in _WIDER
     if wide[0] == "tuple*" and narrow[0] == "tuple":
         return all(_includes(wide[1], each) for each in narrow[1])
     if wide[0] != narrow[0] or wide[0] == "literal":
@@ -244,6 +249,10 @@ def checker(domain: Domain) -> Check | None:
         if domain == "never":
             return lambda value: False
         if domain == "float":
+            return lambda value: (
+                (type(value) is float and math.isfinite(value)) or type(value) is int
+            )
+        if domain == "nonfinite":
             return lambda value: type(value) is float or type(value) is int
         kind = next(each for each, name in _ATOMS.items() if name == domain)
         return lambda value: type(value) is kind
@@ -294,7 +303,7 @@ def described(domain: Domain) -> str:
         'list[int] | None'
     """
     if type(domain) is str:
-        return {"any": "Any", "never": "Any"}.get(domain, domain)
+        return {"any": "Any", "never": "Any", "nonfinite": "float"}.get(domain, domain)
     head = domain[0]
     if head == "union":
         return " | ".join(map(described, domain[1]))

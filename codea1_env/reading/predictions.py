@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, read, read_items
@@ -40,6 +40,15 @@ class Call:
         self.error = error
 
 
+class Helper(NamedTuple):
+    """What a name is bound to that is a function of the text with parameters."""
+
+    node: ast.FunctionDef
+    text: str
+    is_about: bool
+    """Whether it mentions the function under test."""
+
+
 class Prediction(NamedTuple):
     """What a test says."""
 
@@ -66,6 +75,7 @@ class Conditions:
         Raises:
             UnreadableError, NotLiteralError: It says something else.
         """
+        self.meter.work(1)
         kind = type(node)
         if kind is ast.Compare:
             return self._comparison(node, names)
@@ -97,6 +107,7 @@ class Conditions:
             return bound
         if type(node) is not ast.Call or not self.is_function(node.func, names):
             return None
+        self.meter.work(1 + len(node.args) + len(node.keywords))
         arguments: list[Any] = []
         for argument in node.args:
             if type(argument) is ast.Constant and argument.value is not Ellipsis:
@@ -119,21 +130,40 @@ class Conditions:
     def is_function(self, node: ast.expr, names: Mapping[str, Any]) -> bool:
         """Whether an expression is the function under test: its name, another name, or `module.name`."""
         if type(node) is ast.Name:
-            return node.id == self.entry_point or names.get(node.id) is ENTRY_POINT
+            if node.id in names:  # whatever it is named
+                return names[node.id] is ENTRY_POINT
+            return node.id == self.entry_point
         if type(node) is ast.Attribute and type(node.value) is ast.Name:
+            self.meter.work((len(node.value.id) + len(node.attr)) // 100)
             if f"{node.value.id}.{node.attr}" in names:
                 return names[f"{node.value.id}.{node.attr}"] is ENTRY_POINT
             return node.attr == self.entry_point and names.get(node.value.id) is MODULE
         return False
 
-    def mentions(self, node: ast.AST, names: Mapping[str, Any]) -> bool:
-        """Whether something is about the function."""
+    def walk(self, node: ast.AST) -> Iterator[ast.AST]:
+        """All of a piece of code. Each time it costs work.
+
+        Raises:
+            NotLiteralError: It is too much.
+        """
         for each in ast.walk(node):
+            self.meter.work(1)
+            yield each
+
+    def mentions(self, node: ast.AST, names: Mapping[str, Any]) -> bool:
+        """Whether something is about the function.
+
+        Raises:
+            NotLiteralError: It takes too much work to say.
+        """
+        for each in self.walk(node):
             if type(each) is ast.Name:
                 if each.id == self.entry_point:
                     return True
                 bound = names.get(each.id)
                 if bound is ENTRY_POINT or type(bound) is Call:
+                    return True
+                if type(bound) is Helper and bound.is_about:
                     return True
             elif (
                 type(each) is ast.Attribute
@@ -191,14 +221,16 @@ class Conditions:
                 raise UnreadableError("compares identity")
             return [found]
         if kind in _LESS:
-            return [self._difference(left, right, names)]
+            return [self._difference(left, right, names, kind is ast.Lt)]
         if kind in _GREATER:
-            return [self._difference(right, left, names)]
+            return [self._difference(right, left, names, kind is ast.Gt)]
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
         raise UnreadableError("does not say what a call returns")
 
-    def _difference(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+    def _difference(
+        self, left: ast.expr, right: ast.expr, names: Mapping[str, Any], strict: bool
+    ) -> Prediction:
         """`abs(f(x) - value) < tolerance`."""
         if (
             type(left) is ast.Call
@@ -208,7 +240,10 @@ class Conditions:
             and type(left.args[0].op) is ast.Sub
         ):
             inner = left.args[0]
-            return self.almost(inner.left, inner.right, self.number(right, names), names)
+            tolerance = self.number(right, names)
+            if strict and not tolerance:
+                raise UnreadableError("no difference is less than 0")
+            return self.almost(inner.left, inner.right, tolerance, names)
         raise UnreadableError("does not say what a call returns")
 
     def _rounded(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
@@ -225,6 +260,7 @@ class Conditions:
         raise UnreadableError("does not say what a call returns")
 
     def _close(self, node: Any, names: Mapping[str, Any]) -> list[Prediction]:
+        self.meter.work(len(node.args) + len(node.keywords))
         name = _called(node)
         if name == "all" and len(node.args) == 1 and type(node.args[0]) in (ast.List, ast.Tuple):
             return [each for part in node.args[0].elts for each in self.predictions(part, names)]
@@ -243,6 +279,7 @@ class Conditions:
 
     def _approx(self, node: ast.Call, names: Mapping[str, Any]) -> tuple[ast.expr, float]:
         """Value and tolerance of `approx(value, rel=..., abs=...)`."""
+        self.meter.work(len(node.args) + len(node.keywords))
         if not node.args:
             raise UnreadableError("approx without a value")
         given = dict(zip(("rel", "abs"), node.args[1:], strict=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,14 +12,25 @@ from typing import Any
 from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
 
 from .assertions import said_by
-from .predictions import ENTRY_POINT, MODULE, Call, Conditions, Prediction, UnreadableError
-from .tables import parameters_of, rows_of
+from .endings import PURE_METHODS, called_or_named, ends, is_main, is_skipped, swallows
+from .predictions import (
+    ENTRY_POINT,
+    MODULE,
+    Call,
+    Conditions,
+    Helper,
+    Prediction,
+    UnreadableError,
+)
+from .tables import arguments_of, parameters_of, rows_of
 
 MAX_TESTS = 64
 """Tests that are taken from one answer."""
 MAX_DROPPED = 256
 _MAX_STEPS = 5_000
 """Statements that are followed, those in loops as often as they run."""
+_MAX_NAME = 80
+_MAX_DEPTH = 4
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 _SETUP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup", "__init__")
@@ -58,10 +70,13 @@ class Statements:
         self._add = add
         self._drop = drop
         self._steps = self._tests = 0
+        self._caught = 0  # how many `try` around it catch an assertion that fails
         self._names: Names = {}
         self._text = ""
         self._lines: list[str] = []
         self._reported: set[int] = set()
+        self._helpers: dict[int, tuple[Helper, Names]] = {}  # those that were not called yet
+        self._depth = 0
 
     def run(self, body: list[ast.stmt], text: str) -> None:
         """Follows the statements of a text; names keep their values from one text to the next.
@@ -70,17 +85,37 @@ class Statements:
             Enough: A bound is reached.
         """
         self._text, self._lines, self._reported = text, [], set()
-        self._body(body, self._names)
+        self._guarded(lambda: self._body(body, self._names))
+
+    def finish(self) -> None:
+        """Follows the functions with parameters that nothing called, when all texts were.
+
+        Raises:
+            Enough: A bound is reached.
+        """
+        for helper, names in list(self._helpers.values()):
+            self._text, self._lines = helper.text, []
+            self._guarded(functools.partial(self._enter, helper.node, names))
+
+    @staticmethod
+    def _guarded(follow: Callable[[], None]) -> None:
+        try:
+            follow()
+        except NotLiteralError as error:
+            raise Enough(f"{error}: the others are left out") from None
 
     def _body(self, body: list[ast.stmt], names: Names) -> None:
         for node in body:
             self._steps += 1
             if self._steps > _MAX_STEPS:
                 raise Enough(f"more than {_MAX_STEPS} statements: the others are left out")
+            self._meter.work(
+                1 + sum([len(part) for part in vars(node).values() if type(part) is list])
+            )
             if type(node) is ast.Assert:
                 self._condition(node, node.test, names)
                 continue
-            if type(node) is ast.Return:
+            if ends(node):
                 return
             follow = _FOLLOW.get(type(node))
             if follow is not None:
@@ -90,11 +125,17 @@ class Statements:
 
     def _condition(self, node: ast.stmt, test: ast.expr, names: Names) -> None:
         try:
+            self._check_caught()
             found = self._conditions.predictions(test, names)
         except (UnreadableError, NotLiteralError) as error:
             self._unreadable(node, test, names, str(error))
+            self._forget(test, names)  # one that was read calls nothing that changes a value
             return
         self._report(node, found)
+
+    def _check_caught(self) -> None:
+        if self._caught:
+            raise UnreadableError("whether it fails is caught")
 
     def _report(self, node: ast.stmt, found: list[Prediction]) -> None:
         for each in found:
@@ -107,7 +148,7 @@ class Statements:
                 self._say(node, str(error))
 
     def _unreadable(self, node: ast.stmt, part: ast.AST, names: Names, reason: str) -> None:
-        if self._conditions.mentions(part, names):
+        if id(node) not in self._reported and self._conditions.mentions(part, names):
             self._say(node, reason)
 
     def _say(self, node: ast.stmt, reason: str) -> None:
@@ -141,6 +182,7 @@ class Statements:
             if call is not None:
                 return call
         except NotLiteralError as error:
+            self._forget(node, names)
             return Call([], {}, str(error))
         if self._conditions.is_function(node, names):
             return ENTRY_POINT
@@ -154,15 +196,14 @@ class Statements:
 
     def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
         if type(target) is ast.Name:
-            if target.id != self._entry_point:  # a program that is repeated is no test
-                names[target.id] = value
+            names[target.id] = value
         elif type(target) in (ast.Tuple, ast.List):
             parts = target.elts  # type: ignore[attr-defined]
             if any(type(part) is ast.Starred for part in parts):
                 value = UNKNOWN
-            items = list(value) if type(value) in (list, tuple, str) else []
-            if len(items) != len(parts):
-                items = [UNKNOWN] * len(parts)
+            self._meter.work(len(parts))
+            fits = type(value) in (list, tuple, str) and len(value) == len(parts)
+            items = list(value) if fits else [UNKNOWN] * len(parts)
             for part, item in zip(parts, items, strict=True):
                 self._bind(part, item, names)
         elif type(target) is ast.Attribute and type(target.value) is ast.Name:
@@ -179,6 +220,7 @@ class Statements:
                 value = read(total, names, self._meter)
             except NotLiteralError:
                 value = UNKNOWN
+            self._meter.work(self._size(names))
             _forget_object(old, names)
             names[target.id] = value
         else:
@@ -186,7 +228,7 @@ class Statements:
 
     def _forget(self, node: ast.AST, names: Names) -> None:
         """Names that a piece of code may change have no known value any more."""
-        for each in ast.walk(node):
+        for each in self._conditions.walk(node):
             kind: Any = type(each)
             if kind is ast.Name:
                 if not isinstance(each.ctx, ast.Load):  # type: ignore[attr-defined]
@@ -201,6 +243,8 @@ class Statements:
         if self._conditions.is_function(node.func, names):
             return
         if type(node.func) is ast.Attribute:
+            if node.func.attr in PURE_METHODS:
+                return
             self._forget_base(node.func.value, names)
             if node.func.attr.lower().startswith("assert"):
                 return
@@ -220,6 +264,7 @@ class Statements:
         else:
             key = node.id if isinstance(node, ast.Name) else ""
         if key in names:
+            self._meter.work(self._size(names))
             _forget_object(names[key], names)
 
     # Statements
@@ -228,7 +273,11 @@ class Statements:
         call = node.value
         if type(call) is not ast.Call:
             return
-        name = _called(call)
+        self._meter.work(len(call.args) + len(call.keywords))
+        if type(call.func) is ast.Name and type(names.get(call.func.id)) is Helper:
+            self._called_helper(call, names[call.func.id], names)
+            return
+        name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
         if plain.startswith("assert") or plain == "eq":
             self._unittest(node, call, plain, names)
@@ -239,16 +288,20 @@ class Statements:
 
     def _unittest(self, node: ast.stmt, call: ast.Call, name: str, names: Names) -> None:
         try:
+            self._check_caught()
             self._report(node, list(said_by(self._conditions, call, name, names)))
         except (UnreadableError, NotLiteralError) as error:
             self._unreadable(node, call, names, str(error))
+            self._forget(call, names)
 
     def _for(self, node: Any, names: Names) -> None:
         if not self._conditions.mentions(node, names):
             self._forget(node, names)
             return
         try:
-            if any(isinstance(each, (ast.Break, ast.Continue)) for each in ast.walk(node)):
+            if any(
+                isinstance(each, (ast.Break, ast.Continue)) for each in self._conditions.walk(node)
+            ):
                 raise NotLiteralError("which rounds there are is not known")
             items = read_items(node.iter, names, self._meter)
         except NotLiteralError:
@@ -265,7 +318,7 @@ class Statements:
         self._unreadable(node, node, names, "in a loop whose end cannot be read")
 
     def _if(self, node: Any, names: Names) -> None:
-        if _is_main(node.test):
+        if is_main(node.test):
             self._body(node.body, names)
             return
         try:
@@ -278,7 +331,10 @@ class Statements:
 
     def _with(self, node: Any, names: Names) -> None:
         for item in node.items:
-            if type(item.context_expr) is ast.Call and _called(item.context_expr) in _RAISES:
+            if (
+                type(item.context_expr) is ast.Call
+                and called_or_named(item.context_expr) in _RAISES
+            ):
                 self._unreadable(node, node, names, "says that a call raises")
                 return
             if item.optional_vars is not None:
@@ -286,7 +342,10 @@ class Statements:
         self._body(node.body, names)
 
     def _try(self, node: Any, names: Names) -> None:
+        caught = swallows(node)
+        self._caught += caught
         self._body(node.body, names)
+        self._caught -= caught
         for handler in node.handlers:
             self._forget(handler, names)
         self._body([*node.orelse, *node.finalbody], names)
@@ -295,6 +354,8 @@ class Statements:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
             if type(node) is ast.Import:
+                if alias.name == self._entry_point:
+                    continue  # a file that is named like the function
                 is_library = alias.name.partition(".")[0] in sys.stdlib_module_names
                 names[name] = UNKNOWN if is_library else MODULE
             elif alias.name == self._entry_point:
@@ -305,17 +366,46 @@ class Statements:
                 names[name] = UNKNOWN
 
     def _function(self, node: Any, names: Names) -> None:
-        if node.name == self._entry_point:  # the program is repeated: what it asserts is no test
-            return
+        if node.name == self._entry_point and names is self._names:
+            return  # the program is repeated: what it asserts is no test
         names[node.name] = UNKNOWN
+        if node.name == self._entry_point:
+            return
         for decorator in node.decorator_list:
-            if _called_or_named(decorator) == "fixture":
+            if called_or_named(decorator) == "fixture":
                 names[node.name] = self._returned(node, names)
                 return
         # As HumanEval writes its tests: `check` is called with the function.
         is_check = node.name == "check" and "candidate" in parameters_of(node)
-        if is_check or node.name in _SETUP or self._conditions.mentions(node, names):
+        is_about = self._conditions.mentions(node, names)
+        given = [self._is_fixture(names.get(each, UNKNOWN)) for each in parameters_of(node)]
+        if not all(given) and not (is_check or node.name in _SETUP or node.decorator_list):
+            helper = names[node.name] = Helper(node, self._text, is_about)
+            if is_about:
+                self._helpers[id(node)] = helper, names
+        elif is_check or node.name in _SETUP or is_about:
             self._enter(node, names)
+
+    def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
+        """Follows a function of the text as it is called."""
+        given = arguments_of(
+            call, helper.node, names, self._meter, lambda node: self._value(node, names)
+        )
+        if given is None or self._depth >= _MAX_DEPTH:
+            self._unreadable(helper.node, call, names, "is called in a way that cannot be read")
+            self._forget(call, names)
+            return
+        self._helpers.pop(id(helper.node), None)
+        inner = {**names, **given}
+        self._meter.work(self._size(names) + len(given))
+        before, self._text, self._lines = (self._text, self._lines), helper.text, []
+        self._depth += 1
+        self._body(helper.node.body, inner)
+        self._depth -= 1
+        self._text, self._lines = before
+        for name, value in given.items():
+            if inner[name] is not value:  # it may have been changed
+                _forget_object(value, names)
 
     def _returned(self, node: Any, names: Names) -> Any:
         last = node.body[-1]
@@ -326,7 +416,10 @@ class Statements:
 
     def _enter(self, node: Any, names: Names, method: bool = False) -> None:
         """Follows a function, with each row of its tables."""
+        if is_skipped(node):
+            return
         for row in rows_of(node, names, self._meter):
+            self._meter.work(len(row) + self._size(names) + len(parameters_of(node)))
             inner = dict(names)
             for name in parameters_of(node):
                 if name == "candidate" and node.name == "check":
@@ -337,37 +430,42 @@ class Statements:
             self._body(node.body, inner)
 
     def _is_fixture(self, value: Any) -> bool:
-        return value is not UNKNOWN and type(value) in (
-            list,
-            tuple,
-            dict,
-            set,
-            int,
-            float,
-            str,
-            bool,
-        )
+        return type(value) in (list, tuple, dict, set, int, float, str, bool)
 
     def _class(self, node: Any, names: Names) -> None:
-        if node.name == self._entry_point or not self._conditions.mentions(node, names):
+        if node.name == self._entry_point and names is self._names:
+            return
+        if (
+            node.name == self._entry_point
+            or is_skipped(node)
+            or not self._conditions.mentions(node, names)
+        ):
             names[node.name] = UNKNOWN
             return
+        self._meter.work(4 * self._size(names))
         inner = dict(names)
         methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
         before = set(inner)
         self._body([each for each in node.body if not isinstance(each, _FUNCTIONS)], inner)
         for name in set(inner) - before:
+            self._meter.work(1 + len(name) // 100)
             inner[f"self.{name}"] = inner[f"{node.name}.{name}"] = inner[f"cls.{name}"] = inner[
                 name
             ]
         for method in methods:
             if method.name in _SETUP:
                 self._body(method.body, inner)
+                self._meter.work(self._size(inner))
                 for name in [each for each in inner if each.startswith("cls.")]:
                     inner.setdefault(f"self.{name[4:]}", inner[name])
         for method in methods:
             if method.name not in _SETUP and method.name != self._entry_point:
                 self._enter(method, inner)
+
+    @staticmethod
+    def _size(names: Names) -> int:
+        """What it costs to copy or search names; much less than following code does."""
+        return 1 + len(names) // 8
 
     def _other(self, node: ast.stmt, names: Names) -> None:
         self._forget(node, names)
@@ -382,28 +480,6 @@ def _forget_object(value: Any, names: Names) -> None:
     if type(value) in (list, dict, set):
         for name in [each for each, bound in names.items() if bound is value]:
             names[name] = UNKNOWN
-
-
-def _called(node: ast.Call) -> str:
-    """The last part of the name of what is called."""
-    return _called_or_named(node.func)
-
-
-def _called_or_named(node: ast.expr) -> str:
-    if type(node) is ast.Call:
-        return _called_or_named(node.func)
-    if type(node) is ast.Name:
-        return node.id
-    return node.attr if type(node) is ast.Attribute else ""
-
-
-def _is_main(node: ast.expr) -> bool:
-    return (
-        type(node) is ast.Compare
-        and type(node.left) is ast.Name
-        and node.left.id == "__name__"
-        and type(node.ops[0]) is ast.Eq
-    )
 
 
 _FOLLOW: dict[type, Callable[[Statements, Any, Names], None]] = {

@@ -18,6 +18,7 @@ from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, write
 
 from .binding import BindingError, Signature, UnwritableError, signature_of
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
+from .examples import asserted
 from .fences import PYTHON, answer_in, blocks_in, unfenced
 from .listed import listed_statements
 from .predictions import Prediction
@@ -60,14 +61,15 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
 
 def _texts_in(body: list[ast.stmt]) -> list[str]:
-    """The texts of a list that is all there is."""
-    if (
-        len(body) != 1
-        or not isinstance(body[0], ast.Expr)
-        or not isinstance(body[0].value, ast.List)
-    ):
+    """The texts of a list that is all there is, alone or as the one value of a dict."""
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
         return []
-    found = [each.value for each in body[0].value.elts if isinstance(each, ast.Constant)]
+    value = body[0].value
+    if isinstance(value, ast.Dict) and len(value.values) == 1:
+        value = value.values[0]
+    if not isinstance(value, ast.List):
+        return []
+    found = [each.value for each in value.elts if isinstance(each, ast.Constant)]
     return [text for text in found if isinstance(text, str)]
 
 
@@ -86,6 +88,7 @@ class _Suite:
         """Finds the tests of an answer."""
         try:
             self._answer(text)
+            self._statements.finish()
         except Enough as error:
             self._drop("", str(error), "", False)
         except RecursionError:
@@ -133,7 +136,7 @@ class _Suite:
         try:
             body = parse(code)
         except PARSE_ERRORS:
-            for chunk in chunks(code):
+            for chunk in chunks(asserted(code)):
                 self._chunk(chunk)
         else:
             listed = _texts_in(body)

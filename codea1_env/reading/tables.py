@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
@@ -47,6 +47,33 @@ def rows_of(
         yield row
 
 
+def arguments_of(
+    call: ast.Call,
+    node: ast.FunctionDef,
+    names: Mapping[str, Any],
+    meter: Meter,
+    value_of: Callable[[ast.expr], Any],
+) -> dict[str, Any] | None:
+    """What the parameters of a function stand for in a call of it; None if that is not known."""
+    places = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    meter.work(4 * (len(places) + len(node.args.kwonlyargs)))
+    if node.args.vararg is not None or node.args.kwarg is not None:
+        return None
+    given = next(rows_of(node, names, meter))
+    if any(type(each) is ast.Starred for each in call.args):
+        try:
+            values = read_items(ast.List(call.args, ast.Load()), names, meter)
+        except NotLiteralError:
+            return None
+    else:
+        values = [value_of(each) for each in call.args]
+    if len(values) > len(places):
+        return None
+    given |= zip(places, values, strict=False)
+    given |= {str(each.arg): value_of(each.value) for each in call.keywords}
+    return given if given.keys() == set(parameters_of(node)) else None
+
+
 def _table(
     decorator: ast.Call, node: ast.FunctionDef, names: Mapping[str, Any], meter: Meter
 ) -> list[dict[str, Any]]:
@@ -79,6 +106,7 @@ def _columns(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> list[str
     except NotLiteralError:
         return []
     if type(value) is str:
+        meter.work(len(value))
         return [name.strip() for name in value.split(",") if name.strip()]
     return [str(name) for name in value] if type(value) in (list, tuple) else []
 

@@ -13,6 +13,8 @@ from codea1_env.reading.binding import Signature
 from codea1_env.reading.domains import checker, described, merged, shape
 from codea1_env.reading.signatures import read_signatures
 
+NAN, INF = float("nan"), float("inf")
+
 
 def signature(
     prompt: str, reference: str = "def f(x): pass", tests: list[str] | None = None
@@ -30,14 +32,15 @@ def admits(
     ("annotation", "inside", "outside"),
     [
         ("int", [1, -(10**30)], [True, 1.0, "a", None, [1]]),
-        ("float", [1, 1.5, float("nan")], [True, "a", None]),
+        ("float", [1, 1.5, -1e308], [True, "a", None, NAN, INF, -INF]),
         ("bool", [True], [1, None]),
         ("str", ["", "é"], [b"", 1, ["a"]]),
         ("bytes", [b"a"], ["a"]),
         ("None", [None], [0]),
         ("complex", [1j], [1]),
         ("list[int]", [[], [1, 2]], [[1.5], [True], (1,), ["a"], [[1]], None, {1}]),
-        ("List[List[float]]", [[[1, 2.5]], [[]], []], [[1], [["a"]]]),
+        ("List[List[float]]", [[[1, 2.5]], [[]], []], [[1], [["a"]], [[1.5, NAN]]]),
+        ("Optional[float]", [None, 1.5], [INF, "a"]),
         ("Sequence[int]", [[1], (1,)], ["a", {1}, [1.5]]),
         ("Iterable[str]", [["a"], "abc", {"a"}, ("a",)], [[1], {"a": 1}]),
         ("tuple[int, str]", [(1, "a")], [(1,), ("a", 1), [1, "a"], (1, "a", 2)]),
@@ -196,3 +199,28 @@ def test_reference_calls_are_bound_for_all_starter_problems() -> None:
             [(problem.prompt, problem.entry_point, problem.reference, list(problem.tests))]
         )
         assert json.loads(text)["parameters"]
+
+
+@pytest.mark.parametrize("annotation", ["", ": float", ": list[float]", ": dict[str, float]"])
+@pytest.mark.parametrize("odd", ["float('nan')", "float('inf')", "-math.inf"])
+def test_nan_and_infinities_are_inside_only_where_one_was_seen(annotation: str, odd: str) -> None:
+    def wrapped(item: Any) -> Any:
+        return [item] if "list" in annotation else {"a": item} if "dict" in annotation else item
+
+    asked = f"def f(x{annotation}):\n"
+    finite = f"assert f({wrapped(1.5)!r}) == 1"
+    shown = f"assert f({wrapped(0)!r}) == 1".replace("0", odd)
+    for value in (NAN, INF, -INF):
+        assert not admits(asked, wrapped(value), [finite])
+        assert admits(asked, wrapped(value), [finite, shown])
+    assert admits(asked, wrapped(2.5), [shown])
+    assert admits(asked, wrapped(2), [shown])
+    assert not admits(asked, wrapped("a"), [finite, shown])
+
+
+def test_nan_is_named_when_it_is_outside() -> None:
+    found = signature("def f(x: float, y: float = float('inf')):\n")
+    assert found.outside([NAN], {}) == "x is float('nan'), not float"
+    assert found.outside([1.5, 2.5], {}) == ""
+    found = signature("def f(x: list[float]):\n")
+    assert found.outside([[1.5, INF]], {}) == "x is [1.5, float('inf')], not list[float]"

@@ -14,6 +14,8 @@ MAX_ITEMS = 20_000
 """Items of a value that is read; characters of a text that is computed count as well."""
 MAX_BITS = 4_096
 """Of an integer that is computed."""
+MAX_WORK = 100_000
+"""Of one meter: the nodes that are looked at, and what is compared."""
 
 SEQUENCES = (str, bytes, list, tuple)
 NUMBERS = (int, float, complex, bool)
@@ -42,15 +44,18 @@ class Meter:
         items: Items that may be made.
         exact: Whether to refuse what is not in every respect what Python would make: containers that stand in
             several places of one value (`[[0]] * 3`), and names of modules.
+        work: Nodes that may be looked at, and characters and items that may be compared, however often.
 
     Attributes:
         left: Items that may still be made.
+        work_left: What may still be looked at; below 0 when it was too much.
     """
 
-    __slots__ = ("exact", "left")
+    __slots__ = ("exact", "left", "work_left")
 
-    def __init__(self, items: int = MAX_ITEMS, exact: bool = False) -> None:
+    def __init__(self, items: int = MAX_ITEMS, exact: bool = False, work: int = MAX_WORK) -> None:
         self.left = items
+        self.work_left = work
         self.exact = exact
 
     def spend(self, items: int) -> None:
@@ -62,6 +67,26 @@ class Meter:
         if items > self.left:
             raise NotLiteralError("too large: it has too many items")
         self.left -= items
+
+    def work(self, steps: int) -> None:
+        """Pays for what makes nothing, but takes time. What was too much once stays so.
+
+        Raises:
+            NotLiteralError: It is too much.
+        """
+        self.work_left -= steps
+        if self.work_left < 0:
+            raise NotLiteralError("it takes too much work to read")
+
+
+def weight(value: Any) -> int:
+    """The items and characters in a value: what comparing it may cost."""
+    kind = type(value)
+    if kind is str or kind is bytes:
+        return len(value)
+    if kind is dict:
+        return sum(map(weight, value)) + sum(map(weight, value.values()))
+    return 1 + sum(map(weight, value)) if kind in COPIERS else 1
 
 
 def hashable(values: list[Any]) -> list[Any]:

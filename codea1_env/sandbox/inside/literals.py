@@ -30,6 +30,7 @@ from .literal_values import (
     copied,
     hashable,
     repeated,
+    weight,
 )
 
 __all__ = [
@@ -96,6 +97,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def _read(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> Any:
+    meter.work(1)
     kind = type(node)
     if kind is ast.Constant:
         value = node.value  # type: ignore[attr-defined]
@@ -178,6 +180,7 @@ def _bound(name: str, names: Mapping[str, Any]) -> Any:
 def _attribute(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
     if type(node.value) is ast.Name:
         module = node.value.id
+        meter.work((len(module) + len(node.attr)) // 100)  # a long name is looked up as well
         if f"{module}.{node.attr}" in names:
             return _named(f"{module}.{node.attr}", names, meter)
         known = module in _MODULES and node.attr in _CONSTANTS and not meter.exact
@@ -259,6 +262,7 @@ def _compare(node: Any, names: Mapping[str, Any], meter: Meter) -> bool:
         identity = kind in (ast.Is, ast.IsNot)
         if kind not in COMPARISONS or (identity and not (_is_single(left) and _is_single(right))):
             raise NotLiteralError("a comparison that is no literal")
+        meter.work(weight(left) + weight(right))
         try:
             holds = COMPARISONS[kind](left, right)
         except TypeError:
@@ -294,6 +298,7 @@ def _call(node: Any, names: Mapping[str, Any], meter: Meter) -> Any:
     name = node.func.id if type(node.func) is ast.Name else None
     if name is None or name not in _CALLS or name in names:
         raise NotLiteralError(f"{_shown(node)} is a call")
+    meter.work(len(node.args) + len(node.keywords))
     if name == "dict":
         return _dict_call(node, names, meter)
     if node.keywords or any(type(argument) is ast.Starred for argument in node.args):
@@ -343,6 +348,7 @@ def _aggregate(name: str, values: list[Any], meter: Meter) -> Any:
             raise NotLiteralError("sum(...) of something else than numbers")
         return _sum(values)
     meter.spend(len(values))
+    meter.work(weight(values))
     try:
         return _AGGREGATES[name](values)
     except (TypeError, ValueError, RecursionError):
@@ -414,12 +420,16 @@ def _items(
     unordered: Callable[[Any], bool] = _never,
 ) -> list[Any]:
     """The items of what can be iterated over; of a set (its order depends on hashes) only where it may be `unordered`."""
-    if isinstance(node, ast.Call) and not node.keywords:
+    if isinstance(node, ast.Call) and (
+        not node.keywords or [each.arg for each in node.keywords] == ["start"]
+    ):
         function = node.func
         if isinstance(function, ast.Name) and function.id not in names:
-            if function.id == "range":
+            if function.id == "enumerate" and len(node.args) + len(node.keywords) == 2:
+                return _enumerated(node, names, meter)
+            if function.id == "range" and not node.keywords:
                 return _range([_read(each, names, meter) for each in node.args], meter)
-            if function.id in ("zip", "enumerate", "reversed") and node.args:
+            if function.id in ("zip", "enumerate", "reversed") and node.args and not node.keywords:
                 # Never of a Starred: `_items` does not read one.
                 columns = [_items(each, names, meter) for each in node.args]
                 meter.spend(max(map(len, columns)))
@@ -433,6 +443,7 @@ def _items(
             isinstance(function, ast.Attribute)
             and function.attr in ("items", "keys", "values")
             and not node.args
+            and not node.keywords
         ):
             base = _read(function.value, names, meter)
             if type(base) is dict:
@@ -441,11 +452,22 @@ def _items(
     if type(value) in SETS:
         if len(value) > 1 and not unordered(value):
             raise NotLiteralError("the order of a set")
+        meter.work(weight(value))
         return sorted(value, key=lambda item: write(item) or "")
     if type(value) not in (*SEQUENCES, dict):
         raise NotLiteralError(f"{_shown(node)} cannot be iterated over")
     meter.spend(len(value))
     return list(value)
+
+
+def _enumerated(node: ast.Call, names: Mapping[str, Any], meter: Meter) -> list[Any]:
+    """`enumerate(items, 1)`."""
+    first = _read(node.keywords[0].value if node.keywords else node.args[1], names, meter)
+    if not node.args or type(first) is not int or first.bit_length() > MAX_BITS:
+        raise NotLiteralError("enumerate(...) with such arguments is a call")
+    items = _items(node.args[0], names, meter)
+    meter.spend(len(items))
+    return list(enumerate(items, first))
 
 
 def _range(ends: list[Any], meter: Meter) -> list[int]:

@@ -50,7 +50,7 @@ class _ValuePlan:
         self.entry_point = entry_point
         self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
         self._names = {entry_point: UNKNOWN} if entry_point is not None else {}
-        self._meter = Meter(_MAX_ITEMS, exact=True)
+        self._meter = Meter(_MAX_ITEMS, exact=True, work=10 * _MAX_ITEMS)
 
     def literal(self, node: ast.expr) -> Any:
         """The value of an expression that is plain data or a range, just as Python would make it."""
