@@ -45,7 +45,9 @@ def main(model_name: str = "smollm2-135m", max_steps: int = 10) -> None:
 
         def reward(completions: Any, task_id: list[str], **_: Any) -> list[float | None]:
             played = [problems[name] for name in task_id]
-            programs = read_programs(played, [answer[0]["content"] for answer in completions], sandbox)
+            programs = read_programs(
+                played, [answer[0]["content"] for answer in completions], sandbox
+            )
             seen = [
                 observe(problem, code=program.code, turn=1)
                 for problem, program in zip(played, programs, strict=True)
