@@ -86,9 +86,8 @@ def test_tests_as_they_attack(referee):
         "def check(candidate):\n    assert candidate(7) == 8\ncheck(inc)",
         "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(inc(7), 8)",
         # It is read, not run: nothing else that a text says has any effect.
-        "import nothing\nraise SystemExit\nassert inc(7) == 8",
-        "inc = lambda n: n + 1\nassert inc(7) == 8",
-        "try:\n    assert inc(7) == 8\nexcept AssertionError:\n    pass",
+        "import nothing\nassert inc(7) == 8",
+        "def inc(n):\n    return 0\nassert inc(7) == 8",
     ],
 )
 def test_right_predictions_count(referee, test):

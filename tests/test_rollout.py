@@ -10,7 +10,7 @@ from codea1_env.agents import FixedAgent, GoldenTester, ReferenceCoder
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program
-from codea1_env.rollout import RolloutConfig, Rollouts, judge_answers, rollout
+from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import InfraError
 from codea1_env.spaces import Observation, observe
 
@@ -238,11 +238,11 @@ def test_answers_are_judged_alike_in_any_parts(sandbox):
     programs, attacks = answers_to(problems)
     asked = [problem for problem in problems for _ in range(3)]
     history = {problem.task_id: problem.tests[:2] for problem in problems}
-    together = judge_answers(Referee(sandbox), asked, programs, attacks, history)
+    together = Referee(sandbox).judge_answers(asked, programs, attacks, history)
     one_by_one = []
     for i, (problem, program) in enumerate(zip(asked, programs, strict=True)):
         mine = attacks[2 * i : 2 * i + 2]
-        one_by_one += judge_answers(Referee(sandbox), [problem], [program], mine, history)
+        one_by_one += Referee(sandbox).judge_answers([problem], [program], mine, history)
     assert [suites for suites, _ in together] == [suites for suites, _ in one_by_one]
     for (_, one), (_, other) in zip(together, one_by_one, strict=True):
         assert (one.suites, one.history, one.stale) == (other.suites, other.history, other.stale)
@@ -265,6 +265,6 @@ def test_a_failure_of_ours_in_one_part_is_raised(sandbox, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(sandbox, "submit_encoded", sometimes)
         with pytest.raises(InfraError, match="no memory"):
-            judge_answers(referee, asked, programs, attacks, {})
-    verdicts = [verdict for _, verdict in judge_answers(referee, asked, programs, attacks, {})]
+            referee.judge_answers(asked, programs, attacks, {})
+    verdicts = [verdict for _, verdict in referee.judge_answers(asked, programs, attacks, {})]
     assert [verdict.code_reward for verdict in verdicts] == [1.0, 0.0, 0.0] * len(problems)

@@ -166,7 +166,7 @@ def test_a_worker_killed_while_it_enters_its_namespaces_leaves_no_process(tmp_pa
     if not examine("namespaces").works:
         pytest.skip(f"level namespaces does not work here: {examine('namespaces').error}")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    chosen = settings("namespaces", {}, False, str(tmp_path))
+    chosen = settings("namespaces", {}, False, False, str(tmp_path))
     with ours, theirs:  # kept open: a closed socket would end what is left, too
         worker = subprocess.Popen(
             [sys.executable, "-c", KILLED_AT_FORK, str(theirs.fileno()), chosen],

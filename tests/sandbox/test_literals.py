@@ -36,8 +36,16 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return same(list(a.items()), list(b.items()))
     if isinstance(a, (set, frozenset)):
-        return sorted(map(repr, a)) == sorted(map(repr, b))
+        return sorted(map(in_order, a)) == sorted(map(in_order, b))
     return repr(a) == repr(b)
+
+
+def in_order(item: Any) -> str:
+    """The same text for equal items of sets, in whatever order sets within them have their own."""
+    if isinstance(item, (frozenset, tuple)):
+        parts = [in_order(each) for each in item]
+        return f"{type(item).__name__}{parts if isinstance(item, tuple) else sorted(parts)}"
+    return repr(item)
 
 
 ATOMS = st.one_of(
