@@ -211,7 +211,7 @@ def test_closing_ends_all_processes(sandbox):
 _PARENT = """
 import time
 from codea1_env.sandbox import Sandbox
-from test_judging import JudgingProcesses, answers, pids
+from test_judging_answers import JudgingProcesses, answers, pids
 sandbox = Sandbox()
 judges = JudgingProcesses(sandbox, processes=2)
 judges.judge_answers(*answers())
