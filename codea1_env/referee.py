@@ -128,6 +128,8 @@ class Referee:
     def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
         """Judges a batch. The same rounds give the same verdicts, however they are batched.
 
+        But for programs that remember earlier calls: all calls of a program in a batch are made in one process.
+
         Returns:
             One verdict per round, in order.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import pytest
+from increments import INC, PAPER, RIGHT, TYPED, WRONG, judge, statuses
 
 from codea1_env.problems import Problem
 from codea1_env.referee import (
@@ -14,35 +14,14 @@ from codea1_env.referee import (
     Round,
     SuiteVerdict,
     TestVerdict,
-    Verdict,
 )
-from codea1_env.responses import Program, Suite
-from codea1_env.rewards import RewardConfig, SuiteOutcome
+from codea1_env.rewards import SuiteOutcome
 from codea1_env.sandbox import Outcome, Sandbox
-
-INC = Problem("inc", "def inc(n):\n    ...", "inc", "def inc(n):\n    return n + 1\n")
-TYPED = Problem(
-    "typed", "def inc(n: int) -> int:\n    ...", "inc", "def inc(n):\n    return n + 1\n"
-)
-RIGHT = "def inc(n):\n    return 1 + n\n"
-WRONG = "def inc(n):\n    return n + 1 if n < 5 else n + 2\n"
-PAPER = RefereeConfig(RewardConfig(strict_paper=True))
 
 
 @pytest.fixture(scope="module")
 def referee(sandbox: Sandbox) -> Referee:
     return Referee(sandbox)
-
-
-def judge(
-    referee: Referee,
-    code: str | Program,
-    tests: Sequence[str] | Suite,
-    history: Sequence[str] = (),
-    problem: Problem = INC,
-) -> Verdict:
-    [verdict] = referee.judge([Round(problem, code, [tests], history)])
-    return verdict
 
 
 def rule(
@@ -52,10 +31,6 @@ def rule(
     tests = judge(referee, code, [test], problem=problem).suites[0].tests
     assert len(tests) < 2
     return tests[0] if tests else None
-
-
-def statuses(verdict: Verdict) -> list[str]:
-    return [test.status for test in verdict.suites[0].tests]
 
 
 def test_tests_as_they_attack(referee):

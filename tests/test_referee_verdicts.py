@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from increments import INC, PAPER, RIGHT, TYPED, WRONG, judge, statuses
 
 from codea1_env.problems import Problem
 from codea1_env.programs import read_program
@@ -17,38 +17,15 @@ from codea1_env.referee import (
     Round,
     Verdict,
 )
-from codea1_env.responses import Dropped, Program, Suite, parse_program, parse_suite
-from codea1_env.rewards import RewardConfig, SuiteOutcome, suite_rewards
+from codea1_env.responses import Dropped, Suite, parse_program, parse_suite
+from codea1_env.rewards import SuiteOutcome, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 from codea1_env.verdicts import NOT_MADE
-
-INC = Problem("inc", "def inc(n):\n    ...", "inc", "def inc(n):\n    return n + 1\n")
-TYPED = Problem(
-    "typed", "def inc(n: int) -> int:\n    ...", "inc", "def inc(n):\n    return n + 1\n"
-)
-RIGHT = "def inc(n):\n    return 1 + n\n"
-WRONG = "def inc(n):\n    return n + 1 if n < 5 else n + 2\n"
-PAPER = RefereeConfig(RewardConfig(strict_paper=True))
 
 
 @pytest.fixture(scope="module")
 def referee(sandbox: Sandbox) -> Referee:
     return Referee(sandbox)
-
-
-def judge(
-    referee: Referee,
-    code: str | Program,
-    tests: Sequence[str] | Suite,
-    history: Sequence[str] = (),
-    problem: Problem = INC,
-) -> Verdict:
-    [verdict] = referee.judge([Round(problem, code, [tests], history)])
-    return verdict
-
-
-def statuses(verdict: Verdict) -> list[str]:
-    return [test.status for test in verdict.suites[0].tests]
 
 
 # Rewards

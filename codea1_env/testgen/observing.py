@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_env.evaluation.test_programs.ruling import gather
+from codea1_env.oracle import gather
 from codea1_env.sandbox import CallResult, InfraError, Limits, Outcome, Sandbox
 from codea1_env.testgen import driver
 from codea1_env.testgen.endless import Part, until_endless

@@ -17,9 +17,10 @@ from codea1_env.evaluation.suites.outcomes import (
 )
 from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
 from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, ProblemCheck, SuiteScore
-from codea1_env.evaluation.test_programs.ruling import Reference, Ruling, Subject, gather
+from codea1_env.evaluation.test_programs.ruling import Reference, Ruling, Subject
 from codea1_env.faults import Fault
 from codea1_env.mutation import Mutant, generate_mutants
+from codea1_env.oracle import gather
 from codea1_env.problems import Problem
 from codea1_env.sandbox import AnalysisError, Job, JobResult, Limits, Sandbox
 

@@ -8,15 +8,14 @@ are not run here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from codea1_env.comparison import without_addresses
 from codea1_env.evaluation.test_programs.facts import equality, facts, source_of
 from codea1_env.faults import Fault, missing_package
-from codea1_env.oracle import BrokenReferenceError
+from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
 from codea1_env.remembered import Remembered
 from codea1_env.sandbox import (
@@ -329,25 +328,6 @@ def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> R
     text = equality(call["source"], answer.source)
     key = equality(call["canonical"], answer.source)
     return Ruling("corrected", text, key, reason, Fault.WRONG_VALUE)
-
-
-def without_addresses(message: str) -> str:
-    """A message that is the same in every run.
-
-    Example:
-        >>> without_addresses("<function f at 0x7f03cbd90b80> is not plain data")
-        '<function f at 0x...> is not plain data'
-    """
-    return re.sub(r"(?<= at )0x[0-9a-fA-F]+(?=>)", "0x...", message)
-
-
-def gather(futures: Sequence[Future[T]]) -> list[T]:
-    """The results of all, in order. If one fails, those that have not begun are cancelled."""
-    try:
-        return [future.result() for future in futures]
-    finally:
-        for future in futures:
-            future.cancel()
 
 
 def _batches(pairs: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
