@@ -8,7 +8,7 @@ import pytest
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.fitting import MARK, fit
-from codea1_env.agents.llm.prompts import WORDINGS, Detailed, FewShot, sft_example
+from codea1_env.agents.llm.prompts import EXAMPLE, WORDINGS, Detailed, FewShot, sft_example
 from codea1_env.agents.llm.task_text import Task, is_prose
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import parse_program, parse_suite
@@ -119,15 +119,17 @@ def test_number_of_tests_is_asked_for(name: str) -> None:
 def test_worked_example_shows_as_many_tests_as_are_asked_for(sandbox: Sandbox) -> None:
     for number in (1, 4, 8):
         chat = FewShot(number)(observation(1, code="x"))
-        suite = parse_suite(chat[1]["content"], "triple", sandbox)
+        suite = parse_suite(chat[1]["content"], EXAMPLE, sandbox)
         assert len(suite.tests) == number
         assert suite.dropped == ()
 
 
 def test_worked_example_is_right(sandbox: Sandbox) -> None:
-    program = parse_program(FewShot()(observe(PROBLEM))[1]["content"], "triple")
-    suite = parse_suite(FewShot(8)(observation(1, code="x"))[1]["content"], "triple", sandbox)
-    assert all(result.passed for result in sandbox.run_tests(program.code, list(suite.tests)))
+    program = parse_program(FewShot()(observe(PROBLEM))[1]["content"], "triple", sandbox)
+    suite = parse_suite(FewShot(8)(observation(1, code="x"))[1]["content"], EXAMPLE, sandbox)
+    tests = [test.text for test in suite.tests]
+    assert len(tests) == 8
+    assert all(result.passed for result in sandbox.run_tests(program.code, tests))
 
 
 def test_example_to_imitate_ends_with_the_answer() -> None:
