@@ -51,6 +51,7 @@ def environment(hash_seed: int) -> dict[str, str]:
         "TZ": "UTC",
         "HOME": "/nonexistent",
         "PYTHONHASHSEED": HASH_SEEDS[hash_seed],
+        "LD_BIND_NOW": "1",  # else every child looks up the functions of the C library anew
         # numpy must not start threads: the worker forks.
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",

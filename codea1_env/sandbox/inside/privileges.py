@@ -12,6 +12,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _MAX_PROCESSES = 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_prctl = _libc.prctl
 
 
 def prctl(option: int, value: int = 0) -> int:
@@ -20,7 +21,7 @@ def prctl(option: int, value: int = 0) -> int:
     Raises:
         OSError: It is refused.
     """
-    result = int(_libc.prctl(option, value, 0, 0, 0))
+    result: int = _prctl(option, value, 0, 0, 0)
     if result < 0:
         raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
     return result

@@ -141,7 +141,8 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
+# Looked up here: a child that does it the first time pays for it.
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 class Filter:
@@ -155,7 +156,8 @@ class Filter:
         assembled = build()
         own = struct.pack("<I", _OWN_PID)
         self._buffer = ctypes.create_string_buffer(assembled, len(assembled))
-        self._own_pid_at = [found.start() for found in re.finditer(re.escape(own), assembled)]
+        self._words = memoryview(self._buffer).cast("B").cast("I")
+        self._own_pid_at = [found.start() // 4 for found in re.finditer(re.escape(own), assembled)]
         program = _Program(len(assembled) // 8, ctypes.cast(self._buffer, ctypes.c_void_p))
         self._program = ctypes.pointer(program)
 
@@ -167,6 +169,6 @@ class Filter:
         """
         pid = os.getpid()
         for place in self._own_pid_at:
-            struct.pack_into("<I", self._buffer, place, pid)
-        if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, self._program, 0, 0) != 0:
+            self._words[place] = pid
+        if _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, self._program, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "the kernel refuses the seccomp filter")

@@ -29,7 +29,7 @@ import sys
 from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 
-from . import folders, namespaces, probes
+from . import callee, folders, namespaces, probes
 from .confinement import Confinement, Settings
 from .forking import no_hooks
 from .preimported import COMMON, PARTS, PREIMPORTED
@@ -38,6 +38,7 @@ from .privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSI
 _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
 _CHILD_FIRST_FD = 3
+_MOST_DESCRIPTORS = 256
 
 
 class AllowedPackages:
@@ -79,19 +80,21 @@ def _seed_generators() -> None:
         sys.modules["numpy"].random.seed(seed)
 
 
+def _keep_only(one: int, other: int) -> None:
+    """Closes all descriptors but two; what is printed goes nowhere."""
+    low, high = (one, other) if one < other else (other, one)
+    closerange = os.closerange
+    closerange(0, low)
+    closerange(low + 1, high)
+    closerange(high + 1, _MOST_DESCRIPTORS)
+    # Not the worker's own: flags of an open file would be there for the next program.
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup(null)
+    os.dup(null)
+
+
 def _become_child(descriptors: list[int]) -> list[int]:
     """Moves the run's descriptors to 3, 4, ... and its output to 1 and 2."""
-    if len(descriptors) == 2:  # they stay where they are
-        # Not the worker's own: flags of an open file would be there for the next program.
-        null = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(null, standard, False)
-        os.close(null)
-        os.dup2(1, 2)  # the worker's errors are kept in a pipe, which would be full one day
-        low, high_one = sorted(descriptors)
-        os.closerange(_CHILD_FIRST_FD, low)
-        os.closerange(low + 1, high_one)
-        return descriptors
     job, reply, output, *peers = descriptors
     ordered = [job, reply, *peers]
     # First out of the way of the target numbers, then into place.
@@ -151,11 +154,16 @@ class Zygote:
         pid = os.fork()
         if pid == 0:
             try:
-                self.control.close()
-                channel = _become_child(descriptors)
-                self.confinement.put_on(role, parent)
-                os.closerange(max(channel) + 1, 256)
-                self.mains[role](*channel)
+                if role == b"v":
+                    _keep_only(*descriptors)
+                    self.confinement.put_on(role, parent)
+                    callee.main(*descriptors)
+                else:
+                    self.control.close()
+                    channel = _become_child(descriptors)
+                    self.confinement.put_on(role, parent)
+                    os.closerange(max(channel) + 1, _MOST_DESCRIPTORS)
+                    self.mains[role](*channel)
             finally:
                 os._exit(70)
         for descriptor in descriptors:
@@ -240,7 +248,7 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
 def _mains(calls_only: bool) -> dict[bytes, Callable[..., None]]:
     """What the children of each role do. What they import is there before the worker is confined."""
     if calls_only:
-        return {b"v": importlib.import_module(".callee", __package__).main}
+        return {b"v": callee.main}
     parts = {b"c": "candidate", b"t": "tester"}
     return {
         role: importlib.import_module(f".{name}", __package__).main for role, name in parts.items()
@@ -261,6 +269,8 @@ def main(arguments: list[str]) -> None:
         control.send(json.dumps({"error": str(error)}).encode())
         os._exit(1)
     sys.argv[:] = [""]
+    if settings.calls_only:
+        callee.rehearse()
     gc.collect()
     gc.freeze()
     with contextlib.suppress(BrokenPipeError):  # then there is nothing to serve
