@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import marshal
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,8 +17,7 @@ from .slots import Slots
 from .supervise import Stop, Watch, cpu_backstop, outcome_of, reply_of
 from .worker import WorkerDiedError
 
-_MANY = 8
-_GATHER = 0.0005
+_GATHER = 0.002  # seconds, for which a child with a full pipe would wait
 _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
 
 
@@ -95,8 +93,7 @@ def _in_one_process(
         watch = Watch(child)
         stop: Stop | None = None
         while stop is None and (load is None or len(replies) < len(calls)):
-            if load is not None and len(calls) - len(replies) > _MANY:
-                time.sleep(_GATHER)  # once for many replies, instead of waking up for each
+            watch.wait_for_close(child, _GATHER)  # once for all replies, instead of waking up for each
             frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
             if isinstance(frame, Stop):
                 stop = frame

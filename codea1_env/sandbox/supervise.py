@@ -174,25 +174,36 @@ class Supervised:
             data = os.read(self.reply, _READ)
         except BlockingIOError:
             return True
-        self._received += data
-        while self._received:
+        if not data:
+            return False
+        received: bytes | bytearray = data
+        if self._received:
+            self._received += data
+            received = self._received
+        start, ready = 0, len(received) - frames.PREFIX.size
+        # An error message or a list of exported names may come on top of the value itself.
+        longest = self.limits.result + 65536
+        while start <= ready:
+            (size,) = frames.PREFIX.unpack_from(received, start)
+            end = start + frames.PREFIX.size + size
             if not self.frames_left:
-                self.stop = Stop.FLOOD
-                return False
-            if len(self._received) < frames.PREFIX.size:
                 break
-            (size,) = frames.PREFIX.unpack_from(self._received)
-            # An error message or a list of exported names may come on top of the value itself.
-            if size > self.limits.result + 65536:
+            if size > longest:
                 self.stop = Stop.TOO_LONG
                 return False
-            end = frames.PREFIX.size + size
-            if len(self._received) < end:
+            if end > len(received):
                 break
             self.frames_left -= 1
-            self.frames.append(bytes(self._received[frames.PREFIX.size : end]))
-            del self._received[:end]
-        return bool(data)
+            self.frames.append(bytes(received[start + frames.PREFIX.size : end]))
+            start = end
+        if received is self._received:
+            del self._received[:start]
+        else:
+            self._received += received[start:]
+        if self._received and not self.frames_left:
+            self.stop = Stop.FLOOD
+            return False
+        return True
 
     def drain_output(self) -> bool:
         """Reads all that the child has printed; False at the end of it."""
@@ -398,6 +409,12 @@ class Watch:
                 self._poll.unregister(descriptor)
         if child.stop is None:
             child.stop = Stop.CLOSED
+
+    def wait_for_close(self, child: Supervised, seconds: float) -> None:
+        """Waits until a child closes its channel, whatever it sends meanwhile, but not longer than some seconds."""
+        poll = select.poll()
+        poll.register(child.reply, 0)
+        poll.poll(math.ceil(seconds * 1000))
 
     def closes_cleanly(self, child: Supervised) -> bool:
         """Whether a child, told that nothing more will come, ends without another byte."""

@@ -78,8 +78,11 @@ class Ended:
 
 def _outer_pid(pidfd: int) -> int:
     """The process number on this side of a process number namespace."""
-    with open(f"/proc/self/fdinfo/{pidfd}") as file:
-        return next(int(line[4:]) for line in file if line.startswith("Pid:"))
+    descriptor = os.open(f"/proc/self/fdinfo/{pidfd}", os.O_RDONLY)  # quicker than a file object
+    try:
+        return int(os.read(descriptor, 4096).split(b"\nPid:", 1)[1].split(None, 1)[0])
+    finally:
+        os.close(descriptor)
 
 
 def cpu_time_of(pid: int) -> float:
