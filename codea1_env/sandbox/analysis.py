@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import select
 import signal
@@ -61,7 +62,7 @@ class Analyst:
             AnalysisError: It raised, took too long, or made the process crash.
             InfraError: The process was killed from outside, or got no time, each time that it was tried.
         """
-        file = str(Path(function.__code__.co_filename).resolve())
+        file = _file_of(function.__code__.co_filename)
         try:
             request = codec.encode((file, function.__name__, arguments), limit=frames.MAX_FRAME)
         except codec.SizeError as error:
@@ -133,6 +134,11 @@ class Analyst:
         finally:
             for _ in range(_PROCESSES):
                 self._places.release()
+
+
+@functools.lru_cache
+def _file_of(name: str) -> str:
+    return str(Path(name).resolve())
 
 
 class _Helper:

@@ -234,6 +234,7 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     prctl(PR_SET_DUMPABLE, 0)
     # Some packages insist on a folder that they may write to.
     os.environ["TMPDIR"] = os.environ["HOME"] = settings.scratch
+    os.environ.pop("LD_BIND_NOW", None)  # it was for this interpreter
     _preimport(settings)
     _seed_generators()
     confinement = Confinement(settings, may_change_user)
