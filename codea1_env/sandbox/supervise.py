@@ -14,7 +14,7 @@ from typing import Any
 
 from .inside import codec, frames
 from .results import Limits, Outcome, TestResult
-from .worker import Answer, Ended, Process, Worker, WorkerDiedError, queue_time_of
+from .worker import Answer, Ended, Process, Worker, WorkerDiedError, is_stopped, queue_time_of
 
 _READ = 1 << 18
 _LAST_BYTES_TIMEOUT = 2.0
@@ -88,6 +88,8 @@ class Supervised:
         self.frames: deque[bytes] = deque()
         self.stop: Stop | None = None
         self.frames_left = 0
+        self.ready = False
+        """Whether foreign code has begun: what happened before is no fault of it."""
         self._unsent = bytearray()
         self._received = bytearray()
         self._printed = 0
@@ -186,6 +188,10 @@ class Supervised:
         while start <= ready:
             (size,) = frames.PREFIX.unpack_from(received, start)
             end = start + frames.PREFIX.size + size
+            if not self.ready and not size:  # frames.READY
+                self.ready = True
+                start = end
+                continue
             if not self.frames_left:
                 break
             if size > longest:
@@ -261,10 +267,38 @@ class Supervised:
         return self._worker.end(self.process)
 
     def end(self) -> Ended:
-        """Kills the child if it still runs, frees everything, and says how it had ended."""
+        """Kills the child if it still runs, frees everything, and says how it had ended.
+
+        Raises:
+            WorkerDiedError: The worker is gone, or the child has ended for a reason that is not the program's.
+        """
         if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
             self.stop = Stop.LEFT
-        return self._worker.ended(self.dismiss())
+        ended = self._worker.ended(self.dismiss())
+        if self.stop is Stop.CLOSED:
+            self._check_is_own_end(ended)
+        return ended
+
+    def _check_is_own_end(self, ended: Ended) -> None:
+        if not self.ready:
+            how = (
+                f"signal {ended.signal_number}"
+                if ended.signal_number
+                else f"status {ended.exit_code}"
+            )
+            raise WorkerDiedError(f"a child ended before its program began, with {how}")
+        killed = ended.signal_number == signal.SIGKILL
+        if killed and self._worker.confines_signals and not is_backstop(ended, self.limits):
+            raise WorkerDiedError("a child was killed from outside, or for want of memory")
+
+    def check_is_not_stopped(self) -> None:
+        """Refuses to call a child slow that somebody has stopped.
+
+        Raises:
+            WorkerDiedError: It is stopped.
+        """
+        if self._worker.confines_signals and is_stopped(self.pid):
+            raise WorkerDiedError("a child was stopped from outside")
 
 
 def end_all(*children: Supervised) -> list[Ended]:
@@ -364,6 +398,8 @@ class Watch:
                 waited = min(self._queued - queued, _MOST_PATIENCE * wall_limit)
                 deadline = started + wall_limit + waited
                 if now >= deadline:
+                    for each in self.children:
+                        each.check_is_not_stopped()
                     stop = Stop.WALL
             if stop is not None:
                 return Stop.OUTPUT if self._too_much_is_printed() else stop
@@ -428,6 +464,13 @@ def cpu_backstop(limits: Limits) -> int:
     return math.ceil(limits.run_cpu_time) + 2
 
 
+def is_backstop(ended: Ended, limits: Limits) -> bool:
+    """Whether the kernel ended a process because of its CPU time."""
+    if ended.signal_number == signal.SIGXCPU:
+        return True
+    return ended.signal_number == signal.SIGKILL and ended.cpu_time >= cpu_backstop(limits) - 1
+
+
 def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
     """The result for a run that has no other: what stopped it, or how its process ended."""
     cpu = ended.cpu_time
@@ -440,7 +483,7 @@ def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
     if stop is Stop.LEFT:
         return TestResult(Outcome.EXITED, stop.value, cpu)
     number = ended.signal_number
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu >= cpu_backstop(limits) - 1):
+    if is_backstop(ended, limits):
         return TestResult(Outcome.TIMEOUT, Stop.CPU.value, cpu)
     if number is not None:
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)

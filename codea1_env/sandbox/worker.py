@@ -103,6 +103,15 @@ def queue_time_of(pid: int) -> float:
         return 0.0
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped, as by SIGSTOP."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+    except (OSError, IndexError):  # gone
+        return False
+
+
 def share_processor(first: int, second: int) -> None:
     """Keeps two processes that take turns on one processor: waking a neighbour is much the slower way.
 
@@ -157,6 +166,7 @@ class Worker:
 
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
+        confines_signals: Whether no child can kill or stop itself: who does not end by itself, somebody else has ended.
 
     Raises:
         LevelUnavailableError: The machine does not offer what the level needs.
@@ -172,6 +182,7 @@ class Worker:
         calls_only: bool = False,
     ) -> None:
         self._own_process_tree = level == "namespaces"
+        self.confines_signals = level in ("kernel", "namespaces")
         self._unanswered: deque[Answer] = deque()
         self._unclaimed: set[int] = set()  # handles that nobody has asked for yet
         self._last_end: Answer | None = None
@@ -187,7 +198,7 @@ class Worker:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                interpreter("start.py", "zygote", str(theirs.fileno()), chosen),
+                interpreter("start.py", "zygote", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 env=environment(hash_seed),
                 cwd="/",
@@ -198,6 +209,7 @@ class Worker:
             )
         self._control.settimeout(_START_TIMEOUT)
         try:
+            self._control.send(chosen.encode())
             report = json.loads(self._receive())
             if "error" in report:
                 raise LevelUnavailableError(report["error"])

@@ -167,9 +167,10 @@ def test_a_worker_killed_while_it_enters_its_namespaces_leaves_no_process(tmp_pa
         pytest.skip(f"level namespaces does not work here: {examine('namespaces').error}")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     chosen = settings("namespaces", {}, False, False, str(tmp_path))
+    ours.send(chosen.encode())
     with ours, theirs:  # kept open: a closed socket would end what is left, too
         worker = subprocess.Popen(
-            [sys.executable, "-c", KILLED_AT_FORK, str(theirs.fileno()), chosen],
+            [sys.executable, "-c", KILLED_AT_FORK, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             env=environment(0) | {"PYTHONPATH": _ROOT},
             stdout=subprocess.PIPE,

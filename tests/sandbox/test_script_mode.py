@@ -46,7 +46,7 @@ def test_what_a_program_prints_is_its_answer(sandbox, code, stdin, stdout):
         ("import time\nprint(1, flush=True)\ntime.sleep(9)", Outcome.TIMEOUT),
         ("import sys\nprint(1)\nsys.exit(3)", Outcome.EXITED),
         ("import os\nprint(1, flush=True)\nos._exit(0)", Outcome.EXITED),
-        ("import os\nprint(1, flush=True)\nos.kill(os.getpid(), 9)", Outcome.SIGNALLED),
+        ("import os\nprint(1, flush=True)\nos.kill(os.getpid(), 15)", Outcome.SIGNALLED),
         ("print(1, flush=True)\nx = [0] * 10**11", Outcome.MEMORY),
         ("input()", Outcome.ERROR),
         # Plain Python ends with a status that is not 0, too, where standard output cannot be flushed.

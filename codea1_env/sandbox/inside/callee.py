@@ -1,6 +1,6 @@
 """The process that runs a program whose function is called with plain data, as the game does it.
 
-Protocol: one job in; one load frame out, then one reply frame for each call, then the end. What the program prints is
+Protocol: one job in; out "ready", one load frame, then one reply frame for each call, then the end. What the program prints is
 dropped: it is no part of any answer. The job comes as the supervisor's own marshalled data: here, where nothing foreign
 has run yet, that is the quickest way. What goes out is in the codec's form.
 
@@ -37,6 +37,7 @@ def main(job_pipe: int, reply_pipe: int) -> None:
     code, name, calls, memory, cpu_seconds, result = _loads(frames.Reader(job_pipe).frame())
     _close(job_pipe)
     limit_job(memory, cpu_seconds)
+    frames.write_frame(reply_pipe, frames.READY)
     _answer(reply_pipe, code, name, calls, result)
     _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
     _exit(0)

@@ -1,6 +1,6 @@
 """The process that runs a candidate's program. It never holds a test, an expected value or a reference.
 
-Protocol, on the job and reply pipes: one job frame in, one load frame out; then, in value mode, one call
+Protocol, on the job and reply pipes: one job frame in, "ready" and one load frame out; then, in value mode, one call
 frame in and one reply frame out, any number of times; in proxy mode a test's requests are served on two
 further pipes first, until the test has ended. All frames are plain data in the codec's form.
 """
@@ -40,10 +40,11 @@ def exports(
     return found
 
 
-def start(jobs: frames.Reader) -> dict[str, Any]:
-    """Reads the job and applies its limits."""
+def start(jobs: frames.Reader, reply_pipe: int) -> dict[str, Any]:
+    """Reads the job, applies its limits, and says that it has come so far."""
     job: dict[str, Any] = codec.decode(jobs.frame())
     limit_job(job["memory"], job["cpu_seconds"])
+    frames.write_frame(reply_pipe, frames.READY)
     return job
 
 
@@ -65,7 +66,7 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     numpy = loaded_numpy()
     warm_up(numpy)
     jobs = frames.Reader(job_pipe)
-    job = start(jobs)
+    job = start(jobs, reply_pipe)
     if job["stdin"] is not None:
         frames.write_frame(reply_pipe, codec.encode(script.run(job["code"], job["stdin"])))
         _close(reply_pipe)

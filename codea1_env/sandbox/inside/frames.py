@@ -17,6 +17,11 @@ class ChannelClosedError(Exception):
     """The other side has gone, or what it sent is not a frame."""
 
 
+READY = b""
+"""The first frame of every child: what it does for us is done, and foreign code begins. A child that ends before has
+failed for a reason of ours."""
+
+
 def write_frame(descriptor: int, payload: bytes) -> None:
     """Writes one frame.
 

@@ -41,6 +41,7 @@ _TCGETS, _FIONREAD, _FIONBIO, _FIOCLEX, _FIONCLEX = 0x5401, 0x541B, 0x5421, 0x54
 # Not F_SETOWN and F_SETSIG, with which a process can send signals.
 _FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032)
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
+_UNCATCHABLE = (9, 19)  # SIGKILL, SIGSTOP
 _OWN_PID = 0x5A5A5A5A  # replaced by the child's own number
 
 
@@ -66,12 +67,32 @@ def _one_of(values: tuple[int, ...], otherwise: int = errno.EPERM) -> list[bytes
     return [*tests, _return(_ERRNO | otherwise), _return(_ALLOW)]
 
 
+def _own_signal(process: int, number: int) -> list[bytes]:
+    """Allows signals to the process itself, but those that nobody can catch: who dies of one was killed from outside.
+
+    Args:
+        process: Index of the argument that holds the process number.
+        number: Index of the argument that holds the signal's.
+    """
+    to_itself = [
+        _argument(process),
+        _instruction(_JUMP_EQUAL, _OWN_PID, 1, 0),
+        _DENY,
+        _argument(number),
+    ]
+    tests = [
+        _instruction(_JUMP_EQUAL, each, len(_UNCATCHABLE) - index, 0)
+        for index, each in enumerate(_UNCATCHABLE)
+    ]
+    return [*to_itself, *tests, _return(_ALLOW), _DENY]
+
+
 _BLOCKS: dict[str, list[bytes]] = {
     # New threads, but no new processes. glibc falls back to clone when clone3 does not exist.
     "clone": [_argument(0), _instruction(_JUMP_SET, _CLONE_THREAD, 1, 0), _DENY, _return(_ALLOW)],
     "clone3": [_return(_ERRNO | errno.ENOSYS)],
-    "kill": [_argument(0), *_one_of((_OWN_PID,))],
-    "tgkill": [_argument(0), *_one_of((_OWN_PID,))],
+    "kill": _own_signal(0, 1),
+    "tgkill": _own_signal(0, 2),
     "prctl": [_argument(0), *_one_of((_PR_SET_NAME, _PR_GET_NAME))],
     "prlimit64": [_argument(0), *_one_of((0,))],
     "ioctl": [

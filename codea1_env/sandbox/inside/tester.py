@@ -1,7 +1,7 @@
 """The process that runs a test which is more than one comparison of plain data.
 
 The names that the test uses from the program are proxies; the program itself runs in another process.
-The test's process sends exactly one frame, its verdict. Whether the program's process was still alive
+The test's process sends "ready", and then exactly one frame, its verdict. Whether the program's process was still alive
 and what either process has used is the supervisor's to say.
 """
 
@@ -82,7 +82,7 @@ def main(job_pipe: int, reply_pipe: int, send_pipe: int, receive_pipe: int) -> N
     numpy = loaded_numpy()
     warm_up(numpy)
     settle()
-    job = start(frames.Reader(job_pipe))
+    job = start(frames.Reader(job_pipe), reply_pipe)
     peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)

@@ -40,6 +40,7 @@ _ENDED = struct.Struct("<idq")
 _ROOM_FOR_FDS = socket.CMSG_SPACE(8 * _NUMBER.size)
 _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
+_MOST_SETTINGS = 1 << 18
 
 
 class AllowedPackages:
@@ -99,7 +100,12 @@ def _become_child(descriptors: list[int]) -> list[int]:
     job, reply, output, *peers = descriptors
     ordered = [job, reply, *peers]
     # First out of the way of the target numbers, then into place.
-    high = [os.dup2(number, 200 + index, False) for index, number in enumerate([output, *ordered])]
+    free = max(descriptors) + 1
+    high = [os.dup2(number, free + index, False) for index, number in enumerate([output, *ordered])]
+    # Not the worker's own: flags of an open file, and locks, would be there for the next program.
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
     os.dup2(high[0], 1)
     os.dup2(high[0], 2)
     for index, number in enumerate(high[1:]):
@@ -266,19 +272,19 @@ def _mains(calls_only: bool) -> dict[bytes, Callable[..., None]]:
 
 
 def main(arguments: list[str]) -> None:
-    """Starts the worker. Arguments: the number of the control socket; the settings as JSON."""
+    """Starts the worker. Argument: the number of the control socket, on which the settings come first, as JSON."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # A Ctrl-C in the terminal is the supervisor's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(arguments[0]))
-    settings = Settings(**json.loads(arguments[1]))
+    settings = Settings(**json.loads(control.recv(_MOST_SETTINGS)))
     mains = _mains(settings.calls_only)
     try:
         confinement, found = _prepare(control, settings)
     except OSError as error:
         control.send(json.dumps({"error": str(error)}).encode())
         os._exit(1)
-    sys.argv[:] = [""]
+    sys.argv[:] = sys.orig_argv[:] = [""]
     if settings.calls_only:
         callee.rehearse()
     gc.collect()

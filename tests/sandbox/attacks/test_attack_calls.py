@@ -110,7 +110,7 @@ CHANNEL = {
     "another os": (raw("os.write = os.close = os._exit = os.read = None"), [0, 1, 2]),
     "other calls": (raw("of_main('calls')[:] = []"), None),
     "ends in the middle": (raw("os._exit(0)"), [E, 1, 2]),
-    "kills itself": (raw("os.kill(os.getpid(), 9)"), [Outcome.SIGNALLED, 1, 2]),
+    "ends itself": (raw("os.kill(os.getpid(), 15)"), [Outcome.SIGNALLED, 1, 2]),
     "ends by a thread": (
         raw("threading.Thread(target=lambda: os._exit(0)).start(); time.sleep(60)"),
         [E, 1, 2],

@@ -63,7 +63,6 @@ def test_excepthook_is_not_reached_by_an_exception(arena, test_text):
 
 
 CRASHES = {
-    "SIGKILL": "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGKILL)",
     "SIGTERM": "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGTERM)",
     "SIGABRT": "import os\ndef f(x): os.abort()",
     "a real-time signal": "import os\ndef f(x): os.kill(os.getpid(), 40)",
@@ -91,10 +90,23 @@ def test_a_broken_pipe_is_an_exception_as_in_plain_python(arena, test_text):
     assert message.startswith("BrokenPipeError")
 
 
-def test_stopping_itself_is_a_timeout(arena, test_text):
-    code = "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGSTOP)"
-    limits = Limits(call_wall_time=0.2)
-    assert arena.outcome(code, test_text, limits=limits) is Outcome.TIMEOUT
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGSTOP"])
+@pytest.mark.parametrize("way", ["os.kill(os.getpid(), n)", "signal.raise_signal(n)", "pidfd(n)"])
+def test_nobody_kills_or_stops_itself(arena, test_text, number, way):
+    """Whoever dies of such a signal was killed from outside, which is no fault of the program."""
+    code = (
+        f"import os, signal\nn = signal.{number}\n"
+        "def pidfd(n): signal.pidfd_send_signal(os.pidfd_open(os.getpid()), n)\n"
+        f"def f(x): {way}"
+    )
+    outcome, message = arena.one(code, test_text)
+    assert (outcome, message.partition(":")[0]) == (Outcome.ERROR, "PermissionError")
+
+
+@pytest.mark.parametrize("number", ["SIGTSTP", "SIGTTIN", "SIGTTOU"])
+def test_signals_of_a_terminal_stop_nobody(arena, number):
+    code = f"import os, signal\ndef f(x):\n    os.kill(os.getpid(), signal.{number})\n    return x"
+    assert arena.outcome(code, "assert f(1) == 1") is Outcome.PASS
 
 
 SPINNING = {
