@@ -36,7 +36,9 @@ def submit_to_tests(
         )
     if problem.in_one_process:
         return sandbox.in_background(
-            lambda: _job_result([run_in_one_process(code, problem.all_tests, limits, sandbox)])
+            lambda: _job_result(
+                [run_in_one_process(code, problem.all_tests, limits, sandbox, scratch=True)]
+            )
         )
     if not problem.reference.strip():
         return sandbox.in_background(lambda: _job_result(_in_turn(problem, code, limits, sandbox)))

@@ -33,7 +33,7 @@ print({done!r})
 
 
 def run_in_one_process(
-    code: str, tests: Sequence[str], limits: Limits, sandbox: Sandbox
+    code: str, tests: Sequence[str], limits: Limits, sandbox: Sandbox, *, scratch: bool = False
 ) -> TestResult:
     """Run a program, and then its tests in the same module, which is not the main one.
 
@@ -42,12 +42,14 @@ def run_in_one_process(
         tests: Program texts.
         limits: What all may use together.
         sandbox: Where they run.
+        scratch: Whether they may write files, see `Job.scratch`.
 
     Returns:
         How the first test that did not pass ended, or the program itself.
     """
     script = _SCRIPT.format(code=code, tests=tuple(tests), done=_DONE)
-    run = sandbox.run_script(script, limits=dataclasses.replace(limits, memory=_MEMORY))
+    limits = dataclasses.replace(limits, memory=_MEMORY)
+    run = sandbox.run_script(script, limits=limits, scratch=scratch)
     outcome, message = run.outcome, run.message
     if outcome is Outcome.PASS and run.stdout.strip() != _DONE:
         outcome, message = Outcome.EXITED, "it ended before its tests did"

@@ -72,7 +72,8 @@ class StdinTest:
 
 ONE_PROCESS = {"judging": "one process"}
 """Metadata of a problem whose tests and programs must share a process, since the tests patch modules or ask for types
-of libraries. `codea1 eval code` judges it so; a program can then forge its verdict."""
+of libraries. `codea1 eval code` judges it so; a program can then forge its verdict. Both may write files, which needs
+the sandbox's level "namespaces"."""
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ def start_worker(
     packages: Mapping[str, str],
     preload: bool = True,
     calls_only: bool = False,
+    scratch: bool = False,
 ) -> Worker:
     """Starts a worker; see `Worker`.
 
@@ -105,7 +106,7 @@ def start_worker(
 
     check_machine()
     try:
-        return Worker(hash_seed, level, packages, preload, calls_only)
+        return Worker(hash_seed, level, packages, preload, calls_only, scratch)
     except LevelUnavailableError as error:
         raise _unavailable(level, str(error)) from None
 

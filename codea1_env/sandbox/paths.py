@@ -65,7 +65,7 @@ def _package_paths(packages: Mapping[str, str]) -> list[str]:
 
 
 def settings(
-    level: str, packages: Mapping[str, str], preload: bool, calls_only: bool, scratch: str
+    level: str, packages: Mapping[str, str], preload: bool, calls_only: bool, scratch: bool
 ) -> str:
     """The settings of a new worker, as JSON.
 
@@ -74,7 +74,7 @@ def settings(
         packages: Allowed packages and the folder that holds each.
         preload: Whether to import them at once.
         calls_only: See `Worker`.
-        scratch: A private folder for the worker.
+        scratch: See `Worker`.
     """
     standard = _standard_library()
     readable = [

@@ -18,7 +18,15 @@ from .judging import judge
 from .levels import check_level, strongest_level
 from .packages import locate
 from .planner import Planner
-from .results import CallResult, Job, JobResult, Limits, ScriptResult, TestResult
+from .results import (
+    CallResult,
+    Job,
+    JobResult,
+    LevelUnavailableError,
+    Limits,
+    ScriptResult,
+    TestResult,
+)
 from .script_mode import run_script
 from .slots import Slots
 from .value_mode import call_values
@@ -141,6 +149,7 @@ class Sandbox:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Starts a job and returns at once."""
+        self._checked(job.scratch)
         return self._pool.submit(lambda: self._judge(job))
 
     def _judge(self, job: Job) -> JobResult:
@@ -149,7 +158,16 @@ class Sandbox:
         return judge(lambda task: self._pool.run(task, kind), self._planner, job, limits)
 
     def _kind(self, job: Job) -> Kind:
-        return Kind(job.hash_seed, any(map(self._mentions.search, (job.code, *job.tests))))
+        mentions = any(map(self._mentions.search, (job.code, *job.tests)))
+        return Kind(job.hash_seed, mentions, scratch=self._checked(job.scratch))
+
+    def _checked(self, scratch: bool) -> bool:
+        if scratch and self.level != "namespaces":
+            raise LevelUnavailableError(
+                'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
+                f"actually: {self.level!r}. `codea1 sandbox doctor` says what the machine lacks."
+            )
+        return scratch
 
     def call(
         self,
@@ -235,7 +253,7 @@ class Sandbox:
         )
 
     def run_script(
-        self, code: str, stdin: str = "", *, limits: Limits | None = None
+        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> ScriptResult:
         r"""Runs a program that reads standard input and prints, as in APPS and LiveCodeBench.
 
@@ -243,8 +261,10 @@ class Sandbox:
             code: Program text; it runs as `__main__`.
             stdin: What it reads.
             limits: See `Job.limits`. The limits of one call are for the whole program.
+            scratch: See `Job.scratch`.
 
         Raises:
+            LevelUnavailableError: `scratch` is asked for at another level than "namespaces".
             TypeError: The program or its input is not a str.
             ValueError: The input is larger than 16 MiB.
             InfraError: The sandbox failed three times.
@@ -255,17 +275,17 @@ class Sandbox:
             '42\n'
         """
         self._pool.check_open()
-        return self._pool.run(*self._script(code, stdin, limits))
+        return self._pool.run(*self._script(code, stdin, limits, scratch))
 
     def submit_script(
-        self, code: str, stdin: str = "", *, limits: Limits | None = None
+        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> Future[ScriptResult]:
         """Starts a program, as `run_script` does, and returns at once."""
-        task, kind = self._script(code, stdin, limits)
+        task, kind = self._script(code, stdin, limits, scratch)
         return self._pool.submit(lambda: self._pool.run(task, kind))
 
     def _script(
-        self, code: str, stdin: str, limits: Limits | None
+        self, code: str, stdin: str, limits: Limits | None, scratch: bool
     ) -> tuple[Callable[[Slots], ScriptResult], Kind]:
         for name, text in (("code", code), ("stdin", stdin)):
             if not isinstance(text, str):
@@ -278,7 +298,7 @@ class Sandbox:
                 f"Expect standard input of at most {MAX_INPUT} bytes, actually: {len(data)}"
             )
         bounds = limits if limits is not None else self.limits
-        kind = Kind(0, bool(self._mentions.search(code)))
+        kind = Kind(0, bool(self._mentions.search(code)), scratch=self._checked(scratch))
         return lambda slots: run_script(slots, code, data, bounds), kind
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:

@@ -187,6 +187,9 @@ class Job:
         final_call: Name of a function of the program that is called without arguments in each process
             that has run the program, when the tests of that process are over. It lets a program of ours
             report what the tests did to it; the tests cannot change what it says.
+        scratch: Whether program and tests each have a folder that they may write to: their current one, of 16 MiB,
+            empty at the start and gone afterwards. Without it they can write no file. Only at level "namespaces",
+            since no other can bound it.
     """
 
     code: str
@@ -195,6 +198,7 @@ class Job:
     limits: Limits | None = None
     hash_seed: int = 0
     final_call: str | None = None
+    scratch: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.code, str):

@@ -47,8 +47,6 @@ class Slot:
         try:
             if self._test is not None:
                 self._test.dismiss()
-                # Its end empties the folders, which must be over before the program fills its own.
-                self._worker.wait_for_ends()
         except BaseException:
             self._without_program()
             raise
@@ -79,10 +77,12 @@ class Slots:
     Args:
         worker: Forks the children.
         calls_only: Whether it is a worker for calls.
+        scratch: Whether its children have folders, which are new when none of them is left.
     """
 
-    def __init__(self, worker: Worker, *, calls_only: bool = False) -> None:
+    def __init__(self, worker: Worker, *, calls_only: bool = False, scratch: bool = False) -> None:
         self.worker = worker
+        self._scratch = scratch
         self._calls_only = calls_only
         self._ready: Slot | Supervised | None = None
         self._last_had_test = False
@@ -93,7 +93,8 @@ class Slots:
         Args:
             with_test: Whether a test's child will be needed; the next slot is made likewise.
         """
-        self.worker.wait_for_ends()  # so that nothing of the last run is there in this one
+        if self._scratch:
+            self.worker.wait_for_ends()
         self._last_had_test = with_test
         slot, self._ready = self._ready, None
         assert not isinstance(slot, Supervised)
@@ -107,6 +108,8 @@ class Slots:
 
     def get_ready(self) -> None:
         """Has the next slot made, between two jobs: while one runs, it would only take its processor."""
+        if self._scratch:
+            return
         if self._ready is None and self._calls_only:
             self._ready = Supervised(self.worker, b"v", ())
         elif self._ready is None:

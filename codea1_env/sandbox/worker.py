@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -10,14 +9,12 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .inside import folders
 from .paths import settings
 from .results import LevelUnavailableError, SandboxError
 
@@ -163,6 +160,7 @@ class Worker:
             folder that holds each.
         preload: Whether to import them before the first run.
         calls_only: Whether it forks programs whose functions are only called, and nothing else.
+        scratch: Whether its children have a folder that they may write to. Only at level "namespaces".
 
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
@@ -180,19 +178,14 @@ class Worker:
         packages: Mapping[str, str],
         preload: bool = True,
         calls_only: bool = False,
+        scratch: bool = False,
     ) -> None:
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")
         self._unanswered: deque[Answer] = deque()
         self._unclaimed: set[int] = set()  # handles that nobody has asked for yet
         self._last_end: Answer | None = None
-        self._scratch = tempfile.mkdtemp(prefix="codea1-sandbox-")
-        os.chmod(self._scratch, 0o711)  # its folders are private to the children
-        try:
-            self._start(hash_seed, settings(level, packages, preload, calls_only, self._scratch))
-        except BaseException:
-            self._remove_scratch()
-            raise
+        self._start(hash_seed, settings(level, packages, preload, calls_only, scratch))
 
     def _start(self, hash_seed: int, chosen: str) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -214,7 +207,7 @@ class Worker:
             if "error" in report:
                 raise LevelUnavailableError(report["error"])
         except BaseException:
-            self._end_process()
+            self.close()
             raise
         self.found: dict[str, str] = report["found"]
         self._control.settimeout(_ANSWER_TIMEOUT)
@@ -298,7 +291,7 @@ class Worker:
         return self._last_end
 
     def wait_for_ends(self) -> None:
-        """Waits until all children that were to be ended have ended, and their folders are empty."""
+        """Waits until all children that were to be ended have ended, and their folders are gone."""
         if self._last_end is not None:
             self._wait(self._last_end)
 
@@ -311,14 +304,6 @@ class Worker:
 
     def close(self) -> None:
         """Ends the worker and everything that it has forked."""
-        self._end_process()
-        self._remove_scratch()
-
-    def _remove_scratch(self) -> None:
-        with contextlib.suppress(OSError):  # another user's files at level "process"
-            folders.remove(self._scratch)
-
-    def _end_process(self) -> None:
         self._control.close()  # it kills its children and exits
         while self._unclaimed:
             os.close(self._unclaimed.pop())

@@ -27,11 +27,13 @@ class Kind(NamedTuple):
         with_packages: Whether it mentions a package outside the standard library. Workers without them
             fork faster.
         calls_only: Whether its program's function is only called, which needs a smaller worker still.
+        scratch: See `Job.scratch`.
     """
 
     hash_seed: int
     with_packages: bool
     calls_only: bool = False
+    scratch: bool = False
 
 
 class Pool(Protocol):
@@ -127,7 +129,7 @@ class LocalPool:
             if self._idle[kind]:
                 return self._idle[kind].pop()
         worker = start_worker(kind.hash_seed, self._level(), self._packages, *kind[1:])
-        return Slots(worker, calls_only=kind.calls_only)
+        return Slots(worker, calls_only=kind.calls_only, scratch=kind.scratch)
 
     def _give_back(self, slots: Slots | None, kind: Kind) -> None:
         if slots is not None:

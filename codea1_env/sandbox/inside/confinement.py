@@ -6,9 +6,11 @@ import _signal  # type: ignore[import-not-found]
 import os
 from typing import NamedTuple
 
-from . import folders, landlock, privileges, seccomp
+from . import landlock, namespaces, privileges, seccomp
 
 LEVELS = ("none", "process", "kernel", "namespaces")
+_ALL = b""
+"""Children of any role, where all have the same rules."""
 
 
 class Settings(NamedTuple):
@@ -18,12 +20,12 @@ class Settings(NamedTuple):
         level: One of `LEVELS`; each includes those before it.
         packages: Allowed packages outside the standard library, and the folder that holds each.
         preload: Whether to import them before the first run.
-        calls_only: Whether its children are programs whose functions are only called. They may write no file, and
-            the worker may not either.
+        calls_only: Whether its children are programs whose functions are only called.
+        scratch: Whether its children have folders that they may write to, of bounded size and empty for each run.
+            Only at level "namespaces". The children of others may write no file, and neither may their worker.
         readable: Files and folders that children may read.
         listable: Folders that children may list.
         mounts: Folders that the worker's own file system holds, at level "namespaces".
-        scratch: A private folder of the worker, made by the supervisor.
         user: A user number that nobody else has, for the children of a root worker.
     """
 
@@ -31,10 +33,10 @@ class Settings(NamedTuple):
     packages: dict[str, str]
     preload: bool
     calls_only: bool
+    scratch: bool
     readable: list[str]
     listable: list[str]
     mounts: list[str]
-    scratch: str
     user: int
 
     def at_least(self, level: str) -> bool:
@@ -61,20 +63,26 @@ class Confinement:
         self._filter: seccomp.Filter | None = None
         self._prepared_for = b""
         self._worker_is_confined = False
-        roles = () if settings.calls_only else ((b"c", "program"), (b"t", "test"))
-        for role, name in roles:
-            folder = os.path.join(settings.scratch, name)
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            self._folders[role] = folder
-        self._give_folders()
+        if settings.scratch:
+            self._folders = {
+                role: os.path.join(namespaces.SCRATCH, name, "files")
+                for role, name in ((b"c", "program"), (b"t", "test"))
+            }
+            for folder in self._folders.values():
+                os.makedirs(folder, exist_ok=True)
         if settings.at_least("kernel"):
             self._filter = seccomp.Filter()
-            if settings.calls_only:
-                self._rulesets[b"v"] = landlock.Ruleset(settings.readable, settings.listable, None)
-            for role, folder in self._folders.items():
+            for role in self._folders or (_ALL,):
+                # The rules are about the folder around the one that is mounted, and so hold for the next one, too.
+                around = os.path.dirname(self._folders[role]) if self._folders else None
                 self._rulesets[role] = landlock.Ruleset(
-                    settings.readable, settings.listable, folder
+                    settings.readable, settings.listable, around
                 )
+        if self._folders:
+            namespaces.make_read_only(namespaces.SCRATCH)
+        for folder in self._folders.values():
+            namespaces.mount_empty(folder)
+        self._give_folders()
 
     def keep_user(self) -> None:
         """Gives up changing the user: the standard library is where no other user may look."""
@@ -82,9 +90,10 @@ class Confinement:
         self._give_folders()
 
     def _give_folders(self) -> None:
-        if os.geteuid() == 0:
-            owner = self.settings.user if self.change_user else 0
-            for folder in self._folders.values():
+        owner = self.settings.user if self.change_user else 0
+        for folder in self._folders.values():
+            os.chmod(folder, 0o700)
+            if os.geteuid() == 0:
                 os.chown(folder, owner, owner)
 
     def harden_worker(self) -> None:
@@ -94,25 +103,26 @@ class Confinement:
             privileges.gain_nothing()
 
     def restrict_worker(self) -> None:
-        """Puts on a worker of calls what its children then need not put on: it needs no more than they do.
+        """Puts on the worker what its children then need not put on: it needs no more than they do.
 
-        Below "kernel", where a child could signal a worker of its own user, only the folder is changed.
+        Not where it must mount folders for them. Below "kernel", where a child could signal a worker of its own user,
+        only the folder is changed.
         """
+        if self.settings.scratch:
+            return
         os.chdir("/")
         if self._filter is not None:
             self._put_on_rights()
-            self._rulesets.pop(b"v").restrict()
+            self._rulesets.pop(_ALL).restrict()
             self._worker_is_confined = True
 
     def prepare(self, role: bytes) -> None:
         """Does in the worker what its next child then finds done.
 
         Args:
-            role: b"c" or b"t", which have folders of their own; b"v" has none.
+            role: b"c" or b"t", which may have folders of their own; b"v" has none.
         """
-        if role == b"v":
-            return
-        if role != self._prepared_for:
+        if self._folders and role != self._prepared_for:
             folder = self._folders[role]
             os.chdir(folder)
             os.environ["TMPDIR"] = os.environ["HOME"] = folder
@@ -135,8 +145,8 @@ class Confinement:
         if os.getppid() != parent:
             os._exit(1)
         if self._filter is not None:
-            if role in self._rulesets:
-                self._rulesets[role].restrict()
+            if not self._worker_is_confined:
+                self._rulesets[role if self._folders else _ALL].restrict()
             self._filter.install()
 
     def _put_on_rights(self) -> None:
@@ -152,13 +162,14 @@ class Confinement:
             privileges.hide()
 
     def clean(self) -> None:
-        """Removes what the last run left in its folders.
+        """Gives the next run empty folders. However full those of the last one are, it takes no time.
 
         Raises:
             OSError: It cannot: the worker must not be used again.
         """
+        os.chdir("/")
+        self._prepared_for = b""
         for folder in self._folders.values():
-            if not self.settings.at_least("kernel"):  # where a program can close its folder
-                os.chmod(folder, 0o700)
-            if os.listdir(folder):
-                folders.empty(folder)
+            namespaces.unmount(folder)
+            namespaces.mount_empty(folder)
+        self._give_folders()

@@ -86,6 +86,34 @@ def _locked_flags(path: str) -> int:
     return (_MS_NOEXEC if flags & os.ST_NOEXEC else 0) | (1024 if flags & os.ST_NOATIME else 0)
 
 
+def mount_empty(folder: str) -> None:
+    """Mounts an empty folder of bounded size over a folder.
+
+    Raises:
+        OSError: The mount is refused.
+    """
+    options = f"size={_SCRATCH_SIZE},nr_inodes={_SCRATCH_FILES},mode=711"
+    _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
+
+
+def make_read_only(folder: str) -> None:
+    """Lets nobody write to a mounted folder any more; what is mounted in it stays as it is.
+
+    Raises:
+        OSError: Nothing is mounted there.
+    """
+    _mount("none", folder, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+
+
+def unmount(folder: str) -> None:
+    """Takes a mounted folder away with all that is in it, also where a process is still at work there.
+
+    Raises:
+        OSError: Nothing is mounted there.
+    """
+    _check(_libc.umount2(folder.encode(), _MNT_DETACH), f"unmount {folder}")
+
+
 def isolate_files(folders: Iterable[str], machine: str) -> None:
     """Replaces the file system by one that holds only the given folders, read-only, and a scratch folder.
 
@@ -114,13 +142,7 @@ def isolate_files(folders: Iterable[str], machine: str) -> None:
             os.makedirs(os.path.dirname(root + link), exist_ok=True)
             os.symlink(os.readlink(link), root + link)
     os.makedirs(root + SCRATCH, exist_ok=True)
-    _mount(
-        "tmpfs",
-        root + SCRATCH,
-        "tmpfs",
-        _MS_NOSUID | _MS_NODEV,
-        f"size={_SCRATCH_SIZE},nr_inodes={_SCRATCH_FILES},mode=711",
-    )
+    mount_empty(root + SCRATCH)
     flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
     _mount("none", root, None, flags)
     os.chdir(root)

@@ -56,7 +56,7 @@ def _without_new_privileges() -> None:
 
 
 def acts_of(
-    level: str, parent: int, calls_only: bool = False
+    level: str, parent: int, scratch: bool = False
 ) -> dict[str, tuple[str, Callable[[], object]]]:
     """The acts to try at a level: what is tried -> the layer that must refuse it, and how to try it.
 
@@ -67,8 +67,9 @@ def acts_of(
         CONTROLS[1]: ("", _thread),
         "raise a resource limit": ("rlimits", lambda: _raise_limit()),
     }
-    if not calls_only:
+    if scratch:
         acts[SCRATCH] = ("", _write_scratch)
+        acts["write beside the scratch folder"] = ("Landlock", lambda: os.mkdir("../probe"))
     elif level in ("kernel", "namespaces"):
         acts["write a file"] = ("Landlock", _write_scratch)
     if level == "process":
@@ -82,7 +83,6 @@ def acts_of(
             "signal the worker": ("seccomp", lambda: os.kill(parent, signal.SIG_DFL)),
             "read /etc/passwd": ("Landlock", lambda: _read("/etc/passwd")),
             "list /": ("Landlock", lambda: os.listdir("/")),
-            "write beside the scratch folder": ("Landlock", lambda: os.mkdir("../probe")),
         }
     if level == "namespaces":
         acts["see the machine's processes"] = ("pid namespace", _own_process_tree)
@@ -111,15 +111,15 @@ def run(confinement: Confinement) -> dict[str, str]:
         What was tried -> what happened.
     """
     parent = os.getpid()
-    calls_only = confinement.settings.calls_only
-    role = b"v" if calls_only else b"c"
+    settings = confinement.settings
+    role = b"v" if settings.calls_only else b"c"
     confinement.prepare(role)
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             confinement.put_on(role, parent)
-            acts = acts_of(confinement.settings.level, parent, calls_only)
+            acts = acts_of(settings.level, parent, settings.scratch)
             found = {name: _attempt(act) for name, (_, act) in acts.items()}
             frames.write_frame(theirs, json.dumps(found).encode())
         except BaseException as error:  # the parent must learn what went wrong
@@ -143,7 +143,7 @@ def run(confinement: Confinement) -> dict[str, str]:
 def faults(level: str, found: dict[str, str]) -> list[str]:
     """What is wrong with the findings: forbidden acts that succeeded, controls that failed."""
     wrong = []
-    acts = acts_of(level, 0, calls_only="write a file" in found)
+    acts = acts_of(level, 0, scratch=SCRATCH in found)
     for name, happened in found.items():
         layer = acts[name][0] if name in acts else ""
         if layer and happened == "allowed":

@@ -26,10 +26,10 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import PathFinder
 
-from . import callee, folders, namespaces, probes
+from . import callee, namespaces, probes
 from .confinement import Confinement, Settings
 from .forking import no_hooks
 from .preimported import COMMON, PARTS, PREIMPORTED
@@ -59,11 +59,31 @@ def _with_parts(packages: Iterable[str]) -> list[str]:
     return [part for name in packages for part in (name, *PARTS.get(name, ()))]
 
 
+@contextlib.contextmanager
+def _folder_to_import_in(settings: Settings) -> Iterator[None]:
+    """A folder that packages may write to while they are imported: some insist on one."""
+    if not (settings.preload and settings.packages):
+        yield
+        return
+    import tempfile  # only here: it is large
+
+    place = namespaces.SCRATCH if settings.level == "namespaces" else None
+    with tempfile.TemporaryDirectory(prefix="codea1-import-", dir=place) as folder:
+        home = os.environ["HOME"]
+        os.environ["TMPDIR"] = os.environ["HOME"] = folder
+        try:
+            yield
+        finally:
+            os.environ["HOME"] = home
+            del os.environ["TMPDIR"]
+            tempfile.tempdir = None
+
+
 def _preimport(settings: Settings) -> None:
     packages = settings.packages
     sys.meta_path.append(AllowedPackages(packages))  # type: ignore[arg-type]
     modules = COMMON if settings.calls_only else PREIMPORTED
-    with no_hooks():
+    with no_hooks(), _folder_to_import_in(settings):
         for name in (*modules, *(_with_parts(packages) if settings.preload else ())):
             try:
                 importlib.import_module(name)
@@ -132,8 +152,8 @@ class Zygote:
         self.confinement = confinement
         self.live: set[int] = set()
         settings = confinement.settings
-        # Programs whose functions are only called can start no process and write no file, from "kernel" on.
-        self.leaves_something = not (settings.calls_only and settings.at_least("kernel"))
+        # From "kernel" on children can start no process, and only those with folders can write a file.
+        self.leaves_something = settings.scratch or not settings.at_least("kernel")
 
     def serve(self) -> None:
         """The request loop."""
@@ -200,20 +220,23 @@ class Zygote:
         self.control.send(_ENDED.pack(status, cpu, usage.ru_maxrss * 1024))
 
     def tidy(self) -> None:
-        """Ends what the run has left behind, and empties its folders. We inherit all its processes."""
+        """Ends what the run has left behind, and takes its folders away. We inherit all its processes."""
         if not self.confinement.settings.at_least("kernel"):  # where no process can be started
             while strays := [pid for pid in _strays() if pid not in self.live]:
                 for pid in strays:
                     os.kill(pid, signal.SIGKILL)
                 for pid in strays:
                     os.waitpid(pid, 0)
-        self.confinement.clean()
+        if self.confinement.settings.scratch and not self.live:
+            self.confinement.clean()
 
 
-def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Settings, bool]:
-    """Goes on as the first process of new namespaces; the process that was started waits for it."""
-    # It gets another one; later, nobody in here can reach the machine's.
-    folders.remove(settings.scratch)
+def _enter_namespaces(settings: Settings, control: socket.socket) -> bool:
+    """Goes on as the first process of new namespaces; the process that was started waits for it.
+
+    Returns:
+        Whether it may change its children's user.
+    """
     in_user_namespace = namespaces.enter()
     starter = os.pidfd_open(os.getpid())
     pid = os.fork()
@@ -229,17 +252,15 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> tuple[Setti
     namespaces.isolate_files(settings.mounts, platform.machine())
     if [name for _, name in socket.if_nameindex()] not in ([], ["lo"]):
         raise OSError("the network namespace has interfaces of the machine")
-    return settings._replace(scratch=namespaces.SCRATCH), not in_user_namespace
+    return not in_user_namespace
 
 
 def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
     may_change_user = True
     if settings.level == "namespaces":
-        settings, may_change_user = _enter_namespaces(settings, control)
+        may_change_user = _enter_namespaces(settings, control)
     # Not before: a process that cannot be looked at may not write its own user map.
     prctl(PR_SET_DUMPABLE, 0)
-    # Some packages insist on a folder that they may write to.
-    os.environ["TMPDIR"] = os.environ["HOME"] = settings.scratch
     os.environ.pop("LD_BIND_NOW", None)  # it was for this interpreter
     _preimport(settings)
     _seed_generators()
@@ -249,9 +270,8 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
         confinement.keep_user()
         found = probes.run(confinement)
-    if settings.calls_only:
-        confinement.restrict_worker()
-        found = probes.run(confinement)
+    confinement.restrict_worker()
+    found = probes.run(confinement)
     wrong = probes.faults(settings.level, found)
     if wrong:
         raise OSError("; ".join(wrong))
@@ -292,6 +312,3 @@ def main(arguments: list[str]) -> None:
     with contextlib.suppress(BrokenPipeError):  # then there is nothing to serve
         control.send(json.dumps({"found": found}).encode())
     Zygote(control, confinement, mains).serve()
-    if settings.level != "namespaces":  # whose folder is gone already
-        with contextlib.suppress(OSError):
-            folders.remove(settings.scratch)
