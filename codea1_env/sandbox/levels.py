@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,13 +78,6 @@ def check_machine() -> None:
             "Expect the file system /proc, actually: there is none; mount it (`mount -t proc proc /proc`), "
             "also in a chroot or a container"
         )
-    try:
-        tempfile.gettempdir()
-    except FileNotFoundError as error:
-        raise LevelUnavailableError(
-            f"Expect a folder for temporary files, actually: {error.strerror}; mount a tmpfs on /tmp, or set "
-            "TMPDIR to a folder that can be written"
-        ) from None
 
 
 def start_worker(

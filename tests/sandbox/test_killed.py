@@ -49,7 +49,7 @@ zygote.main(sys.argv[1:])
 LEVELS = ("kernel", "namespaces", "process")
 _ROOT = str(Path(codea1_env.__file__).parent.parent)
 
-# Each program writes files and waits; where it can, it also leaves a process behind.
+# Each program waits; where it can, it also leaves a process behind.
 BATCH = """
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -57,8 +57,6 @@ from codea1_env.sandbox import Job, Sandbox
 level, daemon = sys.argv[1:]
 code = '''
 import os, time
-open("left", "w").write("x")
-os.mkdir("folder")
 if DAEMON and os.fork() == 0:
     os.setsid()
     if os.fork() == 0: time.sleep(600)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import LevelUnavailableError, Limits, Outcome, Sandbox
 from codea1_env.sandbox.packages import library_folders, locate, versions
 
 PATIENT = Limits(call_cpu_time=30, call_wall_time=120, run_cpu_time=60, run_wall_time=240)
@@ -60,5 +60,8 @@ def test_data_frames_and_figures() -> None:
     )
     with Sandbox(packages=("pandas", "matplotlib")) as own:
         assert {"numpy", "dateutil", "PIL"} <= set(own.packages)
-        result = own.run_script(code, limits=PATIENT)
+        try:
+            result = own.run_script(code, limits=PATIENT, scratch=True)
+        except LevelUnavailableError as error:
+            pytest.skip(str(error))
     assert (result.outcome, result.stdout, result.message) == (Outcome.PASS, "3\n", "")

@@ -44,6 +44,17 @@ class Settings(NamedTuple):
         return LEVELS.index(self.level) >= LEVELS.index(level)
 
 
+def _enter_no_folder() -> None:
+    """Changes to a folder that is gone: nothing can be made in it, also where programs may write to any other."""
+    place = f"/tmp/codea1-{os.urandom(8).hex()}"
+    try:
+        os.mkdir(place, 0o700)
+        os.chdir(place)
+        os.rmdir(place)
+    except OSError:
+        os.chdir("/proc")
+
+
 class Confinement:
     """The layers of one worker's children.
 
@@ -110,8 +121,10 @@ class Confinement:
         """
         if self.settings.scratch:
             return
-        os.chdir("/")
-        if self._filter is not None:
+        if self._filter is None:
+            _enter_no_folder()
+        else:
+            os.chdir("/")
             self._put_on_rights()
             self._rulesets.pop(_ALL).restrict()
             self._worker_is_confined = True

@@ -81,7 +81,7 @@ def run(code: str, data: bytes) -> tuple[str, ...]:
     for name in ("exit", "quit"):  # which the module `site` makes, and workers do without it
         vars(builtins)[name] = _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)")
     module = types.ModuleType("__main__")
-    module.__file__ = os.path.join(os.getcwd(), "program.py")  # there is no such file
+    module.__file__ = "/program.py"  # there is no such file
     sys.modules["__main__"] = module
     try:
         compiled = compile(code, "<program>", "exec", dont_inherit=True)

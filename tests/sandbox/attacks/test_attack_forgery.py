@@ -176,7 +176,8 @@ PATCHES = {
     ),
     "files beside it": (
         "import sys\nsys.path.insert(0, '')\nfor n in ('math', 'unittest', 'test', 'sitecustomize'):\n"
-        "    with open(n + '.py', 'w') as file: file.write('def isclose(*a): return True\\n')"
+        "    try: open(n + '.py', 'w').write('def isclose(*a): return True')\n"
+        "    except OSError: pass"
     ),
     "int cache": (
         "import ctypes\nctypes.c_uint32.from_address(id(2) + 24).value = 5\n"

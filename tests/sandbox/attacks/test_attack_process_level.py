@@ -168,28 +168,6 @@ def test_a_child_that_answers_too(arena, pauses):
     assert {result.outcome for result in results} <= {Outcome.FAIL, Outcome.FORBIDDEN}
 
 
-FILLING = {
-    "files": "[open(str(n), 'w').write('x' * 1000) for n in range(20)]",
-    "closed folders": (
-        "import os\nfor n in range(20):\n    os.makedirs('a/b/c/d')\n    os.chmod('a/b/c', 0)\n"
-        "    os.rename('a', str(n))"
-    ),
-    "a deep folder": "import os\nfor n in range(300): os.mkdir('d'); os.chdir('d')",
-    "links": "import os\nos.symlink('/', 'root')\nos.symlink('root', 'again')\nos.mkfifo('pipe')",
-    "its own folder closed": "import os\nos.mkdir('inner')\nos.chmod('.', 0)",
-}
-
-
-@pytest.mark.parametrize("name", FILLING)
-def test_nothing_is_left_in_the_folder_for_the_next_run(arena, name):
-    arena.sandbox.call("def f(): pass", "f", [((), {})])
-    before = "import os\nfound = os.listdir('.')\n"
-    code = f"{before}{FILLING[name]}\ndef f(): return found"
-    for _ in range(2):
-        (result,) = arena.sandbox.call(code, "f", [((), {})])
-        assert (result.outcome, result.value, result.message) == (Outcome.PASS, [], "")
-
-
 def test_limits_hold(arena, test_text):
     programs = {
         "spins": ("def f(x):\n    while True: pass", Outcome.TIMEOUT),

@@ -57,23 +57,6 @@ def f():
     assert result.value < (64 if name != "threads" else 140)
 
 
-FILES = {
-    "2 MiB": "file.write(bytes(2 << 20))",
-    "a sparse file": "file.truncate(1 << 40)",
-    "an allocated file": "os.posix_fallocate(file.fileno(), 0, 1 << 30)",
-    "writing behind the end": "file.seek(1 << 33)\n        file.write(b'x')\n        file.flush()",
-}
-
-
-def test_large_files_are_refused(attempt):
-    for name, act in FILES.items():
-        assert attempt(f"with open('large', 'wb') as file:\n        {act}") in (
-            "EFBIG",
-            "ENOSPC",
-            *("EACCES", "EROFS"),  # a program that is only called may write none at all
-        ), name
-
-
 def test_a_crash_dumps_no_core(arena):
     code = (
         "import ctypes, os, resource\n"
