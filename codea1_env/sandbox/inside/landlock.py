@@ -29,7 +29,7 @@ _SCRATCH_RIGHTS = (
 _FILE_SYSTEM_BITS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _NETWORK_SINCE, _SCOPES_SINCE = 4, 6
 
-_HIGH_DESCRIPTOR = 100
+_HIGH_DESCRIPTOR = 40
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -98,7 +98,11 @@ class Ruleset:
             _CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), ctypes.c_uint32(0)
         )
         # Out of the way of the numbers that a child gives to its pipes.
-        self.descriptor = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_DESCRIPTOR)
+        try:
+            self.descriptor = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_DESCRIPTOR)
+        except OSError:
+            needed = f"a process may have too few descriptors (ulimit -n): {_HIGH_DESCRIPTOR + 20} are needed"
+            raise OSError(errno.EMFILE, needed) from None
         os.close(low)
         for path in readable:
             self._allow(path, _READ_FILE | _READ_DIR)

@@ -265,7 +265,7 @@ def _compare(node: Any, names: Mapping[str, Any], meter: Meter) -> bool:
         meter.work(weight(left) + weight(right))
         try:
             holds = COMPARISONS[kind](left, right)
-        except TypeError:
+        except (TypeError, ValueError):  # -1 in b"x"
             raise NotLiteralError("a comparison that fails") from None
         if not holds:
             return False

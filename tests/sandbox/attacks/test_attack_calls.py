@@ -196,7 +196,7 @@ import builtins, json, os, random, signal, sys, inside.encoding
 def f(x):
     return [
         "attack" in sys.modules, hasattr(builtins, "attack"), hasattr(json, "attack"),
-        hasattr(inside.encoding, "attack"), "attack" in os.environ, random.random(), os.umask(0), os.getcwd(),
+        hasattr(inside.encoding, "attack"), "attack" in os.environ, random.random(), os.umask(0), os.stat(".").st_ino,
         str(signal.getsignal(signal.SIGTERM)), sys.getrecursionlimit(), sorted(sys.modules), dict(os.environ),
     ]
 """

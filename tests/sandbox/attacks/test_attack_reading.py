@@ -59,10 +59,13 @@ SEARCHES = {
     "environment": "search([dict(os.environ)])",
     "own command line": "read('/proc/self/cmdline') or read('/proc/self/environ')",
     "own script": "read(sys.argv[0] or '.') or read(getattr(sys.modules['__main__'], '__file__', '.'))",
-    "files around": "next(filter(None, map(read, os.listdir('.') or ['.'])), None)",
+    "files around": "next(filter(None, map(read, around())), None)",
     "pipes": "peek()",
 }
 _HELPERS = """
+def around():
+    try: return os.listdir('.') or ['.']
+    except OSError: return ['.']
 def raised():
     try: raise KeyError
     except KeyError as error: return error.__traceback__
