@@ -425,7 +425,7 @@ class Watch:
 
 def cpu_backstop(limits: Limits) -> int:
     """The kernel's CPU limit of one process, above the limit that the supervisor keeps."""
-    return math.ceil(limits.run_cpu_time) + 2
+    return math.ceil(max(limits.run_cpu_time, limits.call_cpu_time)) + 2
 
 
 def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:

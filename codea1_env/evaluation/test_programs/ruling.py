@@ -296,7 +296,7 @@ class Reference:
         texts = tuple(tests)
         if not texts:
             return {}
-        limits = self._limits.with_room_for(len(texts))
+        limits = self._limits.with_room_for(tests=len(texts))
         job = Job(program, texts, subject.entry_point, limits, hash_seed)
         results = self._sandbox.submit(job).result().tests
         return dict(zip(texts, map(_not_ours, results), strict=True))
