@@ -129,6 +129,7 @@ def _run_tests(
             results[index] = load
             continue
         if min(limits.run_cpu_time, limits.run_wall_time) <= _NOTHING:
+            slots.worker.ran_out = True  # in those before it
             load, results[index] = load or late, late
             continue
         left = replace(

@@ -143,6 +143,10 @@ class Supervised:
         assert self.process is not None
         return queue_time_of(self.process.pid)
 
+    def ran_out_of_cpu_time(self) -> None:
+        """Notes that a limit of CPU time ended it."""
+        self._worker.ran_out = True
+
     # Bytes
 
     def send(self, *payloads: bytes) -> None:
@@ -264,7 +268,10 @@ class Supervised:
         """Kills the child if it still runs, frees everything, and says how it had ended."""
         if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
             self.stop = Stop.LEFT
-        return self._worker.ended(self.dismiss())
+        ended = self._worker.ended(self.dismiss())
+        if reached_backstop(ended, self.limits):
+            self.ran_out_of_cpu_time()
+        return ended
 
 
 def end_all(*children: Supervised) -> list[Ended]:
@@ -357,6 +364,7 @@ class Watch:
             spent = self.cpu_time() - self._cpu_before
             if stop is None and spent >= cpu_limit:
                 stop = Stop.CPU
+                child.ran_out_of_cpu_time()
             if stop is None and now >= deadline:
                 # Since they were forked, or since this was last looked at for another frame: a child that waited
                 # in the queue before its job gets no less time.
@@ -428,6 +436,13 @@ def cpu_backstop(limits: Limits) -> int:
     return math.ceil(max(limits.run_cpu_time, limits.call_cpu_time)) + 2
 
 
+def reached_backstop(ended: Ended, limits: Limits) -> bool:
+    """Whether the kernel ended a process for its CPU time, before the supervisor had seen it."""
+    number = ended.signal_number
+    killed = number == signal.SIGKILL and ended.cpu_time >= cpu_backstop(limits) - 1
+    return number == signal.SIGXCPU or killed
+
+
 def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
     """The result for a run that has no other: what stopped it, or how its process ended."""
     cpu = ended.cpu_time
@@ -440,7 +455,7 @@ def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
     if stop is Stop.LEFT:
         return TestResult(Outcome.EXITED, stop.value, cpu)
     number = ended.signal_number
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu >= cpu_backstop(limits) - 1):
+    if reached_backstop(ended, limits):
         return TestResult(Outcome.TIMEOUT, Stop.CPU.value, cpu)
     if number is not None:
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)

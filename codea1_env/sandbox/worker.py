@@ -157,6 +157,7 @@ class Worker:
 
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
+        ran_out: Whether a run was stopped by a limit of CPU time, since somebody has set this to False.
 
     Raises:
         LevelUnavailableError: The machine does not offer what the level needs.
@@ -171,6 +172,7 @@ class Worker:
         preload: bool = True,
         calls_only: bool = False,
     ) -> None:
+        self.ran_out = False
         self._own_process_tree = level == "namespaces"
         self._unanswered: deque[Answer] = deque()
         self._unclaimed: set[int] = set()  # handles that nobody has asked for yet
