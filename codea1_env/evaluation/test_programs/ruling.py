@@ -112,6 +112,7 @@ class Reference:
             sandbox.limits,
             call_cpu_time=sandbox.limits.call_cpu_time * share,
             call_wall_time=sandbox.limits.call_wall_time * share,
+            calls_per_test=1,  # what a player wrote as one test, and not a whole test program
         )
         self._facts = Remembered[tuple[str, str], dict[str, Any]]()
         self._returned = Remembered[tuple[Subject, str], _Returned]()
