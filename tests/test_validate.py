@@ -136,7 +136,9 @@ def test_endless_reference_fails_within_the_limits(tmp_path: Path, sandbox: Sand
     file = tmp_path / "set.jsonl"
     endless = row("demo/endless", reference="def double(x):\n    while True: pass")
     file.write_text(f"{json.dumps(endless)}\n{json.dumps(GOOD)}")
-    limits = Limits(call_cpu_time=0.2, call_wall_time=5, run_cpu_time=2, run_wall_time=20)
+    limits = Limits(
+        call_cpu_time=0.2, call_wall_time=5, run_cpu_time=2, run_wall_time=20, calls_per_test=1
+    )
     report = validate_problems(file, sandbox, limits=limits)
     assert {finding.kind for finding in report.findings} == {Kind.REFERENCE_FAILS}
     assert "timeout" in report.findings[0].message

@@ -20,7 +20,9 @@ from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.problems import Problem
 from codea1_env.sandbox import CallResult, Job, Limits, Outcome, Sandbox
 
-LIMITS = Limits(call_cpu_time=0.3, call_wall_time=5, run_cpu_time=5, run_wall_time=30)
+LIMITS = Limits(
+    call_cpu_time=0.3, call_wall_time=5, run_cpu_time=5, run_wall_time=30, calls_per_test=1
+)
 """Short: references of the starter set need milliseconds, and some mutants never end."""
 _STAGES = (slice(0, 1), slice(1, 4), slice(4, None))
 """Tests are tried in stages: a mutant that never ends mostly hangs in each of them."""

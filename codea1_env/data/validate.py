@@ -32,10 +32,14 @@ from codea1_env.sandbox import (
     TestResult,
 )
 
-LIMITS = Limits(call_cpu_time=20, call_wall_time=60, run_cpu_time=60, run_wall_time=180)
+LIMITS = Limits(
+    call_cpu_time=20, call_wall_time=60, run_cpu_time=60, run_wall_time=180, calls_per_test=3
+)
 """Generous: a slow reference is a finding of its own, not a failure."""
 SLOW = Limits().call_cpu_time
 """Seconds after which a test would be stopped with the limits that are used elsewhere."""
+SLOW_PROGRAM = Limits().test_cpu_time
+"""The same for a whole test program."""
 _BATCH = 32
 
 
@@ -225,6 +229,7 @@ def _judge(
     # Some tests are not run after one that has failed.
     for number, (one, two) in enumerate(zip(first.tests, second.tests, strict=False), 1):
         test = _short(shown[number - 1])
+        slow = SLOW_PROGRAM if shown[number - 1] == problem.test_program else SLOW
         if one.outcome is not two.outcome:
             differ = True
             yield (
@@ -239,10 +244,10 @@ def _judge(
                 f"Expect the reference to pass test {number}, actually: {one.outcome.value}, "
                 f"{one.message:.200} ({test}). Correct the test or the reference.",
             )
-        elif max(one.cpu_time, two.cpu_time) > SLOW:
+        elif max(one.cpu_time, two.cpu_time) > slow:
             yield (
                 Kind.SLOW_REFERENCE,
-                f"Expect test {number} to take less than {SLOW:g} s, actually: "
+                f"Expect test {number} to take less than {slow:g} s, actually: "
                 f"{max(one.cpu_time, two.cpu_time):.1f} s ({test}). Use smaller arguments, or raise the limits.",
             )
     if not differ:

@@ -55,6 +55,12 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
             results[index] = _undefined(plan.names, job.entry_point)
         else:
             valued.append((index, plan))
+    if proxied:
+        limits = replace(
+            limits,
+            run_cpu_time=max(limits.run_cpu_time, limits.test_cpu_time),
+            run_wall_time=max(limits.run_wall_time, limits.test_wall_time),
+        )
     load: TestResult | None = None
     final_call = None if job.final_call is None else codec.encode((job.final_call, [], {}))
     final: list[CallResult] = []
@@ -116,18 +122,20 @@ def _run_tests(
     load: TestResult | None = None
     results: dict[int, TestResult] = {}
     final: list[CallResult] = []
+    test_cpu_time, test_wall_time = limits.test_cpu_time, limits.test_wall_time
     late = TestResult(Outcome.TIMEOUT, RUN_LIMIT)
     for index, plan in tests:
         if load is not None and load.outcome is not Outcome.PASS:
             results[index] = load
             continue
         if min(limits.run_cpu_time, limits.run_wall_time) <= _NOTHING:
+            slots.worker.ran_out = True  # in those before it
             load, results[index] = load or late, late
             continue
         left = replace(
             limits,
-            call_cpu_time=min(limits.call_cpu_time, limits.run_cpu_time),
-            call_wall_time=min(limits.call_wall_time, limits.run_wall_time),
+            call_cpu_time=min(test_cpu_time, limits.run_cpu_time),
+            call_wall_time=min(test_wall_time, limits.run_wall_time),
         )
         started = time.monotonic()
         loaded, result, said = proxy_mode.run_test(
@@ -135,7 +143,8 @@ def _run_tests(
             final_call,
         )  # fmt: skip
         final += [said] if said is not None else []
-        if result.outcome is Outcome.TIMEOUT and left != limits:
+        cut = left.call_cpu_time < test_cpu_time or left.call_wall_time < test_wall_time
+        if result.outcome is Outcome.TIMEOUT and cut:
             result = replace(result, message=RUN_LIMIT)
         load, results[index] = load or loaded, result
         limits = _less(limits, result.cpu_time, time.monotonic() - started)

@@ -14,10 +14,11 @@ from typing import Any, Self, TypeVar
 from .analysis import Analyst
 from .call_mode import Answers, run_calls
 from .inside import codec
-from .judging import judge
+from .judging import Run, judge
 from .levels import check_level, strongest_level
 from .packages import locate
 from .planner import Planner
+from .repeating import Attempt, run_by_work
 from .results import (
     CallResult,
     Job,
@@ -28,7 +29,6 @@ from .results import (
     TestResult,
 )
 from .script_mode import run_script
-from .slots import Slots
 from .value_mode import call_values
 from .workers import Kind, LocalPool, Pool
 
@@ -153,9 +153,14 @@ class Sandbox:
         return self._pool.submit(lambda: self._judge(job))
 
     def _judge(self, job: Job) -> JobResult:
-        limits = job.limits if job.limits is not None else self.limits
-        kind = self._kind(job)
-        return judge(lambda task: self._pool.run(task, kind), self._planner, job, limits)
+        def attempt(run: Run, limits: Limits) -> JobResult:
+            return judge(run, self._planner, job, limits)
+
+        return self._run(attempt, self._kind(job), job.limits)
+
+    def _run(self, attempt: Attempt[T], kind: Kind, limits: Limits | None) -> T:
+        """Everything that runs in this sandbox goes through here."""
+        return run_by_work(self._pool, kind, attempt, limits if limits is not None else self.limits)
 
     def _kind(self, job: Job) -> Kind:
         mentions = any(map(self._mentions.search, (job.code, *job.tests)))
@@ -195,7 +200,7 @@ class Sandbox:
             InfraError: The sandbox failed three times.
         """
         self._pool.check_open()
-        return self._pool.run(*self._calls(code, name, arguments, limits, hash_seed))
+        return self._run(*self._calls(code, name, arguments, hash_seed), limits)
 
     def submit_calls(
         self,
@@ -207,24 +212,25 @@ class Sandbox:
         hash_seed: int = 0,
     ) -> Future[list[CallResult]]:
         """Starts calls, as `call` does, and returns at once."""
-        task, kind = self._calls(code, name, arguments, limits, hash_seed)
-        return self._pool.submit(lambda: self._pool.run(task, kind))
+        attempt, kind = self._calls(code, name, arguments, hash_seed)
+        return self._pool.submit(lambda: self._run(attempt, kind, limits))
 
     def _calls(
         self,
         code: str,
         name: str,
         arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
-        limits: Limits | None,
         hash_seed: int,
-    ) -> tuple[Callable[[Slots], list[CallResult]], Kind]:
+    ) -> tuple[Attempt[list[CallResult]], Kind]:
         try:
             calls = [codec.encode((name, list(args), dict(kwargs))) for args, kwargs in arguments]
         except codec.EncodeError as error:
             raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
-        bounds = limits if limits is not None else self.limits
-        kind = Kind(hash_seed, bool(self._mentions.search(code)))
-        return lambda slots: call_values(slots, code, name, calls, bounds), kind
+
+        def attempt(run: Run, limits: Limits) -> list[CallResult]:
+            return run(lambda slots: call_values(slots, code, name, calls, limits))
+
+        return attempt, Kind(hash_seed, bool(self._mentions.search(code)))
 
     def submit_encoded(
         self,
@@ -246,11 +252,12 @@ class Sandbox:
             limits: For each call; see `Job.limits`.
             hash_seed: See `Job.hash_seed`.
         """
-        bounds = limits if limits is not None else self.limits
+
+        def attempt(run: Run, limits: Limits) -> Answers:
+            return run(lambda slots: run_calls(slots, code, name, calls, limits))
+
         kind = Kind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
-        return self._pool.submit(
-            lambda: self._pool.run(lambda slots: run_calls(slots, code, name, calls, bounds), kind)
-        )
+        return self._pool.submit(lambda: self._run(attempt, kind, limits))
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -275,18 +282,16 @@ class Sandbox:
             '42\n'
         """
         self._pool.check_open()
-        return self._pool.run(*self._script(code, stdin, limits, scratch))
+        return self._run(*self._script(code, stdin, scratch), limits)
 
     def submit_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> Future[ScriptResult]:
         """Starts a program, as `run_script` does, and returns at once."""
-        task, kind = self._script(code, stdin, limits, scratch)
-        return self._pool.submit(lambda: self._pool.run(task, kind))
+        attempt, kind = self._script(code, stdin, scratch)
+        return self._pool.submit(lambda: self._run(attempt, kind, limits))
 
-    def _script(
-        self, code: str, stdin: str, limits: Limits | None, scratch: bool
-    ) -> tuple[Callable[[Slots], ScriptResult], Kind]:
+    def _script(self, code: str, stdin: str, scratch: bool) -> tuple[Attempt[ScriptResult], Kind]:
         for name, text in (("code", code), ("stdin", stdin)):
             if not isinstance(text, str):
                 raise TypeError(
@@ -297,9 +302,11 @@ class Sandbox:
             raise ValueError(
                 f"Expect standard input of at most {MAX_INPUT} bytes, actually: {len(data)}"
             )
-        bounds = limits if limits is not None else self.limits
-        kind = Kind(0, bool(self._mentions.search(code)), scratch=self._checked(scratch))
-        return lambda slots: run_script(slots, code, data, bounds), kind
+
+        def attempt(run: Run, limits: Limits) -> ScriptResult:
+            return run(lambda slots: run_script(slots, code, data, limits))
+
+        return attempt, Kind(0, bool(self._mentions.search(code)), scratch=self._checked(scratch))
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Calls a function in a thread, for several runs of which one depends on the last, and returns at once.

@@ -145,6 +145,10 @@ class Supervised:
         assert self.process is not None
         return queue_time_of(self.process.pid)
 
+    def ran_out_of_cpu_time(self) -> None:
+        """Notes that a limit of CPU time ended it."""
+        self._worker.ran_out = True
+
     # Bytes
 
     def send(self, *payloads: bytes) -> None:
@@ -275,7 +279,9 @@ class Supervised:
         if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
             self.stop = Stop.LEFT
         ended = self._worker.ended(self.dismiss())
-        if self.stop is Stop.CLOSED:
+        if reached_backstop(ended, self.limits):
+            self.ran_out_of_cpu_time()
+        elif self.stop is Stop.CLOSED:
             self._check_is_own_end(ended)
         return ended
 
@@ -287,8 +293,7 @@ class Supervised:
                 else f"status {ended.exit_code}"
             )
             raise WorkerDiedError(f"a child ended before its program began, with {how}")
-        killed = ended.signal_number == signal.SIGKILL
-        if killed and self._worker.confines_signals and not is_backstop(ended, self.limits):
+        if ended.signal_number == signal.SIGKILL and self._worker.confines_signals:
             raise WorkerDiedError("a child was killed from outside, or for want of memory")
 
     def check_is_not_stopped(self) -> None:
@@ -391,6 +396,7 @@ class Watch:
             spent = self.cpu_time() - self._cpu_before
             if stop is None and spent >= cpu_limit:
                 stop = Stop.CPU
+                child.ran_out_of_cpu_time()
             if stop is None and now >= deadline:
                 # Since they were forked, or since this was last looked at for another frame: a child that waited
                 # in the queue before its job gets no less time.
@@ -461,14 +467,14 @@ class Watch:
 
 def cpu_backstop(limits: Limits) -> int:
     """The kernel's CPU limit of one process, above the limit that the supervisor keeps."""
-    return math.ceil(limits.run_cpu_time) + 2
+    return math.ceil(max(limits.run_cpu_time, limits.call_cpu_time)) + 2
 
 
-def is_backstop(ended: Ended, limits: Limits) -> bool:
-    """Whether the kernel ended a process because of its CPU time."""
-    if ended.signal_number == signal.SIGXCPU:
-        return True
-    return ended.signal_number == signal.SIGKILL and ended.cpu_time >= cpu_backstop(limits) - 1
+def reached_backstop(ended: Ended, limits: Limits) -> bool:
+    """Whether the kernel ended a process for its CPU time, before the supervisor had seen it."""
+    number = ended.signal_number
+    killed = number == signal.SIGKILL and ended.cpu_time >= cpu_backstop(limits) - 1
+    return number == signal.SIGXCPU or killed
 
 
 def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
@@ -483,7 +489,7 @@ def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
     if stop is Stop.LEFT:
         return TestResult(Outcome.EXITED, stop.value, cpu)
     number = ended.signal_number
-    if is_backstop(ended, limits):
+    if reached_backstop(ended, limits):
         return TestResult(Outcome.TIMEOUT, Stop.CPU.value, cpu)
     if number is not None:
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)

@@ -165,6 +165,7 @@ class Worker:
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
         confines_signals: Whether no child can kill or stop itself: who does not end by itself, somebody else has ended.
+        ran_out: Whether a run was stopped by a limit of CPU time, since somebody has set this to False.
 
     Raises:
         LevelUnavailableError: The machine does not offer what the level needs.
@@ -180,6 +181,7 @@ class Worker:
         calls_only: bool = False,
         scratch: bool = False,
     ) -> None:
+        self.ran_out = False
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")
         self._unanswered: deque[Answer] = deque()

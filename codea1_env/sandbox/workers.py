@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol, TypeVar
 
+from . import pace
 from .levels import start_worker
 from .results import InfraError, SandboxError
 from .slots import Slots
@@ -42,8 +43,8 @@ class Pool(Protocol):
     closed: bool
     """Whether `close` was called."""
 
-    def run(self, task: Callable[[Slots], T], kind: Kind) -> T:
-        """Runs a task as soon as a worker is free, and returns its result."""
+    def run(self, task: Callable[[Slots], T], kind: Kind, *, alone: bool = False) -> T:
+        """Runs a task as soon as a worker is free, or, `alone`, while no other runs; returns its result."""
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
         """Calls a function in a thread of its own, and returns at once.
@@ -72,6 +73,9 @@ class LocalPool:
         self._level = level
         self._packages = dict(packages)
         self._places = threading.BoundedSemaphore(workers)
+        # Held while waiting for places, never while giving them back: two who want them all cannot hold
+        # a half each, and those who want one cannot keep them waiting for ever.
+        self._gate = threading.Lock()
         self._lock = threading.Lock()
         self._idle: defaultdict[Kind, list[Slots]] = defaultdict(list)
         self._executor: ThreadPoolExecutor | None = None
@@ -91,15 +95,23 @@ class LocalPool:
                 self._executor = ThreadPoolExecutor(threads, "codea1-sandbox")
             return self._executor.submit(function)
 
-    def run(self, task: Callable[[Slots], T], kind: Kind) -> T:
-        """Runs a task in this thread as soon as a place is free.
+    @contextlib.contextmanager
+    def _having(self, places: int) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            with self._gate:
+                for _ in range(places):
+                    stack.enter_context(self._places)
+            yield
+
+    def run(self, task: Callable[[Slots], T], kind: Kind, *, alone: bool = False) -> T:
+        """Runs a task in this thread as soon as a place is free, or all are. See `Pool.run`.
 
         Raises:
             InfraError: It failed three times because of the sandbox itself.
             SandboxError: The sandbox is closed.
         """
         failures = []
-        with self._places:
+        with self._having(self.workers if alone else 1):
             for _ in range(_ATTEMPTS):
                 slots: Slots | None = None
                 try:
@@ -128,6 +140,7 @@ class LocalPool:
                 self.check_open()
             if self._idle[kind]:
                 return self._idle[kind].pop()
+        pace.measure()  # while little else runs: what it takes at best is worth knowing
         worker = start_worker(kind.hash_seed, self._level(), self._packages, *kind[1:])
         return Slots(worker, calls_only=kind.calls_only, scratch=kind.scratch)
 
@@ -167,13 +180,8 @@ class LocalPool:
             executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(cancel_futures=True)
-        for _ in range(self.workers):  # also those that run in threads of our callers
-            self._places.acquire()
-        try:
+        with self._having(self.workers):  # also those of tasks in threads of our callers
             self._drained = True
             for idle in self._idle.values():
                 while idle:
                     self._discard(idle.pop())
-        finally:
-            for _ in range(self.workers):
-                self._places.release()

@@ -175,14 +175,17 @@ def _limits(
     program: str, entry_point: str | None, tests: Sequence[str], sandbox: Sandbox
 ) -> Limits:
     """What mutants may use: little, unless the program itself needs more."""
-    limits = sandbox.limits.with_room_for(len(tests))
+    limits = sandbox.limits.with_room_for(tests=len(tests))
     [results] = sandbox.run_many([Job(program, tuple(tests), entry_point, limits)])
     times = [result.cpu_time for result in results if not _failed(result)]
     # In steps, so that a little more or less time changes nothing.
     slowest = math.ceil(_FACTOR * max(times, default=0.0) / _PATIENCE) * _PATIENCE
-    patience = min(max(slowest, _PATIENCE), limits.call_cpu_time)
+    patience = min(max(slowest, _PATIENCE), limits.test_cpu_time)
     return replace(
-        limits, call_cpu_time=patience, run_cpu_time=max(2 * patience, _FACTOR * sum(times))
+        limits,
+        call_cpu_time=patience,
+        run_cpu_time=max(2 * patience, _FACTOR * sum(times)),
+        calls_per_test=1,
     )
 
 

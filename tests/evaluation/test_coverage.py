@@ -235,7 +235,7 @@ def test_tests_that_fail_and_what_are_no_tests(sandbox):
 def test_a_test_that_ends_the_process_takes_nothing_from_others():
     code = REFERENCE.replace("        return 2\n", "        while True: pass\n")
     suites = [["f(1)", "f(2)", "f(3)"], ["f(1)", "f(2)"], ["f(2)"], ["x = f(1)", "f(2)"]]
-    with Sandbox(limits=Limits(call_cpu_time=0.02)) as sandbox:
+    with Sandbox(limits=Limits(call_cpu_time=0.02, calls_per_test=1)) as sandbox:
         found = measure_coverage(problem(code), suites, sandbox)
     assert found == [
         Coverage(6, 5, 4, 3), Coverage(6, 3, 4, 1), Coverage(6, 1, 4, 0), Coverage(6, 3, 4, 1)

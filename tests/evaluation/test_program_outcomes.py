@@ -7,7 +7,7 @@ import pytest
 from codea1_env.evaluation.suites.outcomes import first_failures, limits_beside, passes
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox, TestResult
 
-QUICK = Limits(0.4, 4.0, 0.4, 4.0)
+QUICK = Limits(0.4, 4.0, 0.4, 4.0, calls_per_test=1)
 RIGHT = "def f(n):\n    return n\n"
 ENDLESS_ABOVE_1 = "def f(n):\n    while n > 1:\n        pass\n    return n\n"
 SLOW = "def f(n):\n    while n == 0:\n        pass\n    return n\n"

@@ -24,7 +24,7 @@ def said():
 
 
 def run(sandbox: Sandbox, *tests: str, code: str = COUNTING, entry: str | None = "f") -> JobResult:
-    limits = Limits(call_cpu_time=0.5)
+    limits = Limits(call_cpu_time=0.5, calls_per_test=1)
     return sandbox.submit(Job(code, tests, entry, limits, final_call="said")).result()
 
 

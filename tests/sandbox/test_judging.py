@@ -44,7 +44,9 @@ def test_output_adds_up_in_one_process(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("act", ["while True: pass", "import time; time.sleep(60)"])
 def test_tests_of_both_kinds_share_the_limits_of_the_run(sandbox: Sandbox, act: str) -> None:
-    limits = Limits(call_cpu_time=0.3, call_wall_time=0.3, run_cpu_time=0.7, run_wall_time=0.7)
+    limits = Limits(
+        call_cpu_time=0.3, call_wall_time=0.3, run_cpu_time=0.7, run_wall_time=0.7, calls_per_test=1
+    )
     tests = ["assert f(1) == 1", *(f"for x in [{x}]:\n    f(x)" for x in range(5))]
     results = sandbox.run_tests(f"def f(x):\n    {act}", tests, limits=limits)
     assert [result.outcome for result in results] == [TIMEOUT] * 6

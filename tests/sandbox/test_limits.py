@@ -10,7 +10,10 @@ import pytest
 from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
-SHORT = Limits(call_cpu_time=0.2, call_wall_time=0.4, run_cpu_time=3.0, run_wall_time=5.0)
+# One time for tests of both kinds, so that what holds for one is asked of the other, too.
+SHORT = Limits(
+    call_cpu_time=0.2, call_wall_time=0.4, run_cpu_time=3.0, run_wall_time=5.0, calls_per_test=1
+)
 SPIN = "while True: pass"
 SLEEP = "import time; time.sleep(60)"
 
@@ -65,6 +68,28 @@ def test_test_and_program_together_are_one_call(sandbox: Sandbox) -> None:
     test = "pass\nfor _ in range(10): f(0.04)"
     assert judge(sandbox, code, test).outcome is TIMEOUT
     assert judge(sandbox, code, test, call_cpu_time=3.0, call_wall_time=5.0).outcome is PASS
+
+
+def test_a_test_that_is_a_program_may_use_the_time_of_many_calls(sandbox: Sandbox) -> None:
+    code = "import time\ndef f(x):\n    end = time.process_time() + x\n    while time.process_time() < end: pass"
+    many = {"calls_per_test": 6, "call_wall_time": 5.0, "run_cpu_time": 0.3}
+    # It also is more than all calls together may use: a run's limit never cuts a single test.
+    assert judge(sandbox, code, "for _ in range(10): f(0.04)", **many).outcome is PASS
+    assert judge(sandbox, code, "assert f(0.4) is None", **many).outcome is TIMEOUT
+
+
+def test_the_limits_of_a_test_follow_from_those_of_a_call() -> None:
+    usual = Limits()
+    assert (usual.test_cpu_time, usual.test_wall_time) == (30.0, 60.0)
+    room = usual.with_room_for(9)
+    assert (room.run_cpu_time, room.run_wall_time) == (20.0, 100.0)
+    room = usual.with_room_for(tests=9)  # and for loading
+    assert (room.run_cpu_time, room.run_wall_time) == (272.0, 550.0)
+    alike = Limits(2.0, 10.0, 20.0, 60.0, calls_per_test=1)
+    assert (alike.test_cpu_time, alike.test_wall_time) == (2.0, 10.0)
+    double = usual.times(2.0)
+    assert (double.test_cpu_time, double.test_wall_time) == (60.0, 120.0)
+    assert (double.run_cpu_time, double.memory) == (40.0, usual.memory)
 
 
 def test_every_call_has_its_own_time(sandbox: Sandbox) -> None:

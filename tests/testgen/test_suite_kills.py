@@ -13,7 +13,7 @@ from codea1_env.sandbox import Job, Limits, Outcome
 from codea1_env.testgen.kills import find_kills, reduce_suite
 
 STARTER = load_problems("starter")
-QUICK = Limits(call_cpu_time=0.3)
+QUICK = Limits(call_cpu_time=0.3, calls_per_test=1)
 
 
 def test_reduction_covers_the_same_with_fewer_tests():

@@ -23,7 +23,9 @@ from codea1_env.rollout import ask
 from codea1_env.sandbox import Job, JobResult, Limits, Sandbox
 from codea1_env.spaces import observe
 
-LIMITS = Limits(call_cpu_time=1.0, call_wall_time=5.0, run_cpu_time=5.0, run_wall_time=30.0)
+LIMITS = Limits(
+    call_cpu_time=1.0, call_wall_time=5.0, run_cpu_time=5.0, run_wall_time=30.0, calls_per_test=1
+)
 """What a program may use for a test, and for all tests of its problem together. Some programs never end."""
 
 

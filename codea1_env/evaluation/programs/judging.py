@@ -194,4 +194,5 @@ def _limits(seconds: float) -> Limits:
         call_wall_time=_WALL_FACTOR * seconds,
         run_cpu_time=seconds,
         run_wall_time=_WALL_FACTOR * seconds,
+        calls_per_test=1,
     )

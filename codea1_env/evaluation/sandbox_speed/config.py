@@ -82,5 +82,9 @@ class SpeedConfig:
         """Limits for whole test programs, which may be long."""
         cpu = self.time_limit
         return Limits(
-            call_cpu_time=cpu, run_cpu_time=cpu, call_wall_time=4 * cpu, run_wall_time=8 * cpu
+            call_cpu_time=cpu,
+            call_wall_time=4 * cpu,
+            run_cpu_time=cpu,
+            run_wall_time=8 * cpu,
+            calls_per_test=1,
         )

@@ -34,7 +34,7 @@ _PROGRAMS = (
 _SLEEPS = "import time\n\n\ndef f(x):\n    time.sleep(0.02)\n    return x + 1\n"
 _HANGS = "def f(x):\n    while True:\n        pass\n"
 _HANGS_EVERY = 250
-_LIMITS = Limits(call_cpu_time=0.1)
+_LIMITS = Limits(call_cpu_time=0.1, calls_per_test=1)
 
 
 def job(number: int, label: str = "") -> Job:

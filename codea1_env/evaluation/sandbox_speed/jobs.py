@@ -19,7 +19,7 @@ from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
 
 CALLS = 5
 PROGRAMS = SUITES = ASSERTS = 8
-_QUICK = Limits(call_cpu_time=0.25, run_cpu_time=5.0)
+_QUICK = Limits(call_cpu_time=0.25, run_cpu_time=5.0, calls_per_test=1)
 _WRONG_EVERY = 4
 _RUNS = {Outcome.PASS, Outcome.FAIL, Outcome.ERROR}
 

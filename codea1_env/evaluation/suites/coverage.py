@@ -200,7 +200,7 @@ def _job(program: str, tests: Sequence[str], entry_point: str, limits: Limits) -
         call_cpu_time=limits.call_cpu_time * _SLOWER,
         call_wall_time=limits.call_wall_time * _SLOWER,
     )
-    limits = limits.with_room_for(len(tests) + 1)
+    limits = limits.with_room_for(tests=len(tests) + 1)
     return Job(program, tests, entry_point, limits, final_call=_FINAL_CALL)
 
 

@@ -28,7 +28,7 @@ MAX_POOL = 20
 """Mutants of a problem that are taken as wrong programs where none are given."""
 _REFERENCE_SHARE = 0.25
 """A right test takes at most this share of a program's time on the reference."""
-_PATIENT = Limits(60, 600, 60, 600)
+_PATIENT = Limits(60, 600, 60, 600, calls_per_test=1)
 """What a reference may use on the golden tests of its problem."""
 _REMEMBERED = 32
 Mutator = Callable[[str], Sequence[Mutant]]
@@ -143,7 +143,7 @@ class SuiteJudge:
         return tuple(judged)
 
     def _limits(self, problem: Problem, right: Sequence[str]) -> Limits:
-        limits = self._sandbox.limits.with_room_for(len(right))
+        limits = self._sandbox.limits.with_room_for(tests=len(right))
         job = Job(problem.reference, tuple(right), problem.entry_point, limits)
         [result] = self._sandbox.run_jobs([job])
         return limits_beside(result)

@@ -41,7 +41,7 @@ def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
     seconds = reference.load.cpu_time + sum(test.cpu_time for test in reference.tests)
     seconds = max(least, math.ceil(FACTOR * seconds / _STEP) * _STEP)
     wall = _WALL_FACTOR * seconds
-    return Limits(seconds, wall, seconds, wall)
+    return Limits(seconds, wall, seconds, wall, calls_per_test=1)
 
 
 def first_failures(

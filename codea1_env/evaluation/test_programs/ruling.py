@@ -112,6 +112,7 @@ class Reference:
             sandbox.limits,
             call_cpu_time=sandbox.limits.call_cpu_time * share,
             call_wall_time=sandbox.limits.call_wall_time * share,
+            calls_per_test=1,  # what a player wrote as one test, and not a whole test program
         )
         self._facts = Remembered[tuple[str, str], dict[str, Any]]()
         self._returned = Remembered[tuple[Subject, str], _Returned]()
@@ -296,7 +297,7 @@ class Reference:
         texts = tuple(tests)
         if not texts:
             return {}
-        limits = self._limits.with_room_for(len(texts))
+        limits = self._limits.with_room_for(tests=len(texts))
         job = Job(program, texts, subject.entry_point, limits, hash_seed)
         results = self._sandbox.submit(job).result().tests
         return dict(zip(texts, map(_not_ours, results), strict=True))

@@ -31,6 +31,7 @@ LIMITS = Limits(
     call_wall_time=2.0,
     run_cpu_time=4.0,
     run_wall_time=8.0,
+    calls_per_test=1,
     memory=512 << 20,
     output=64 << 10,
     result=1 << 20,

@@ -59,7 +59,7 @@ VALUE_MODE = {
 
 
 def test_forged_frames_in_value_mode(arena):
-    limits = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20)
+    limits = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20, calls_per_test=1)
     found = {
         name: arena.outcome(code, "assert f(1) == 2", limits=limits)
         for name, (code, _) in VALUE_MODE.items()
@@ -98,7 +98,7 @@ PROXY_MODE = {
 
 
 def test_no_forged_frame_passes_in_proxy_mode(arena):
-    limits = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20)
+    limits = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20, calls_per_test=1)
     found = arena.outcomes(PROXY_MODE, "for x in [1]:\n    assert f(x) == 2", limits=limits)
     passed = {
         name for name, outcome in found.items() if outcome in (Outcome.PASS, Outcome.INFRA_ERROR)
@@ -200,7 +200,7 @@ def test_large_values_are_refused_or_compared(arena):
 @pytest.mark.parametrize("descriptor", [1, 2, 4])
 def test_floods_are_stopped(arena, test_text, descriptor):
     code = f"import os\ndef f(x):\n    while True: os.write({descriptor}, bytes([255]) * 65536)"
-    limits = Limits(output=64 << 10, call_wall_time=2.0)
+    limits = Limits(output=64 << 10, call_wall_time=2.0, calls_per_test=1)
     # A proxied program announces that it was called, and may send nothing else.
     proxied = descriptor == 4 and not test_text.startswith("assert")
     expected = Outcome.FORBIDDEN if proxied else Outcome.OUTPUT_LIMIT
@@ -220,5 +220,5 @@ def test_writing_everywhere_changes_no_verdict(arena, test_text):
         "def f(x)",
         "def write_quietly(n):\n    try: os.write(n, b'PASS')\n    except OSError: pass\ndef f(x)",
     )
-    outcome = arena.outcome(code, test_text, limits=Limits(call_wall_time=1.0))
+    outcome = arena.outcome(code, test_text, limits=Limits(call_wall_time=1.0, calls_per_test=1))
     assert outcome not in (Outcome.PASS, Outcome.INFRA_ERROR)

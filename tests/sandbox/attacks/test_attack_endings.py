@@ -142,7 +142,7 @@ SPINNING = {
 
 
 def test_spinning_is_a_timeout(arena, test_text):
-    limits = Limits(call_cpu_time=0.1)
+    limits = Limits(call_cpu_time=0.1, calls_per_test=1)
     expected = (Outcome.TIMEOUT, "the CPU time limit was reached")
     found = {name: arena.one(code, test_text, limits=limits) for name, code in SPINNING.items()}
     assert found == dict.fromkeys(SPINNING, expected)
@@ -159,7 +159,7 @@ WAITING = {
 
 
 def test_waiting_is_a_timeout(arena, test_text):
-    limits = Limits(call_wall_time=0.2)
+    limits = Limits(call_wall_time=0.2, calls_per_test=1)
     expected = (Outcome.TIMEOUT, "the wall-clock limit was reached")
     found = {name: arena.one(code, test_text, limits=limits) for name, code in WAITING.items()}
     assert found == dict.fromkeys(WAITING, expected)

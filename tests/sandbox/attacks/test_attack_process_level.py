@@ -177,7 +177,9 @@ def test_limits_hold(arena, test_text):
         "crashes": ("import ctypes\ndef f(x): ctypes.string_at(0)", Outcome.SIGNALLED),
         "leaves": ("import os\ndef f(x): os._exit(0)", Outcome.EXITED),
     }
-    limits = Limits(call_cpu_time=0.2, call_wall_time=0.5, output=10_000, memory=256 << 20)
+    limits = Limits(
+        call_cpu_time=0.2, call_wall_time=0.5, output=10_000, memory=256 << 20, calls_per_test=1
+    )
     found = arena.outcomes(
         {name: row[0] for name, row in programs.items()}, test_text, limits=limits
     )

@@ -20,7 +20,7 @@ MEMORY_BOMBS = {
 
 
 def test_memory_bombs(arena, test_text):
-    limits = Limits(memory=256 << 20, call_cpu_time=2.0)
+    limits = Limits(memory=256 << 20, call_cpu_time=2.0, calls_per_test=1)
     found = arena.outcomes(MEMORY_BOMBS, test_text, limits=limits)
     assert found == dict.fromkeys(MEMORY_BOMBS, Outcome.MEMORY)
 
@@ -109,7 +109,9 @@ HOSTILE = (
 
 def test_innocent_jobs_beside_hostile_ones(arena, level):
     """Neighbours in one batch, on two workers: each innocent job gets its right verdict."""
-    limits = Limits(call_cpu_time=0.2, call_wall_time=0.5, memory=256 << 20, output=10_000)
+    limits = Limits(
+        call_cpu_time=0.2, call_wall_time=0.5, memory=256 << 20, output=10_000, calls_per_test=1
+    )
     right, wrong = "def f(x): return x + 1", "def f(x): return x"
     tests = ("assert f(1) == 2", "for x in [1]:\n    assert f(x) == 2")
     jobs = []
@@ -131,7 +133,7 @@ def test_a_burning_test_leaves_its_neighbours_their_time(arena):
     """One test that hangs, among innocent ones of the same job."""
     code = "def f(x):\n    while x == 3: pass\n    return x + 1"
     tests = [f"assert f({x}) == {x + 1}" for x in range(6)]
-    limits = Limits(call_cpu_time=0.2)
+    limits = Limits(call_cpu_time=0.2, calls_per_test=1)
     results = arena.sandbox.run_tests(code, tests, entry_point="f", limits=limits)
     outcomes = [result.outcome for result in results]
     assert outcomes == [Outcome.PASS] * 3 + [Outcome.TIMEOUT] + [Outcome.PASS] * 2
@@ -139,7 +141,7 @@ def test_a_burning_test_leaves_its_neighbours_their_time(arena):
 
 def test_replies_do_not_grow_the_supervisor(arena):
     """Floods and large replies end at their limits; what was read is freed."""
-    limits = Limits(result=4 << 20, output=1 << 20, call_cpu_time=1.0)
+    limits = Limits(result=4 << 20, output=1 << 20, call_cpu_time=1.0, calls_per_test=1)
     programs = (
         "def f(x): return 'x' * (4 << 20)",
         "def f(x): return [0.5] * 400_000",

@@ -45,7 +45,9 @@ ENDINGS = {
 
 
 def test_how_a_test_ends_is_its_own_fault(arena):
-    limits = Limits(call_cpu_time=0.2, call_wall_time=0.5, output=10_000, memory=256 << 20)
+    limits = Limits(
+        call_cpu_time=0.2, call_wall_time=0.5, output=10_000, memory=256 << 20, calls_per_test=1
+    )
     tests = [test for test, _ in ENDINGS.values()]
     results = arena.sandbox.run_tests(RIGHT, tests, entry_point="f", limits=limits)
     found = {name: result.outcome for name, result in zip(ENDINGS, results, strict=True)}
@@ -198,7 +200,7 @@ HEAVY = {
 
 
 def test_heavy_tests_hurt_only_themselves(arena):
-    limits = Limits(call_cpu_time=0.3, memory=256 << 20)
+    limits = Limits(call_cpu_time=0.3, memory=256 << 20, calls_per_test=1)
     tests = []
     for test, _ in HEAVY.values():
         tests += [test, "assert f(3) == 3"]
@@ -247,4 +249,7 @@ mark = ''.join(['unusual', '_name'])
 assert not any(mark in text for text in texts)
 """
     code = "def f(x):\n    unusual_name = x + 1\n    return unusual_name"
-    assert arena.outcome(code, test, limits=Limits(call_cpu_time=3.0)) is Outcome.PASS
+    assert (
+        arena.outcome(code, test, limits=Limits(call_cpu_time=3.0, calls_per_test=1))
+        is Outcome.PASS
+    )
