@@ -29,7 +29,7 @@ class Outcome(enum.Enum):
     MEMORY = "memory"
     """The memory limit was reached."""
     OUTPUT_LIMIT = "output_limit"
-    """More was printed, or a larger value returned, than the limits allow."""
+    """A larger value was returned than the limits allow; for a script, more was printed."""
     EXITED = "exited"
     """The process ended by itself before it had answered."""
     SIGNALLED = "signalled"
@@ -67,7 +67,7 @@ class Limits:
     memory: int = 2 << 30
     """Address space of one process."""
     output: int = 1 << 20
-    """Bytes printed to stdout and stderr together by one process."""
+    """Bytes that a script prints to stdout. What other programs, and tests, print is dropped."""
     result: int = 32 << 20
     """Bytes of one encoded value that crosses a process boundary."""
 
