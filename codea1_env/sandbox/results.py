@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 MAX_MESSAGE = 500
+NEVER_CALLED = "the program was never called"
+"""Message of an ERROR where a test would hold for any program."""
 
 
 class Outcome(enum.Enum):
@@ -23,7 +25,7 @@ class Outcome(enum.Enum):
     FAIL = "fail"
     """An assertion was false."""
     ERROR = "error"
-    """An exception was raised, or the program does not define what was asked for."""
+    """An exception was raised, the program does not define what was asked for, or a test never called it."""
     TIMEOUT = "timeout"
     """The CPU or wall-clock limit was reached."""
     MEMORY = "memory"
@@ -129,7 +131,8 @@ class TestResult:
     cpu_time: float = 0.0
     """Seconds of CPU time, measured from outside the program."""
     called: bool = True
-    """Whether the test called the program at all. Reliable where the program is trusted."""
+    """Whether the test called the program at all; it does not pass otherwise. Reliable where the program is
+    trusted."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", _explained(self.outcome, self.message))
