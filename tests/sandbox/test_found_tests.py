@@ -192,3 +192,30 @@ def test_hostile_definitions_harm_only_themselves(sandbox: Sandbox) -> None:
     found = {name: each.outcome for name, each in zip(HOSTILE, results, strict=False)}
     assert found == {name: outcome for name, (_, outcome) in HOSTILE.items()}
     assert results[-1].passed
+
+
+PARAMETERS = {
+    "rows": "@pytest.mark.parametrize('x, y', [(1, 2), pytest.param(3, 4, id='three')])\ndef test_f(x, y): assert f(x) == y",
+    "one name": "@pytest.mark.parametrize('x', [1, pytest.param(2)])\ndef test_f(x): assert f(x) == x + 1",
+    "two tables": (
+        "@pytest.mark.parametrize('x', [1, 2])\n@pytest.mark.parametrize(['y', 'z'], [(1, 1), (2, 2)])\n"
+        "def test_f(x, y, z): assert f(x) + y == x + 1 + z"
+    ),
+    "method": (
+        "class TestF:\n    @pytest.mark.parametrize('x', [{'a': 1}])\n"
+        "    def test_f(self, x): assert f(x['a']) == 2"
+    ),
+    "raises": "def test_f():\n    assert f(1) == 2\n    with pytest.raises(TypeError): f('a')",
+}  # fmt: skip
+
+
+def test_pytest_where_it_is_allowed() -> None:
+    fixture = (
+        "import pytest\n@pytest.fixture\ndef one(): return 1\ndef test_f(one): assert f(one) == 2"
+    )
+    tests = [f"import pytest\n{test}" for test in PARAMETERS.values()]
+    with Sandbox(packages=("pytest",)) as sandbox:
+        right, wrong = sandbox.run_many([Job(code, [*tests, fixture]) for code in (RIGHT, WRONG)])
+    assert [each.outcome for each in right] == [PASS] * len(tests) + [ERROR]
+    assert [each.outcome for each in wrong] == [FAIL] * len(tests) + [ERROR]
+    assert right[-1].message == "test_f needs one, and there are no fixtures"

@@ -14,16 +14,9 @@ from _lsprof import Profiler
 from collections.abc import Callable
 from typing import Any
 
-_FUNCTIONS = (
-    inspect.CO_OPTIMIZED
-)  # a flag that the code of functions has, and that of classes has not
-_NO_TESTS = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+from .calling_tests import call, call_hook, cannot_run, missing_of
 
-_MISSING = "{} needs {}, and there are no fixtures"
-
-
-class CannotRunError(Exception):
-    """A test is there that nobody can run."""
+_FUNCTIONS = inspect.CO_OPTIMIZED  # the code of classes has not got this flag
 
 
 def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
@@ -115,11 +108,11 @@ class _Tests:
         ]
         # With parameters it may be a helper of the tests: that shows when they have run.
         helpers = {
-            name: _needed(value)
+            name: missing_of(value)
             for name, value in tests
             if type(value) is types.FunctionType and name not in self._calls.names
         }
-        helpers = {name: needed for name, needed in helpers.items() if needed}
+        helpers = {name: missing for name, missing in helpers.items() if missing}
         with self._calls if helpers else contextlib.nullcontext():
             self._run(
                 [
@@ -129,9 +122,9 @@ class _Tests:
                     for run in self._runs(name, value)
                 ]
             )
-        for name, needed in helpers.items():
+        for name, missing in helpers.items():
             if name not in self._calls.names:
-                raise CannotRunError(_MISSING.format(name, ", ".join(needed)))
+                raise cannot_run(name, missing)
 
     def _run(self, runs: list[Callable[[], None]]) -> None:
         if runs:
@@ -143,7 +136,7 @@ class _Tests:
     def _hook(self, name: str) -> None:
         hook = self._namespace.get(name)
         if type(hook) is types.FunctionType:
-            _call_hook(hook, None)
+            call_hook(hook, None)
 
     def _runs(self, name: str, value: Any) -> list[Callable[[], None]]:
         if not getattr(value, "__test__", True):
@@ -159,9 +152,9 @@ class _Tests:
             return [lambda: self._run_methods(value)]
         return []
 
-    def _run_function(self, test: Callable[[], object]) -> None:
+    def _run_function(self, test: Callable[..., object]) -> None:
         self._hook("setup_function")
-        _call(test)
+        call(test)
         self._hook("teardown_function")
 
     def _has_run(self, group: type, name: str) -> bool:
@@ -192,44 +185,16 @@ class _Tests:
             if name.startswith("test") and type(value) in kinds and not self._has_run(group, name)
         ]
         if names:
-            _call_hook(getattr(group, "setup_class", None), group)
+            call_hook(getattr(group, "setup_class", None), group)
         for name in names:
             instance = group()
             test = getattr(instance, name)
-            _call_hook(getattr(instance, "setup_method", None), test)
-            _call(test)
-            _call_hook(getattr(instance, "teardown_method", None), test)
+            call_hook(getattr(instance, "setup_method", None), test)
+            call(test)
+            call_hook(getattr(instance, "teardown_method", None), test)
         if names:
-            _call_hook(getattr(group, "teardown_class", None), group)
+            call_hook(getattr(group, "teardown_class", None), group)
 
 
 def _is_class(value: object) -> bool:
     return issubclass(type(value), type)
-
-
-def _needed(function: Callable[..., object]) -> list[str]:
-    """The parameters that a call must give."""
-    parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [
-        each.name
-        for each in parameters
-        if each.default is inspect.Parameter.empty and each.kind not in variable
-    ]
-
-
-def _call(test: Callable[[], object]) -> None:
-    name = getattr(test, "__name__", "a test")
-    needed = _needed(test)
-    if needed:
-        raise CannotRunError(_MISSING.format(name, ", ".join(needed)))
-    code = getattr(test, "__code__", None)
-    if code is not None and code.co_flags & _NO_TESTS:
-        raise CannotRunError(f"{name} is a coroutine or a generator, which nobody runs")
-    test()
-
-
-def _call_hook(hook: Callable[..., object] | None, argument: object) -> None:
-    """Calls what stands before or after tests, which may ask for what they are."""
-    if hook is not None:
-        hook(*([argument] if _needed(hook) else []))

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from . import codec, found_tests, frames, plan_program
+from .calling_tests import CannotRunError
 from .candidate import start, warm_up
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
 from .proxies import RemoteType
@@ -65,7 +66,7 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
         return ("syntax_error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
     try:
         found_tests.run_all(code, namespace)
-    except found_tests.CannotRunError as error:
+    except CannotRunError as error:
         return ("error", str(error)[:MAX_MESSAGE])
     except RemoteUnencodable as error:
         return ("unencodable", str(error))
