@@ -13,6 +13,7 @@ from .inside.running import RETURNED
 from .levels import LevelReport, examine, strongest_level
 from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
+    NEVER_CALLED,
     AnalysisError,
     CallResult,
     InfraError,
@@ -30,6 +31,7 @@ from .value_mode import RUN_LIMIT
 
 __all__ = [
     "MAX_INPUT",
+    "NEVER_CALLED",
     "RETURNED",
     "RUN_LIMIT",
     "AnalysisError",

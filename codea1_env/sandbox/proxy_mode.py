@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from .inside import codec
-from .results import CallResult, Limits, Outcome, TestResult
+from .results import NEVER_CALLED, CallResult, Limits, Outcome, TestResult
 from .slots import Slots
 from .supervise import Stop, Supervised, Watch, cpu_backstop, end_all, outcome_of, reply_of
 from .value_mode import Reply, job_frame, readable
@@ -96,6 +96,8 @@ class _Pair:
                     self.watch.lap()
                     self.test.send(self._test_job(test, modules, exports, compiled))
                     verdict = self._frame(self.test)
+            if self.program.stop is None:
+                self.program.read()  # that it was called stands in its pipe: it said so before it answered
             if self.program.ended_by_itself():  # whatever the test says: a crash is never a pass
                 self.program.stop = self.program.stop or Stop.CLOSED
             called = bool(self.program.frames)
@@ -128,6 +130,10 @@ class _Pair:
         else:
             result = outcome_of(self.test.stop or Stop.CLOSED, ended_test, self.limits)
             result = replace(result, message=f"in the test: {result.message}")
+        # A program cannot claim that a test has called it, and a test cannot claim to have called the program.
+        called = called and result.called
+        if result.outcome is Outcome.PASS and not called:
+            result = TestResult(Outcome.ERROR, NEVER_CALLED)
         result = replace(result, cpu_time=cpu, called=called)
         if self._final_call is None:
             return load, result, None
@@ -195,6 +201,8 @@ def _verdict(frame: bytes) -> TestResult:
         verdict = None
     if type(verdict) is tuple and tuple(map(type, verdict)) == (str, str):
         kind, message = verdict
+        if kind == "uncalled":
+            return TestResult(Outcome.ERROR, NEVER_CALLED, called=False)
         if kind in _VERDICTS:
             return TestResult(_VERDICTS[kind], message)
     return TestResult(Outcome.FORBIDDEN, "in the test: a malformed verdict")

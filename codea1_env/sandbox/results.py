@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 MAX_MESSAGE = 500
+NEVER_CALLED = "the program was never called"
+"""Message of an ERROR where a test would hold for any program."""
 
 
 class Outcome(enum.Enum):
@@ -23,13 +25,13 @@ class Outcome(enum.Enum):
     FAIL = "fail"
     """An assertion was false."""
     ERROR = "error"
-    """An exception was raised, or the program does not define what was asked for."""
+    """An exception was raised, the program does not define what was asked for, or a test never called it."""
     TIMEOUT = "timeout"
     """The CPU or wall-clock limit was reached."""
     MEMORY = "memory"
     """The memory limit was reached."""
     OUTPUT_LIMIT = "output_limit"
-    """More was printed, or a larger value returned, than the limits allow."""
+    """A larger value was returned than the limits allow; for a script, more was printed."""
     EXITED = "exited"
     """The process ended by itself before it had answered."""
     SIGNALLED = "signalled"
@@ -70,7 +72,7 @@ class Limits:
     memory: int = 2 << 30
     """Address space of one process."""
     output: int = 1 << 20
-    """Bytes printed to stdout and stderr together by one process."""
+    """Bytes that a script prints to stdout. What other programs, and tests, print is dropped."""
     result: int = 32 << 20
     """Bytes of one encoded value that crosses a process boundary."""
 
@@ -161,7 +163,8 @@ class TestResult:
     cpu_time: float = 0.0
     """Seconds of CPU time, measured from outside the program."""
     called: bool = True
-    """Whether the test called the program at all. Reliable where the program is trusted."""
+    """Whether the test called the program at all; it does not pass otherwise. Reliable where the program is
+    trusted."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", _explained(self.outcome, self.message))

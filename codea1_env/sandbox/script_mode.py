@@ -26,7 +26,12 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
         child.start(limits, job_frame(code, None, limits, stdin=stdin), may_send=1)
         watch = Watch(child)
         frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
-        clean = isinstance(frame, Stop) or watch.closes_cleanly(child)
+        stop = frame if isinstance(frame, Stop) else None
+        if stop is None and not watch.closes_cleanly(child):
+            stop = Stop.FLOOD
+        child.read_all_output()
+        if child.stop is Stop.OUTPUT:
+            stop = Stop.OUTPUT
         spent = watch.lap()
         ended = child.end()
     except BaseException:
@@ -34,12 +39,11 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
             child.dismiss()
         raise
     stdout = bytes(child.printed).decode("utf-8", "replace")
-    if isinstance(frame, Stop):
-        why = outcome_of(child.stop or frame, ended, limits)
-        return ScriptResult(why.outcome, stdout, why.message, max(spent, child.used(ended)))
-    if not clean:
-        stop = Stop.OUTPUT if child.stop is Stop.OUTPUT else Stop.FLOOD
+    if stop is not None:
+        if stop is Stop.CLOSED:  # `end` knows whether the process had ended, too
+            stop = child.stop or stop
         why = outcome_of(stop, ended, limits)
-        return ScriptResult(why.outcome, stdout, why.message, spent)
+        return ScriptResult(why.outcome, stdout, why.message, max(spent, child.used(ended)))
+    assert not isinstance(frame, Stop)
     outcome, content = reply_of(frame)
     return ScriptResult(outcome, stdout, "" if outcome is Outcome.PASS else str(content), spent)

@@ -92,9 +92,8 @@ class Supervised:
         """Whether foreign code has begun: what happened before is no fault of it."""
         self._unsent = bytearray()
         self._received = bytearray()
-        self._printed = 0
         self.printed: bytearray | None = None
-        """What it has printed, where somebody wants it."""
+        """What it has printed, where that is the answer."""
         try:
             self._asked = worker.fork(role, [*theirs, *peers])
         except BaseException:
@@ -215,23 +214,26 @@ class Supervised:
             return False
         return True
 
-    def drain_output(self) -> bool:
-        """Reads all that the child has printed; False at the end of it."""
-        if self.output < 0:
-            return False
-        while self.stop not in (Stop.OUTPUT, Stop.FLOOD):
-            try:
-                data = os.read(self.output, _READ)
-            except BlockingIOError:
-                return True
-            if not data:
-                return False
-            self._printed += len(data)
-            if self.printed is not None:
-                self.printed += data
-            if self._printed > self.limits.output:
+    def read_output(self) -> bool:
+        """Reads some of what the child has printed; False at the end of it.
+
+        It is forgotten, unless somebody wants it: then it is the answer, and may not be too long. Never more
+        than a piece at once, since a program may print as quickly as we read.
+        """
+        try:
+            data = os.read(self.output, _READ)
+        except BlockingIOError:
+            return True
+        if self.printed is not None and self.stop not in (Stop.OUTPUT, Stop.FLOOD):
+            self.printed += data
+            if len(self.printed) > self.limits.output:
                 self.stop = Stop.OUTPUT
-        return True
+        return bool(data)
+
+    def read_all_output(self) -> None:
+        """Reads what a child that has answered had printed before, as far as it may be an answer."""
+        while self.stop is not Stop.OUTPUT and is_readable(self.output) and self.read_output():
+            pass
 
     @property
     def unread(self) -> bool:
@@ -379,8 +381,6 @@ class Watch:
     def frame(self, child: Supervised, cpu_limit: float, wall_limit: float) -> bytes | Stop:
         """The next frame of a child, or why none came.
 
-        What was printed before a frame was sent counts before it.
-
         Args:
             child: Whose frame to wait for.
             cpu_limit: CPU seconds that the children may use since the last lap.
@@ -408,14 +408,9 @@ class Watch:
                         each.check_is_not_stopped()
                     stop = Stop.WALL
             if stop is not None:
-                return Stop.OUTPUT if self._too_much_is_printed() else stop
+                return stop
             self._step(min(deadline - now, cpu_limit - spent))
-        return Stop.OUTPUT if self._too_much_is_printed() else child.frames.popleft()
-
-    def _too_much_is_printed(self) -> bool:
-        for each in self.children:
-            each.drain_output()
-        return any(each.stop is Stop.OUTPUT for each in self.children)
+        return child.frames.popleft()
 
     def _step(self, timeout: float) -> None:
         writing = [child for child in self.children if child.wants_to_write]
@@ -434,7 +429,7 @@ class Watch:
             if what == "job":
                 child.write()
             elif what == "output":
-                if not child.drain_output():
+                if not child.read_output():
                     self._poll.unregister(descriptor)
             elif what == "handle":
                 while child.read():  # what it wrote before it ended

@@ -125,18 +125,12 @@ def run_calls(
     results: list[Reply | CallResult] = []
     load: TestResult | None = None
     cpu_left, wall_left = limits.run_cpu_time, limits.run_wall_time
-    one_by_one = False
     while load is None or len(results) < len(calls):
         left = replace(limits, run_cpu_time=cpu_left, run_wall_time=wall_left)
-        part = _Part(slots, left, one_by_one)
+        part = _Part(slots, left)
         loaded, some = part.run(job, calls[len(results) :])
         cpu_left -= part.cpu_time
         wall_left -= part.wall_time
-        if part.printed_too_much and not one_by_one and len(results) < len(calls):
-            # A process runs ahead of us: only if it gets its calls one by one can we say which printed.
-            one_by_one = True
-            if cpu_left > 0 and wall_left > 0:
-                continue
         load = load or loaded
         results += some
         if loaded.outcome is not Outcome.PASS or cpu_left <= 0 or wall_left <= 0:
@@ -174,15 +168,12 @@ class _Part:
     Args:
         slots: Where the process comes from.
         limits: Per call, and for what is left of the run.
-        one_by_one: Whether it gets a call only when it has answered the one before.
     """
 
-    def __init__(self, slots: Slots, limits: Limits, one_by_one: bool) -> None:
+    def __init__(self, slots: Slots, limits: Limits) -> None:
         self.limits = limits
         self.cpu_time = 0.0
         self.wall_time = 0.0
-        self.printed_too_much = False
-        self._one_by_one = one_by_one
         self._child = slots.take(with_test=False).without_test()
 
     def _frame(self) -> bytes | Stop:
@@ -199,13 +190,10 @@ class _Part:
         load: TestResult | None = None
         stop: Stop | None = None
         try:
-            first = [] if self._one_by_one else calls
-            self._child.start(self.limits, job, *first, may_send=1 + len(calls))
+            self._child.start(self.limits, job, *calls, may_send=1 + len(calls))
             self._watch = Watch(self._child)
             while load is None or len(results) < len(calls):
-                if load is not None and self._one_by_one:
-                    self._child.send(calls[len(results)])
-                elif load is not None and len(calls) - len(results) > _MANY:
+                if load is not None and len(calls) - len(results) > _MANY:
                     time.sleep(_GATHER)  # once for many replies, instead of waking up for each
                 frame = self._frame()
                 if isinstance(frame, Stop):
@@ -230,7 +218,6 @@ class _Part:
                 self._child.dismiss()
             raise
         self.wall_time = self._watch.elapsed()
-        self.printed_too_much = self._child.stop is Stop.OUTPUT
         if stop is None:
             self._child.dismiss()
         else:
@@ -245,8 +232,5 @@ class _Part:
         assert load is not None
         if clean or load.outcome is not Outcome.PASS:
             return load, results
-        if self.printed_too_much:  # by what went on after the last reply
-            why = TestResult(Outcome.OUTPUT_LIMIT, Stop.OUTPUT.value)
-            return (load, [*results[:-1], *_missing(why, 1)]) if results else (why, [])
         why = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
         return (load if results else why), _missing(why, len(results))

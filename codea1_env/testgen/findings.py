@@ -23,7 +23,7 @@ _SURROUNDINGS = (
 _ENDINGS = {
     Outcome.TIMEOUT: "does not end in time",
     Outcome.MEMORY: "needs more memory than there is",
-    Outcome.OUTPUT_LIMIT: "prints or returns more than the sandbox passes on",
+    Outcome.OUTPUT_LIMIT: "returns more than the sandbox passes on",
     Outcome.EXITED: "ends the process",
     Outcome.SIGNALLED: "crashes the interpreter",
 }

@@ -249,7 +249,6 @@ def _explain(target: Target, load: TestResult) -> str:
         'if __name__ == "__main__":',
         Outcome.EXITED: f"running the file ends the process ({load.message}). Put what should run only as a "
         'program below if __name__ == "__main__":',
-        Outcome.OUTPUT_LIMIT: f"{load.message}. Remove what prints so much when the file is imported",
         Outcome.MEMORY: "running the file needs more memory than the sandbox gives",
     }.get(load.outcome, f"{load.outcome.value}: {load.message}")
     if load.outcome is Outcome.ERROR:

@@ -11,7 +11,6 @@ import pytest
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
-TOO_MUCH = Outcome.OUTPUT_LIMIT
 RUN_LIMIT = "the limit of the whole run was reached"
 
 
@@ -25,21 +24,12 @@ def outcomes(sandbox: Sandbox, code: str, tests: list[str], limits: Limits) -> l
     return [result.outcome for result in sandbox.run_tests(code, tests, limits=limits)]
 
 
-def test_output_is_charged_to_the_call_that_printed_it(sandbox: Sandbox) -> None:
-    code = "def f(x):\n    if x == 3: print('x' * 20_000, flush=True)\n    return x + 1"
-    tests = [f"assert f({x}) == {x + 1}" for x in (1, 3, 2, 4)]
-    for _ in range(10):
+def test_what_is_printed_is_no_part_of_a_verdict(sandbox: Sandbox) -> None:
+    code = "def f(x):\n    if x == 3: print('x' * 2_000_000, flush=True)\n    return x + 1"
+    tests = [f"assert f({x}) == {x + 1}" for x in (1, 3, 2)] + ["assert f(3) == 3"]
+    for _ in range(3):
         found = outcomes(sandbox, code, tests, Limits(output=10_000))
-        assert found == [PASS, TOO_MUCH, PASS, PASS]
-        assert outcomes(sandbox, code, tests[:2], Limits(output=10_000)) == [PASS, TOO_MUCH]
-
-
-def test_output_adds_up_in_one_process(sandbox: Sandbox) -> None:
-    code = "def f(x):\n    print('x' * 3000, flush=True)\n    return x + 1"
-    tests = [f"assert f({x}) == {x + 1}" for x in range(8)]
-    for _ in range(5):
-        found = outcomes(sandbox, code, tests, Limits(output=10_000))
-        assert found == [PASS] * 3 + [TOO_MUCH] + [PASS] * 3 + [TOO_MUCH]
+        assert found == [PASS, PASS, PASS, Outcome.FAIL]
 
 
 @pytest.mark.parametrize("act", ["while True: pass", "import time; time.sleep(60)"])

@@ -68,6 +68,29 @@ def test_how_a_program_ends(sandbox, code, outcome):
 def test_output_is_bounded(sandbox):
     result = sandbox.run_script("while True: print('x' * 1000)", limits=QUICK)
     assert result.outcome is Outcome.OUTPUT_LIMIT
+    assert len(result.stdout) < 20_000 + (
+        1 << 18
+    )  # of an endless answer no more than a piece is read
+
+
+@pytest.mark.parametrize(
+    ("length", "outcome"), [(20_000, Outcome.PASS), (20_001, Outcome.OUTPUT_LIMIT)]
+)
+def test_an_answer_of_the_largest_length(sandbox, length, outcome):
+    result = sandbox.run_script(f"print('x' * {length}, end='')", limits=QUICK)
+    assert result.outcome is outcome
+    assert len(result.stdout) == length
+
+
+def test_a_script_that_prints_too_much_and_dies_has_printed_too_much(sandbox):
+    code = "import os\nos.write(1, b'x' * 30_000)\nos._exit(0)"
+    assert sandbox.run_script(code, limits=QUICK).outcome is Outcome.OUTPUT_LIMIT
+
+
+def test_standard_error_of_a_script_is_dropped(sandbox):
+    code = "import sys\nsys.stderr.write('x' * 3_000_000)\nprint(1)"
+    result = sandbox.run_script(code, limits=QUICK)
+    assert (result.outcome, result.stdout) == (Outcome.PASS, "1\n")
 
 
 def test_a_forged_reply_is_no_success(sandbox):

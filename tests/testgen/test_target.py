@@ -23,7 +23,6 @@ GOOD = "def median(xs: list[int]) -> int:\n    return sorted(xs)[len(xs) // 2] i
         ("(" * 500, "f", "Expect"),
         (f"{GOOD}\nwhile True:\n    pass\n", "median", "running the file does not end"),
         (f"import sys\n{GOOD}\nsys.exit(3)\n", "median", "ends the process (SystemExit(3))"),
-        (f"{GOOD}\nprint('x' * 10_000_000)\n", "median", "more was printed than the limit allows"),
         (f"{GOOD}\nx = [0] * 10**10\n", "median", "more memory than the sandbox gives"),
         (
             "import none_such_module\n\ndef f(x: int): return none_such_module.f(x)\n",

@@ -19,6 +19,7 @@ from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
 from codea1_env.remembered import Remembered
 from codea1_env.sandbox import (
+    NEVER_CALLED,
     AnalysisError,
     CallResult,
     InfraError,
@@ -270,11 +271,11 @@ class Reference:
         doubtful: list[str] = []
         for test, result in first.items():
             reason, fault = "", None
-            if not result.passed:
+            if not result.called and result.message == NEVER_CALLED:
+                reason, fault = f"never calls {name}", Fault.NEVER_CALLS
+            elif not result.passed:
                 reason = _explained(result.outcome, result.message)
                 fault = _fault(result.outcome, result.message)
-            elif not result.called:
-                reason, fault = f"never calls {name}", Fault.NEVER_CALLS
             elif not second[test].passed:
                 reason, fault = _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC
             elif not runs[test]["direct"]:

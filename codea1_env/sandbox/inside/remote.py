@@ -78,6 +78,8 @@ class Peer:
         self.number_of = self.references.number_of
         self.exceptions: Exceptions = Exceptions(self)
         self.failure: str | None = None
+        self.asked = False
+        """Whether the other side was asked for anything, and answered."""
         self._awaiting = Awaiting()
         self._lent: dict[int, sharing.Lent] = {}
         self._replies = 0
@@ -323,6 +325,7 @@ class Peer:
                     answer = self._answer_any(kind, content)
                 self._send_frame(answer)
                 kind, content = self._receive_frame()
+            self.asked = True
         return kind, content, passed
 
     def _raise(self, error: BaseException, message: tuple[Any, ...]) -> NoReturn:

@@ -12,7 +12,8 @@ import os
 import sys
 from typing import Any
 
-from . import codec, frames, plan_program
+from . import codec, found_tests, frames, plan_program
+from .calling_tests import CannotRunError
 from .candidate import start, warm_up
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
 from .proxies import RemoteType
@@ -50,7 +51,10 @@ def namespace_for(
 
 
 def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> tuple[str, str]:
-    """Runs a test, from its text or from what that compiles to, and says how it ended."""
+    """Runs a test, from its text or from what that compiles to, and says how it ended.
+
+    Whether the program was called is known here without asking the program.
+    """
     try:
         if compiled:
             code = plan_program.unpacked(compiled)
@@ -61,7 +65,9 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
     except BaseException as error:
         return ("syntax_error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
     try:
-        exec(code, namespace)
+        found_tests.run_all(code, namespace)
+    except CannotRunError as error:
+        return ("error", str(error)[:MAX_MESSAGE])
     except RemoteUnencodable as error:
         return ("unencodable", str(error))
     except AssertionError as error:
@@ -74,6 +80,8 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
         return ("error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
     if peer.failure is not None:
         return ("unencodable", peer.failure)
+    if not peer.asked:
+        return ("uncalled", "")
     return ("pass", "")
 
 

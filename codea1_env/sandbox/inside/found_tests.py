@@ -1,0 +1,200 @@
+"""Runs the tests that a test program defines and does not run itself, as pytest and unittest would find them.
+
+Only in the test's process. What is found belongs to the test's text, as hostile as that may be: the program can
+put no function or class there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import types
+import unittest
+from _lsprof import Profiler
+from collections.abc import Callable
+from typing import Any
+
+from .calling_tests import call, call_hook, cannot_run, missing_of
+
+_FUNCTIONS = inspect.CO_OPTIMIZED  # the code of classes has not got this flag
+
+
+def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
+    """Runs a test program, then the tests that it has defined at its top level and not run.
+
+    Args:
+        code: What the program compiles to.
+        namespace: Its names.
+
+    Raises:
+        CannotRunError: A test needs what only a framework could give it.
+        BaseException: Whatever the program or one of its tests raised, first of all an AssertionError.
+    """
+    blocks = [each for each in code.co_consts if type(each) is types.CodeType]
+    defined = {
+        each.co_name
+        for each in blocks
+        if each.co_name.startswith("test") or not each.co_flags & _FUNCTIONS
+    }
+    if not defined:
+        exec(code, namespace)
+        return
+    if "unittest" in code.co_names:
+        _let_failures_out()
+    calls = _Calls(code.co_filename)
+    with calls:
+        exec(code, namespace)
+    _Tests(namespace, calls).run(defined)
+
+
+def _let_failures_out() -> None:
+    """A test program that runs its classes itself must not only print that they fail."""
+
+    def run(runner: object, test: unittest.TestSuite | unittest.TestCase) -> unittest.TestResult:
+        test.debug()
+        result = unittest.TestResult()
+        result.testsRun = test.countTestCases()
+        return result
+
+    vars(unittest)["main"] = lambda *arguments, **keywords: None  # all are run at the end
+    unittest.TextTestRunner.run = run  # type: ignore[assignment, method-assign]
+
+
+class _Calls:
+    """Which functions of a text are called while this is entered.
+
+    A profiler of the interpreter's own is the cheapest way to see it, and needs no change of the text.
+
+    Args:
+        file_name: Where their code comes from.
+    """
+
+    def __init__(self, file_name: str) -> None:
+        self._file_name = file_name
+        self._profiler = Profiler(subcalls=False, builtins=False)
+        self.names: set[str] = set()
+        """Qualified names."""
+
+    def __enter__(self) -> None:
+        self._profiler.enable()
+
+    def __exit__(self, *error: object) -> None:
+        self._profiler.disable()
+        for entry in self._profiler.getstats():
+            code = entry.code
+            if isinstance(code, types.CodeType) and code.co_filename == self._file_name:
+                self.names.add(code.co_qualname)
+
+
+class _Tests:
+    """The tests among some names.
+
+    Args:
+        namespace: The names of a test program that has run.
+        calls: What it has called itself.
+    """
+
+    def __init__(self, namespace: dict[str, Any], calls: _Calls) -> None:
+        self._namespace = namespace
+        self._calls = calls
+
+    def run(self, names: set[str]) -> None:
+        """Runs those of the names that are tests and did not run, in order of definition."""
+        # By their exact types: an object of the program may pretend to be anything.
+        tests = [
+            (name, value)
+            for name, value in list(self._namespace.items())
+            if name in names and (_is_class(value) or type(value) is types.FunctionType)
+        ]
+        # With parameters it may be a helper of the tests: that shows when they have run.
+        helpers = {
+            name: missing_of(value)
+            for name, value in tests
+            if type(value) is types.FunctionType and name not in self._calls.names
+        }
+        helpers = {name: missing for name, missing in helpers.items() if missing}
+        with self._calls if helpers else contextlib.nullcontext():
+            self._run(
+                [
+                    run
+                    for name, value in tests
+                    if name not in helpers
+                    for run in self._runs(name, value)
+                ]
+            )
+        for name, missing in helpers.items():
+            if name not in self._calls.names:
+                raise cannot_run(name, missing)
+
+    def _run(self, runs: list[Callable[[], None]]) -> None:
+        if runs:
+            self._hook("setup_module")
+            for run in runs:
+                run()
+            self._hook("teardown_module")
+
+    def _hook(self, name: str) -> None:
+        hook = self._namespace.get(name)
+        if type(hook) is types.FunctionType:
+            call_hook(hook, None)
+
+    def _runs(self, name: str, value: Any) -> list[Callable[[], None]]:
+        if not getattr(value, "__test__", True):
+            return []
+        if not _is_class(value):
+            if not name.startswith("test") or name in self._calls.names:
+                return []
+            return [lambda: self._run_function(value)]
+        if issubclass(value, unittest.TestCase):
+            return [unittest.TestSuite(self._cases(value)).debug]
+        # pytest takes no classes that need more than a call, either.
+        if name.startswith("Test") and value.__init__ is object.__init__:
+            return [lambda: self._run_methods(value)]
+        return []
+
+    def _run_function(self, test: Callable[..., object]) -> None:
+        self._hook("setup_function")
+        call(test)
+        self._hook("teardown_function")
+
+    def _has_run(self, group: type, name: str) -> bool:
+        bases = (base for base in group.__mro__ if name in vars(base))
+        return any(f"{base.__qualname__}.{name}" in self._calls.names for base in bases)
+
+    def _cases(self, group: type[unittest.TestCase]) -> list[unittest.TestCase]:
+        """Those that a skip leaves out, or that are expected to fail, test nothing."""
+        return [
+            group(name)
+            for name in unittest.defaultTestLoader.getTestCaseNames(group)
+            if not self._has_run(group, name)
+            and not any(
+                getattr(each, mark, False)
+                for each in (group, getattr(group, name))
+                for mark in ("__unittest_skip__", "__unittest_expecting_failure__")
+            )
+        ]
+
+    def _run_methods(self, group: type) -> None:
+        members = {
+            name: value for base in reversed(group.__mro__) for name, value in vars(base).items()
+        }
+        kinds = (types.FunctionType, staticmethod, classmethod)
+        names = [
+            name
+            for name, value in members.items()
+            if name.startswith("test") and type(value) in kinds and not self._has_run(group, name)
+        ]
+        if names:
+            call_hook(getattr(group, "setup_class", None), group)
+        for name in names:
+            instance = group()
+            test = getattr(instance, name)
+            call_hook(getattr(instance, "setup_method", None), test)
+            call(test)
+            call_hook(getattr(instance, "teardown_method", None), test)
+        if names:
+            call_hook(getattr(group, "teardown_class", None), group)
+
+
+def _is_class(value: object) -> bool:
+    return issubclass(type(value), type)
