@@ -11,6 +11,7 @@ It knows nothing of games, rewards or models, and can be used alone:
 from .call_mode import Answers, encoded_arguments
 from .inside.running import RETURNED
 from .levels import LevelReport, examine, strongest_level
+from .outcomes import meaning_of
 from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
     NEVER_CALLED,
@@ -26,7 +27,6 @@ from .results import (
     ScriptResult,
     TestResult,
 )
-from .supervise import meaning_of
 from .value_mode import RUN_LIMIT
 
 __all__ = [

@@ -11,10 +11,11 @@ import marshal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .outcomes import Stop, cpu_backstop, outcome_of, reply_of
 from .planner import too_long
 from .results import Limits, Outcome, TestResult
 from .slots import Slots
-from .supervise import Stop, Watch, cpu_backstop, outcome_of, reply_of
+from .supervise import Watch
 from .worker import WorkerDiedError
 
 _GATHER = 0.002  # seconds, for which a child with a full pipe would wait

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from .inside import codec
+from .outcomes import Stop, cpu_backstop, outcome_of, reply_of
 from .results import NEVER_CALLED, CallResult, Limits, Outcome, TestResult
 from .slots import Slots
-from .supervise import Stop, Supervised, Watch, cpu_backstop, end_all, outcome_of, reply_of
+from .supervise import Supervised, Watch, end_all
 from .value_mode import Reply, job_frame, readable
 from .worker import Ended, WorkerDiedError, share_processor
 

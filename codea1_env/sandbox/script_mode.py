@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
+from .outcomes import Stop, outcome_of, reply_of
 from .results import Limits, Outcome, ScriptResult
 from .slots import Slots
-from .supervise import Stop, Watch, outcome_of, reply_of
+from .supervise import Watch
 from .value_mode import job_frame
 from .worker import WorkerDiedError
 

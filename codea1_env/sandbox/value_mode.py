@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .inside import codec
+from .outcomes import Stop, cpu_backstop, meaning_of, outcome_of, reply_of
 from .planner import too_long
 from .results import CallResult, Limits, Outcome, TestResult
 from .slots import Slots
-from .supervise import Stop, Watch, cpu_backstop, meaning_of, outcome_of, reply_of
+from .supervise import Watch
 from .worker import WorkerDiedError
 
 _MANY = 8
