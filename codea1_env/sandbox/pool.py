@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from .analysis import Analyst
 from .call_mode import Answers, run_calls
@@ -44,11 +44,26 @@ def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
 
 
+class _Starters(NamedTuple):
+    """What starts the processes of a sandbox, and what uses them."""
+
+    owner: int
+    """The number of the process that made them."""
+    pool: Pool
+    analyst: Analyst
+    planner: Planner
+
+
+_of_other_processes: list[_Starters] = []
+"""Kept as they are: to end them is for the process that started them."""
+
+
 class Sandbox:
     """Runs untrusted programs and untrusted tests, each away from the other and both away from us.
 
     No verdict is computed in a process that has run a program, and no test runs in the process that runs
-    the program. Safe to use from several threads. Processes start with the first job.
+    the program. Safe to use from several threads, and after a fork: the copy of the process gets processes of its
+    own. They start with the first job.
 
     Args:
         workers: How many programs run at the same time.
@@ -83,10 +98,24 @@ class Sandbox:
         self.limits = limits if limits is not None else Limits()
         self._packages = locate(packages)
         self._asked_level = check_level(level)
-        self._analyst = Analyst()
-        self._planner = Planner(self._analyst)
         self._mentions = _pattern(self._packages)
-        self._pool: Pool = LocalPool(workers, lambda: self.level, self._packages)
+        self._starters = self._start()
+
+    def _start(self) -> _Starters:
+        analyst = Analyst()
+        pool = LocalPool(self.workers, lambda: self.level, self._packages)
+        return _Starters(os.getpid(), pool, analyst, Planner(analyst))
+
+    def _here(self) -> _Starters:
+        """What starts and uses processes; made anew in a forked copy of this process, which does not own the original's."""
+        if self._starters.owner != os.getpid():
+            _of_other_processes.append(self._starters)
+            self._starters = self._start()
+        return self._starters
+
+    @property
+    def _pool(self) -> Pool:
+        return self._here().pool
 
     @property
     def level(self) -> str:
@@ -154,7 +183,7 @@ class Sandbox:
 
     def _judge(self, job: Job) -> JobResult:
         def attempt(run: Run, limits: Limits) -> JobResult:
-            return judge(run, self._planner, job, limits)
+            return judge(run, self._here().planner, job, limits)
 
         return self._run(attempt, self._kind(job), job.limits)
 
@@ -323,12 +352,13 @@ class Sandbox:
         See `Analyst.analyse`.
         """
         self._pool.check_open()
-        return self._analyst.analyse(function, *arguments)
+        return self._here().analyst.analyse(function, *arguments)
 
     def close(self) -> None:
         """Cancels what has not begun, waits for what has, and ends all processes."""
-        self._pool.close()
-        self._analyst.close()
+        starters = self._here()
+        starters.pool.close()
+        starters.analyst.close()
 
     def __enter__(self) -> Self:
         return self

@@ -235,6 +235,8 @@ class Supervised:
 
     def close_job(self) -> None:
         """Tells the child that nothing more will come."""
+        if self.job in self._open and not self._unsent:
+            self.send(frames.END)
         self._unsent.clear()
         self._close(self.job)
 

@@ -17,6 +17,10 @@ from .worker import WorkerDiedError
 
 _MANY = 8
 _GATHER = 0.0005
+_MOST_HELD = 64 << 20
+_TOO_MUCH = (
+    f"the values that one process has returned are larger than {_MOST_HELD >> 20} MiB together"
+)
 RUN_LIMIT = "the limit of the whole run was reached"
 """Message of a TIMEOUT where a test had no time left because of others of its job."""
 
@@ -175,6 +179,7 @@ class _Part:
         self.limits = limits
         self.cpu_time = 0.0
         self.wall_time = 0.0
+        self._held = 0
         self._child = slots.take(with_test=False).without_test()
 
     def _frame(self) -> bytes | Stop:
@@ -182,6 +187,13 @@ class _Part:
         cpu = min(limits.call_cpu_time, limits.run_cpu_time - self.cpu_time)
         wall = min(limits.call_wall_time, limits.run_wall_time - self._watch.elapsed())
         return self._watch.frame(self._child, cpu, wall)
+
+    def _kept(self, frame: bytes, spent: float) -> Reply | CallResult:
+        """A reply, as long as those of the process are not too large together."""
+        self._held += len(frame)
+        if self._held > _MOST_HELD:
+            return CallResult(Outcome.OUTPUT_LIMIT, None, _TOO_MUCH, spent)
+        return Reply(frame, spent)
 
     def run(
         self, job: bytes, calls: Sequence[bytes]
@@ -208,11 +220,11 @@ class _Part:
                     if outcome is not Outcome.PASS:
                         break
                 else:
-                    results.append(Reply(frame, spent))
+                    results.append(self._kept(frame, spent))
                 # What has come together: their times cannot be told apart.
                 came = self._child.frames
                 while came and len(results) < len(calls):
-                    results.append(Reply(came.popleft(), 0.0))
+                    results.append(self._kept(came.popleft(), 0.0))
             clean = stop is not None or self._watch.closes_cleanly(self._child)
         except BaseException:
             with contextlib.suppress(WorkerDiedError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -306,7 +307,10 @@ class Worker:
 
     def close(self) -> None:
         """Ends the worker and everything that it has forked."""
-        self._control.close()  # it kills its children and exits
+        # It kills its children and exits. Also where a forked copy of this process holds the socket, too.
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        self._control.close()
         while self._unclaimed:
             os.close(self._unclaimed.pop())
         try:

@@ -233,3 +233,13 @@ def test_jobs_are_checked() -> None:
         Job("x = 1", [1])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="hash_seed"):
         Job("x = 1", hash_seed=2)
+
+
+def test_replies_are_bounded_together(sandbox):
+    """They are held undecoded until all calls are made."""
+    code = "B = bytes(15 << 20)\ndef f(n): return B if n < 9 else n"
+    results = sandbox.call(code, "f", [((n,), {}) for n in range(10)])
+    kept = [result.outcome is Outcome.PASS for result in results]
+    assert kept == [True] * 4 + [False] * 6
+    assert {result.outcome for result in results[4:]} == {Outcome.OUTPUT_LIMIT}
+    assert "larger than 64 MiB together" in results[4].message

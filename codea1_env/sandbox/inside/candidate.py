@@ -76,10 +76,11 @@ def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     if not job["proxy"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
         try:
-            while True:
-                frames.write_frame(reply_pipe, reply_to(jobs.frame(), caller))
+            while (request := jobs.frame()) != frames.END:
+                frames.write_frame(reply_pipe, reply_to(request, caller))
         finally:
             _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
+        _exit(0)
     peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy, home=MODULE_NAME)
     exported = exports(namespace, job["names"], peer) if reply == ("ok",) else []
     frames.write_frame(reply_pipe, codec.encode((*reply, exported)))

@@ -21,6 +21,9 @@ READY = b""
 """The first frame of every child: what it does for us is done, and foreign code begins. A child that ends before has
 failed for a reason of ours."""
 
+END = b""
+"""Nothing more will come. Said, since the end of a pipe shows only when no copy of this process holds it any more."""
+
 
 def write_frame(descriptor: int, payload: bytes) -> None:
     """Writes one frame.

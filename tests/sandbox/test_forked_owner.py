@@ -1,0 +1,119 @@
+"""A process that has used a sandbox forks: the copy starts anew, and the original is untouched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import codea1_env
+
+RIGHT, WRONG = "def f(x): return 2 * x", "def f(x): return x"
+SCRIPT = """
+import os, sys, time
+import codea1_env
+from codea1_env.sandbox import Sandbox, encoded_arguments
+tests = ["assert f(3) == 6", "for x in [3]:\\n    assert f(x) == 2 * x"]
+right, wrong = "def f(x): return 2 * x", "def f(x): return x"
+def used(sandbox):
+    found = [r.outcome.value for code in (right, wrong) for r in sandbox.run_tests(code, tests)]
+    found += [sandbox.submit_encoded(right, "f", [encoded_arguments([3], {})]).result().load.outcome.value]
+    found += [sandbox.run_script("print(input())", "x").outcome.value]
+    return found
+expected = ["pass", "pass", "fail", "fail", "pass", "pass"]
+"""
+
+
+def outcome(script: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT + script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(Path(codea1_env.__file__).parent.parent)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("wait", [True, False], ids=["one after the other", "both at once"])
+def test_both_have_the_right_verdicts(wait: bool) -> None:
+    script = f"""
+with Sandbox() as sandbox:
+    assert used(sandbox) == expected
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            ok = used(sandbox) == expected
+            sandbox.close()
+            os._exit(0 if ok else 1)
+        children.append(child)
+    if {wait}:
+        ends = [os.waitpid(child, 0)[1] for child in children]
+    started = time.monotonic()
+    for _ in range(3):
+        assert used(sandbox) == expected
+    took = time.monotonic() - started
+    if not {wait}:
+        ends = [os.waitpid(child, 0)[1] for child in children]
+    print(ends)
+"""
+    assert outcome(script) == "[0, 0]"
+
+
+def test_a_copy_that_only_lives_on_disturbs_nobody() -> None:
+    """It holds the ends of all pipes: what waits for the end of one would wait for it."""
+    script = """
+with Sandbox() as sandbox:
+    assert used(sandbox) == expected
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    slowest = 0.0
+    for _ in range(4):
+        started = time.monotonic()
+        assert used(sandbox) == expected
+        slowest = max(slowest, time.monotonic() - started)
+    started = time.monotonic()
+closed = time.monotonic() - started
+os.kill(child, 9)
+os.waitpid(child, 0)
+print(slowest < 1.9, closed < 4)
+"""
+    assert outcome(script) == "True True"
+
+
+def test_an_environment_that_was_stepped() -> None:
+    script = """
+env = codea1_env.parallel_env(problems="starter")
+def play():
+    env.reset(seed=1, options={"problem_id": "starter/add_numbers"})
+    env.step({"coder_0": "def add_numbers(a, b):\\n    return a + b"})
+    _, rewards, _, _, infos = env.step({"tester_0": "assert add_numbers(1, 2) == 3"})
+    return rewards["coder_0"]
+assert play() == 1.0
+child = os.fork()
+if child == 0:
+    os._exit(0 if play() == 1.0 else 1)
+print(os.waitpid(child, 0)[1], play())
+"""
+    assert outcome(script) == "0 1.0"
+
+
+def test_one_that_is_closed_in_the_copy_goes_on_in_the_original() -> None:
+    script = """
+sandbox = Sandbox()
+assert used(sandbox) == expected
+child = os.fork()
+if child == 0:
+    sandbox.close()
+    sys.exit(0)
+print(os.waitpid(child, 0)[1], used(sandbox) == expected)
+sandbox.close()
+"""
+    assert outcome(script) == "0 True"
