@@ -70,11 +70,11 @@ class Sandbox:
         limits: What a job may use unless it says otherwise.
         level: "namespaces", "kernel", "process" or "none"; see docs/sandbox.md. None chooses the strongest
             that works, and at least "kernel".
-        packages: Packages outside the standard library that programs and tests may import, if installed, by the
-            names that they are imported by. What they need themselves is allowed, too.
+        packages: Installed packages outside the standard library that programs and tests may import, by the names
+            that they are imported by: one or several. What they need themselves is allowed, too.
 
     Raises:
-        ValueError: `workers` is not a positive number, or the level is unknown.
+        ValueError: `workers` is not a positive number, the level is unknown, or a package is not installed.
         LevelUnavailableError: The machine does not offer the level. Found out when the first job comes.
 
     Example:
@@ -90,13 +90,20 @@ class Sandbox:
         limits: Limits | None = None,
         *,
         level: str | None = None,
-        packages: Sequence[str] = ("numpy",),
+        packages: str | Sequence[str] = ("numpy",),
     ) -> None:
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
             raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
         self.workers = workers
         self.limits = limits if limits is not None else Limits()
-        self._packages = locate(packages)
+        names = (packages,) if isinstance(packages, str) else tuple(packages)
+        self._packages = locate(names)
+        for name in names:
+            if name not in self._packages and name != "numpy":
+                raise ValueError(
+                    "Expect packages to name installed packages as programs import them, actually "
+                    f"{name!r} is not one. Install it, or leave it out."
+                )
         self._asked_level = check_level(level)
         self._mentions = _pattern(self._packages)
         self._starters = self._start()
@@ -158,6 +165,27 @@ class Sandbox:
         job = Job(code, tests, entry_point, limits)
         self._pool.check_open()
         return list(self._judge(job).tests)
+
+    async def run_tests_async(
+        self,
+        code: str,
+        tests: Sequence[str],
+        *,
+        entry_point: str | None = None,
+        limits: Limits | None = None,
+    ) -> list[TestResult]:
+        """As `run_tests`, for asyncio: other tasks go on meanwhile.
+
+        Example:
+            >>> import asyncio
+            >>> with Sandbox() as sandbox:
+            ...     asyncio.run(sandbox.run_tests_async("def f(): return 1", ["assert f() == 1"]))[0].outcome
+            <Outcome.PASS: 'pass'>
+        """
+        import asyncio  # most users of this module do without
+
+        job = Job(code, tests, entry_point, limits)
+        return list((await asyncio.wrap_future(self.submit(job))).tests)
 
     def run_many(self, jobs: Sequence[Job]) -> list[list[TestResult]]:
         """Judges many jobs in parallel.

@@ -12,8 +12,10 @@ NEVER_CALLED = "the program was never called"
 """Message of an ERROR where a test would hold for any program."""
 
 
-class Outcome(enum.Enum):
+class Outcome(enum.StrEnum):
     """How a test or a call ended. The list is closed: nothing else can be reported.
+
+    Each is its text as well, so that `json.dumps(dataclasses.asdict(result))` works.
 
     Example:
         >>> Outcome("timeout") is Outcome.TIMEOUT

@@ -1,0 +1,64 @@
+"""The sandbox as a part of other programs: results as JSON, asyncio, packages by name."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import time
+
+import pytest
+
+from codea1_env.sandbox import Limits, Outcome, Sandbox
+
+SLOW = "import time\ndef f(x):\n    time.sleep(0.5)\n    return x"
+
+
+def test_results_are_json(sandbox: Sandbox) -> None:
+    results = sandbox.run_tests("def f(): return 1", ["assert f() == 1", "assert f() == 2"])
+    rows = json.loads(json.dumps([dataclasses.asdict(result) for result in results]))
+    assert [row["outcome"] for row in rows] == ["pass", "fail"]
+    assert [Outcome(row["outcome"]) for row in rows] == [result.outcome for result in results]
+
+
+def test_other_tasks_go_on_meanwhile(sandbox: Sandbox) -> None:
+    turns = 0
+
+    async def counts() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.01)
+
+    async def judges() -> list[Outcome]:
+        counting = asyncio.create_task(counts())
+        found = await asyncio.gather(
+            *(sandbox.run_tests_async(SLOW, [f"assert f({n}) == 1"]) for n in (1, 2))
+        )
+        counting.cancel()
+        return [result.outcome for results in found for result in results]
+
+    assert asyncio.run(judges()) == [Outcome.PASS, Outcome.FAIL]
+    assert turns > 5
+
+
+def test_a_task_that_is_given_up_does_no_harm(sandbox: Sandbox) -> None:
+    async def gives_up() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await sandbox.run_tests_async(SLOW, ["assert f(1) == 1"], limits=Limits())
+
+    asyncio.run(gives_up())
+    time.sleep(0.1)
+    assert sandbox.run_tests("def f(): return 1", ["assert f() == 1"])[0].outcome is Outcome.PASS
+
+
+def test_one_package_by_its_name() -> None:
+    with Sandbox(packages="numpy") as own:
+        assert own.packages == ("numpy",)
+
+
+def test_a_package_that_is_not_there_is_refused() -> None:
+    for packages in ("nothing_here", ("numpy", "nothing_here")):
+        with pytest.raises(ValueError, match="actually 'nothing_here' is not one"):
+            Sandbox(packages=packages)
