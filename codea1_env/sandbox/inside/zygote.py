@@ -61,8 +61,8 @@ def _with_parts(packages: Iterable[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _folder_to_import_in(settings: Settings) -> Iterator[None]:
-    """A folder that packages may write to while they are imported: some insist on one."""
-    if not (settings.preload and settings.packages):
+    """A folder that packages may write to while they are imported: some insist on one, but not numpy."""
+    if not settings.preload or settings.packages.keys() <= {"numpy"}:
         yield
         return
     import tempfile  # only here: it is large
