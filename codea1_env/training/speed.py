@@ -163,11 +163,9 @@ def measure_speed(
 
     length = int(config.tester_sampling.max_completion_length * _ANSWER)
     prompt = encoded[1][0]
-    rows = [
-        # Answers that are alike in nothing but their length, as drawn ones are.
-        Row(prompt, prompt[i : i + 1] + prompt[:length][1:], None, float(i % 2))
-        for i in range(size)
-    ]
+    # Answers that are alike in nothing but their length, as drawn ones are.
+    answers = [prompt[i : i + 1] + prompt[:length][1:] for i in range(size)]
+    rows = [Row(prompt, ids, (-1.0,) * len(ids), float(i % 2)) for i, ids in enumerate(answers)]
     tokens = len(prompt) + sum(len(row.completion_ids) for row in rows)
     updates = []
     for count in range(2):

@@ -222,6 +222,19 @@ def test_what_the_machine_decided_is_kept(
     assert rows[-1]["held_out/pass_rate"] is not None
 
 
+@pytest.mark.parametrize("formats", [("float32", "bfloat16"), ("bfloat16", "float32")])
+def test_updates_and_answers_in_different_formats(
+    tmp_path: Path, sandbox: Sandbox, model: str, formats: tuple[str, str]
+) -> None:
+    """As the machine may decide: answers are then drawn with other probabilities than are learned from."""
+    dtype, generation_dtype = formats
+    folder = tmp_path / "run"
+    run(folder, sandbox, model, dtype=dtype, generation_dtype=generation_dtype)
+    rows = list(read_rows(folder / METRICS))
+    names = {name for row in rows for name in row}
+    assert any("sampling" in name for name in names), sorted(names)
+
+
 def test_a_learning_rate_for_tables_is_refused() -> None:
     with pytest.raises(ValueError, match=r"tester_learning_rate to be far below 0.1 .* 16.0"):
         TrainConfig(tester="llm")

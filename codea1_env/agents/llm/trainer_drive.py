@@ -172,6 +172,8 @@ class TrainerDrive(Drive):
                 _correct_for_engine(trainer)
             return trainer
 
+        self._engine_samples = engine_samples
+
         super().__init__(make, args.generation_batch_size, name=name, seed=seed)
 
     def _wait_for_rows(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
@@ -179,6 +181,11 @@ class TrainerDrive(Drive):
         rows = self._wait()
         trainer.model.train()  # who sampled answers meanwhile had switched it
         known = all(row.logprobs is not None for row in rows)
+        if self._engine_samples and not known:
+            raise ValueError(
+                "Expect answers with the probabilities that they were drawn with, since they were not drawn by the "
+                "trained model as it is; actually: some have none. Use the backend 'transformers' or 'vllm'."
+            )
         return {
             "prompt_ids": [list(row.prompt_ids) for row in rows],
             "completion_ids": [list(row.completion_ids) for row in rows],
