@@ -34,11 +34,11 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
         if child.stop is Stop.OUTPUT:
             stop = Stop.OUTPUT
         spent = watch.lap()
-        ended = child.end()
     except BaseException:
         with contextlib.suppress(WorkerDiedError):
             child.dismiss()
         raise
+    ended = child.end()
     stdout = bytes(child.printed).decode("utf-8", "replace")
     if stop is not None:
         if stop is Stop.CLOSED:  # `end` knows whether the process had ended, too

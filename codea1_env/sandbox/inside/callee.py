@@ -13,6 +13,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from collections.abc import Callable
 
 from . import frames
 from .encoding import encode
@@ -32,11 +33,18 @@ def f(a, b=2):
 """
 
 
-def main(job_pipe: int, reply_pipe: int) -> None:
-    """Runs one program."""
+def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int) -> None:
+    """Runs one program.
+
+    Args:
+        seal: Completes the confinement of this process.
+        job_pipe: Where the job comes from.
+        reply_pipe: Where the replies go.
+    """
     code, name, calls, memory, cpu_seconds, result = _loads(frames.Reader(job_pipe).frame())
     _close(job_pipe)
     limit_job(memory, cpu_seconds)
+    seal()
     frames.write_frame(reply_pipe, frames.READY)
     _answer(reply_pipe, code, name, calls, result)
     _close(reply_pipe)  # long before the process is gone, whose end nobody waits for

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 from . import codec, frames, script
@@ -40,10 +41,11 @@ def exports(
     return found
 
 
-def start(jobs: frames.Reader, reply_pipe: int) -> dict[str, Any]:
-    """Reads the job, applies its limits, and says that it has come so far."""
+def start(seal: Callable[[], None], jobs: frames.Reader, reply_pipe: int) -> dict[str, Any]:
+    """Reads the job, applies its limits, completes the confinement, and says that it has come so far."""
     job: dict[str, Any] = codec.decode(jobs.frame())
     limit_job(job["memory"], job["cpu_seconds"])
+    seal()
     frames.write_frame(reply_pipe, frames.READY)
     return job
 
@@ -61,12 +63,12 @@ def reply_to(request: bytes, caller: Caller) -> bytes:
     return caller.answer(*codec.decode(request, numpy=caller.numpy))
 
 
-def main(job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
+def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
     """Runs one program until the supervisor, or the test, closes its pipe."""
     numpy = loaded_numpy()
     warm_up(numpy)
     jobs = frames.Reader(job_pipe)
-    job = start(jobs, reply_pipe)
+    job = start(seal, jobs, reply_pipe)
     if job["stdin"] is not None:
         frames.write_frame(reply_pipe, codec.encode(script.run(job["code"], job["stdin"])))
         _close(reply_pipe)

@@ -142,7 +142,7 @@ class Confinement:
             self._prepared_for = role
 
     def put_on(self, role: bytes, parent: int) -> None:
-        """Confines this process, for good.
+        """Confines this process, for good, but for what `seal` adds.
 
         It is short and stays close to the system calls: each page of memory that a child touches for the
         first time costs as much as several system calls.
@@ -157,9 +157,15 @@ class Confinement:
         privileges.prctl(privileges.PR_SET_PDEATHSIG, _signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+        if self._filter is not None and not self._worker_is_confined:
+            self._rulesets[role if self._folders else _ALL].restrict()
+
+    def seal(self) -> None:
+        """Puts on the filter of system calls, when the job's limits are set and before foreign code begins.
+
+        After it nobody can change the limit of CPU time, of which the kernel makes a SIGKILL.
+        """
         if self._filter is not None:
-            if not self._worker_is_confined:
-                self._rulesets[role if self._folders else _ALL].restrict()
             self._filter.install()
 
     def _put_on_rights(self) -> None:

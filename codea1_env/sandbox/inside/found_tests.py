@@ -36,11 +36,11 @@ def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
         for each in blocks
         if each.co_name.startswith("test") or not each.co_flags & _FUNCTIONS
     }
+    if "unittest" in code.co_names:
+        _let_failures_out()
     if not defined:
         exec(code, namespace)
         return
-    if "unittest" in code.co_names:
-        _let_failures_out()
     calls = _Calls(code.co_filename)
     with calls:
         exec(code, namespace)

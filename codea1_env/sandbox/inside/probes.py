@@ -119,6 +119,7 @@ def run(confinement: Confinement) -> dict[str, str]:
     if pid == 0:
         try:
             confinement.put_on(role, parent)
+            confinement.seal()
             acts = acts_of(settings.level, parent, settings.scratch)
             found = {name: _attempt(act) for name, (_, act) in acts.items()}
             frames.write_frame(theirs, json.dumps(found).encode())

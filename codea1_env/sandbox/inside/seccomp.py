@@ -42,6 +42,7 @@ _TCGETS, _FIONREAD, _FIONBIO, _FIOCLEX, _FIONCLEX = 0x5401, 0x541B, 0x5421, 0x54
 _FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032)
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
 _UNCATCHABLE = (9, 19)  # SIGKILL, SIGSTOP
+_RLIMIT_CPU, _RLIMIT_RTTIME = 0, 15
 _OWN_PID = 0x5A5A5A5A  # replaced by the child's own number
 
 
@@ -87,6 +88,27 @@ def _own_signal(process: int, number: int) -> list[bytes]:
     return [*to_itself, *tests, _return(_ALLOW), _DENY]
 
 
+def _own_limits() -> list[bytes]:
+    """Allows to read and lower the process's own limits, but not those of which the kernel makes a SIGKILL."""
+    new_limit = _ARGUMENTS + 8 * 2
+    return [
+        _argument(0),
+        _instruction(_JUMP_EQUAL, 0, 1, 0),
+        _DENY,
+        _argument(1),
+        _instruction(_JUMP_EQUAL, _RLIMIT_CPU, 2, 0),
+        _instruction(_JUMP_EQUAL, _RLIMIT_RTTIME, 1, 0),
+        _return(_ALLOW),
+        # Only to be read: without a pointer to new ones.
+        _instruction(_LOAD, new_limit),
+        _instruction(_JUMP_EQUAL, 0, 0, 2),
+        _instruction(_LOAD, new_limit + 4),
+        _instruction(_JUMP_EQUAL, 0, 1, 0),
+        _DENY,
+        _return(_ALLOW),
+    ]
+
+
 _BLOCKS: dict[str, list[bytes]] = {
     # New threads, but no new processes. glibc falls back to clone when clone3 does not exist.
     "clone": [_argument(0), _instruction(_JUMP_SET, _CLONE_THREAD, 1, 0), _DENY, _return(_ALLOW)],
@@ -94,7 +116,7 @@ _BLOCKS: dict[str, list[bytes]] = {
     "kill": _own_signal(0, 1),
     "tgkill": _own_signal(0, 2),
     "prctl": [_argument(0), *_one_of((_PR_SET_NAME, _PR_GET_NAME))],
-    "prlimit64": [_argument(0), *_one_of((0,))],
+    "prlimit64": _own_limits(),
     "ioctl": [
         _argument(1),
         *_one_of((_TCGETS, _FIONREAD, _FIONBIO, _FIOCLEX, _FIONCLEX), errno.ENOTTY),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from . import codec, found_tests, frames, plan_program
@@ -85,12 +86,14 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
     return ("pass", "")
 
 
-def main(job_pipe: int, reply_pipe: int, send_pipe: int, receive_pipe: int) -> None:
+def main(
+    seal: Callable[[], None], job_pipe: int, reply_pipe: int, send_pipe: int, receive_pipe: int
+) -> None:
     """Runs one test."""
     numpy = loaded_numpy()
     warm_up(numpy)
     settle()
-    job = start(frames.Reader(job_pipe), reply_pipe)
+    job = start(seal, frames.Reader(job_pipe), reply_pipe)
     peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)

@@ -196,13 +196,13 @@ class Zygote:
                 if role == b"v":
                     _keep_only(*descriptors)
                     self.confinement.put_on(role, parent)
-                    callee.main(*descriptors)
+                    callee.main(self.confinement.seal, *descriptors)
                 else:
                     self.control.close()
                     channel = _become_child(descriptors)
                     self.confinement.put_on(role, parent)
                     os.closerange(max(channel) + 1, _MOST_DESCRIPTORS)
-                    self.mains[role](*channel)
+                    self.mains[role](self.confinement.seal, *channel)
             finally:
                 os._exit(70)
         for descriptor in descriptors:
