@@ -219,3 +219,34 @@ def test_pytest_where_it_is_allowed() -> None:
     assert [each.outcome for each in right] == [PASS] * len(tests) + [ERROR]
     assert [each.outcome for each in wrong] == [FAIL] * len(tests) + [ERROR]
     assert right[-1].message == "test_f needs one, and there are no fixtures"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def check(): assert f(1) == 2\nf(1)\ntest_check = check",
+        "f(1)\ntest_a = lambda: exec('assert f(1) == 2', {'f': f})",
+        "def make(n):\n    def test(): assert f(n) == n + 1\n    return test\nf(1)\ntest_a = make(1)",
+        "import unittest\ndef check(self): self.assertEqual(f(1), 2)\nf(1)\n"
+        "TestT = type('TestT', (unittest.TestCase,), {'test_a': check})",
+        "def test_a(): f(1)\ntest_a()\ndef test_a(): assert f(1) == 2",
+        "import unittest\nf(1)\ndef run():\n    class T(unittest.TestCase):\n"
+        "        def test_a(self): self.assertEqual(f(1), 2)\n"
+        "    unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(T))\nrun()",
+        "import unittest\ndef check(): assert f(1) == 2\n"
+        "unittest.TextTestRunner().run(unittest.FunctionTestCase(check))",
+    ],
+)
+def test_tests_that_are_made_in_other_ways(sandbox: Sandbox, text: str) -> None:
+    """Somebody who had not written this passed each of them with a wrong program."""
+    wrong, right = (
+        sandbox.run_tests(f"def f(n): return {value}", [text])[0].outcome
+        for value in ("n", "n + 1")
+    )
+    assert (wrong, right) == (Outcome.FAIL, Outcome.PASS)
+
+
+def test_classes_of_the_program_are_no_tests_of_the_text(sandbox: Sandbox) -> None:
+    code = "class TestThing:\n    def test_a(self): raise ValueError\n    def size(self): return 1"
+    (result,) = sandbox.run_tests(code, ["made = TestThing()\nassert made.size() == 1"])
+    assert result.outcome is Outcome.PASS

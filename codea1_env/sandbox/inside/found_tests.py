@@ -17,6 +17,7 @@ from typing import Any
 from .calling_tests import call, call_hook, cannot_run, missing_of
 
 _FUNCTIONS = inspect.CO_OPTIMIZED  # the code of classes has not got this flag
+_NAMES = ("test", "Test")
 
 
 def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
@@ -31,20 +32,24 @@ def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
         BaseException: Whatever the program or one of its tests raised, first of all an AssertionError.
     """
     blocks = [each for each in code.co_consts if type(each) is types.CodeType]
-    defined = {
-        each.co_name
-        for each in blocks
-        if each.co_name.startswith("test") or not each.co_flags & _FUNCTIONS
-    }
+    may_define = any(not each.co_flags & _FUNCTIONS for each in blocks) or any(
+        name.startswith(_NAMES) for name in code.co_names
+    )
     if "unittest" in code.co_names:
         _let_failures_out()
-    if not defined:
+    if not may_define:
         exec(code, namespace)
         return
+    before = dict(namespace)  # the program's names: no test of this text
     calls = _Calls(code.co_filename)
     with calls:
         exec(code, namespace)
-    _Tests(namespace, calls).run(defined)
+    own = [
+        (name, value)
+        for name, value in list(namespace.items())
+        if name not in before or before[name] is not value
+    ]
+    _Tests(namespace, calls).run(own)
 
 
 def _let_failures_out() -> None:
@@ -72,8 +77,7 @@ class _Calls:
     def __init__(self, file_name: str) -> None:
         self._file_name = file_name
         self._profiler = Profiler(subcalls=False, builtins=False)
-        self.names: set[str] = set()
-        """Qualified names."""
+        self.codes: set[types.CodeType] = set()
 
     def __enter__(self) -> None:
         self._profiler.enable()
@@ -83,7 +87,11 @@ class _Calls:
         for entry in self._profiler.getstats():
             code = entry.code
             if isinstance(code, types.CodeType) and code.co_filename == self._file_name:
-                self.names.add(code.co_qualname)
+                self.codes.add(code)
+
+    def has(self, function: object) -> bool:
+        """Whether it was called."""
+        return getattr(function, "__code__", None) in self.codes
 
 
 class _Tests:
@@ -98,19 +106,19 @@ class _Tests:
         self._namespace = namespace
         self._calls = calls
 
-    def run(self, names: set[str]) -> None:
-        """Runs those of the names that are tests and did not run, in order of definition."""
+    def run(self, own: list[tuple[str, Any]]) -> None:
+        """Runs those of the text's own names that are tests and did not run, in order of definition."""
         # By their exact types: an object of the program may pretend to be anything.
         tests = [
             (name, value)
-            for name, value in list(self._namespace.items())
-            if name in names and (_is_class(value) or type(value) is types.FunctionType)
+            for name, value in own
+            if _is_class(value) or (type(value) is types.FunctionType and name.startswith("test"))
         ]
         # With parameters it may be a helper of the tests: that shows when they have run.
         helpers = {
             name: missing_of(value)
             for name, value in tests
-            if type(value) is types.FunctionType and name not in self._calls.names
+            if type(value) is types.FunctionType and not self._calls.has(value)
         }
         helpers = {name: missing for name, missing in helpers.items() if missing}
         with self._calls if helpers else contextlib.nullcontext():
@@ -123,7 +131,7 @@ class _Tests:
                 ]
             )
         for name, missing in helpers.items():
-            if name not in self._calls.names:
+            if not self._calls.has(self._namespace.get(name)):
                 raise cannot_run(name, missing)
 
     def _run(self, runs: list[Callable[[], None]]) -> None:
@@ -142,7 +150,7 @@ class _Tests:
         if not getattr(value, "__test__", True):
             return []
         if not _is_class(value):
-            if not name.startswith("test") or name in self._calls.names:
+            if self._calls.has(value):
                 return []
             return [lambda: self._run_function(value)]
         if issubclass(value, unittest.TestCase):
@@ -158,8 +166,8 @@ class _Tests:
         self._hook("teardown_function")
 
     def _has_run(self, group: type, name: str) -> bool:
-        bases = (base for base in group.__mro__ if name in vars(base))
-        return any(f"{base.__qualname__}.{name}" in self._calls.names for base in bases)
+        methods = (vars(base)[name] for base in group.__mro__ if name in vars(base))
+        return any(self._calls.has(getattr(each, "__func__", each)) for each in methods)
 
     def _cases(self, group: type[unittest.TestCase]) -> list[unittest.TestCase]:
         """Those that a skip leaves out, or that are expected to fail, test nothing."""

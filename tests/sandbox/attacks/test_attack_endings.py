@@ -103,6 +103,30 @@ def test_nobody_kills_or_stops_itself(arena, test_text, number, way):
     assert (outcome, message.partition(":")[0]) == (Outcome.ERROR, "PermissionError")
 
 
+@pytest.mark.parametrize(
+    "way", ["setrlimit(resource.RLIMIT_CPU, (1, 1))", "prlimit(0, resource.RLIMIT_CPU, (1, 1))"]
+)
+def test_nobody_has_the_kernel_kill_it(arena, test_text, way):
+    """Below the sandbox's own limit a kill would look as if it came from outside, and raise InfraError."""
+    act = f"import resource\nresource.{way}\nwhile True: pass"
+    code = "def f(x):\n    " + act.replace("\n", "\n    ")
+    limits = Limits(call_cpu_time=2.0, calls_per_test=1)
+    refused = ("ValueError", "PermissionError")
+    for outcome, message in (
+        arena.one(code, test_text, limits=limits),
+        arena.one(
+            "def f(x): return x",
+            f"for x in [f(1)]:\n    {act.splitlines()[0]}; {act.splitlines()[1]}",
+        ),
+    ):
+        assert outcome is Outcome.ERROR
+        assert message.startswith(refused)
+    script = arena.sandbox.run_script(act, limits=limits)
+    assert (script.outcome, script.message.startswith(refused)) == (Outcome.ERROR, True)
+    readable = "import resource\ndef f(x): return len(resource.getrlimit(resource.RLIMIT_CPU))"
+    assert arena.outcome(readable, "assert f(1) == 2") is Outcome.PASS
+
+
 @pytest.mark.parametrize("number", ["SIGTSTP", "SIGTTIN", "SIGTTOU"])
 def test_signals_of_a_terminal_stop_nobody(arena, number):
     code = f"import os, signal\ndef f(x):\n    os.kill(os.getpid(), signal.{number})\n    return x"
