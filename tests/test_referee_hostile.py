@@ -387,7 +387,7 @@ def test_no_process_that_runs_a_program_sees_an_expected_value(sandbox, monkeypa
     verdict = judge(Referee(sandbox), program, [*tests, "assert f(3) == 'y'"], of(code))
     assert len(verdict.failed) == 3
     assert "needle---2" in verdict.failed[1]
-    jobs = [marshal.loads(job) for job in sent]
+    jobs = [marshal.loads(job) for job in sent if job]  # and that nothing more will come
     assert sorted(job[0] for job in jobs) == sorted([program, code, code])
     assert not any(b"needle" in job for job in sent)
     for _, name, calls, *_ in jobs:

@@ -186,6 +186,7 @@ class _Program(ctypes.Structure):
 
 # Looked up here: a child that does it the first time pays for it.
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
+_getpid = os.getpid  # a test's process sees another number
 
 
 class Filter:
@@ -210,7 +211,7 @@ class Filter:
         Raises:
             OSError: The kernel refuses, for example because it has no seccomp.
         """
-        pid = os.getpid()
+        pid = _getpid()
         for place in self._own_pid_at:
             self._words[place] = pid
         if _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, self._program, 0, 0) != 0:
