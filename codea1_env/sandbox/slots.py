@@ -93,7 +93,8 @@ class Slots:
         Args:
             with_test: Whether a test's child will be needed; the next slot is made likewise.
         """
-        if self._scratch:
+        # So that no process or file of the last run is there in this one, where it could have left any.
+        if self._scratch or not self.worker.confines_signals:
             self.worker.wait_for_ends()
         self._last_had_test = with_test
         slot, self._ready = self._ready, None

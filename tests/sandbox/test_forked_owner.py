@@ -11,7 +11,6 @@ import pytest
 
 import codea1_env
 
-RIGHT, WRONG = "def f(x): return 2 * x", "def f(x): return x"
 SCRIPT = """
 import os, sys, time
 import codea1_env
