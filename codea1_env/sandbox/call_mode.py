@@ -94,9 +94,8 @@ def _in_one_process(
         watch = Watch(child)
         stop: Stop | None = None
         while stop is None and (load is None or len(replies) < len(calls)):
-            watch.wait_for_close(
-                child, _GATHER
-            )  # once for all replies, instead of waking up for each
+            # Once for all replies, instead of waking up for each.
+            watch.wait_for_close(child, _GATHER)
             frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
             if isinstance(frame, Stop):
                 stop = frame

@@ -108,6 +108,11 @@ def _seed_generators() -> None:
         sys.modules["numpy"].random.seed(seed)
 
 
+def _own_null() -> int:
+    """Not the worker's own: flags of an open file, and locks, would be there for the next program."""
+    return os.open("/dev/null", os.O_RDWR)
+
+
 def _keep_only(one: int, other: int) -> None:
     """Closes all descriptors but two; what is printed goes nowhere."""
     low, high = (one, other) if one < other else (other, one)
@@ -115,8 +120,7 @@ def _keep_only(one: int, other: int) -> None:
     closerange(0, low)
     closerange(low + 1, high)
     closerange(high + 1, _MOST_DESCRIPTORS)
-    # Not the worker's own: flags of an open file would be there for the next program.
-    null = os.open("/dev/null", os.O_RDWR)
+    null = _own_null()
     os.dup(null)
     os.dup(null)
 
@@ -128,8 +132,7 @@ def _become_child(descriptors: list[int]) -> list[int]:
     # First out of the way of the target numbers, then into place.
     free = max(descriptors) + 1
     high = [os.dup2(number, free + index, False) for index, number in enumerate([output, *ordered])]
-    # Not the worker's own: flags of an open file, and locks, would be there for the next program.
-    null = os.open("/dev/null", os.O_RDWR)
+    null = _own_null()
     os.dup2(null, 0)
     os.close(null)
     os.dup2(high[0], 1)
