@@ -186,7 +186,7 @@ def _exports(frame: bytes, offered: Sequence[str]) -> tuple[TestResult, list[Any
         return TestResult(outcome, content), []
     exports = content[0] if len(content) == 1 else None
     if type(exports) is list and all(
-        type(item) is tuple and tuple(map(type, item)) == (str, str, bytes) for item in exports
+        type(item) is tuple and tuple(map(type, item)) == (str, bytes) for item in exports
     ):
         names = [item[0] for item in exports]
         # Another name, such as that of a builtin, could replace what the test judges with.

@@ -342,8 +342,8 @@ def test_a_message_can_name_containers_of_an_earlier_one() -> None:
 
 def test_references_stand_for_what_is_not_plain() -> None:
     objects = [object(), len]
-    data = codec.encode([objects], refer=lambda value: ("mine", objects.index(value)))
-    assert codec.decode(data, resolve=lambda kind, number: objects[number]) == [objects]
+    data = codec.encode([objects], refer=lambda value: (b"h", objects.index(value), None))
+    assert codec.decode(data, resolve=lambda kind, number, _: objects[number]) == [objects]
     with pytest.raises(codec.DecodeError):
         codec.decode(data)
 

@@ -13,29 +13,22 @@ from collections.abc import Callable
 from typing import Any
 
 from . import codec, frames, script
-from .errors import class_names
+from .bridge.bases import kept
+from .bridge.peer import Peer
 from .privileges import limit_job
-from .remote import Peer
 from .running import MODULE_NAME, Caller, loaded, loaded_numpy
 
 # Kept here, since the program may replace the functions of the module `os`.
 _close, _exit = os.close, os._exit
 
 
-def exports(
-    namespace: dict[str, Any], names: list[str], peer: Peer
-) -> list[tuple[str, str, bytes]]:
-    """Those of the wanted names that the program defines, each with its kind and an encoded reference."""
+def exports(namespace: dict[str, Any], names: list[str], peer: Peer) -> list[tuple[str, bytes]]:
+    """Those of the wanted names that the program defines, each with an encoded reference or data."""
     found = []
     for name in names:
-        if name not in namespace:
-            continue
-        value = namespace[name]
-        if isinstance(value, type) and issubclass(value, BaseException):
-            found.append((name, "exception", codec.encode(class_names(value))))
-        else:
+        if name in namespace:
             try:
-                found.append((name, "object", peer.encode(value)))
+                found.append((name, peer.encode(kept(namespace[name]))))
             except codec.EncodeError:  # the test then sees that the name is missing
                 continue
     return found
@@ -87,7 +80,7 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: 
     exported = exports(namespace, job["names"], peer) if reply == ("ok",) else []
     frames.write_frame(reply_pipe, codec.encode((*reply, exported)))
     with contextlib.suppress(frames.ChannelClosedError):
-        peer.serve(on_first_call=lambda: frames.write_frame(reply_pipe, b"called"))
+        peer.serve(lambda: frames.write_frame(reply_pipe, b"called"))
     # The test has ended; the supervisor may have a last call. Ending by itself would look like a program
     # that ran away from a call.
     while True:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from .budgets import CHEAP, VALUES, Budget, BudgetError, Meter
 from .decoding import decode
-from .encoding import encode
+from .encoding import Reference, encode
 from .formats import (
     MAX_DEPTH,
     MAX_ITEMS,
@@ -37,6 +37,7 @@ __all__ = [
     "Meter",
     "NdArray",
     "Numpy",
+    "Reference",
     "SizeError",
     "check_hashes",
     "decode",

@@ -35,7 +35,7 @@ from .formats import (
 )
 from .reading import TOO_DEEP, Reader
 
-Resolve = Callable[[str, Any], Any]
+Resolve = Callable[[bytes, int, Any], Any]
 
 # What an empty container takes of memory, in items.
 _DEQUE, _SET, _MAPPING, _ARRAY = 10, 3, 4, 5
@@ -230,10 +230,10 @@ class _Decoder(Reader):
         return number if self.numpy is None else self.numpy.scalar_types[place](number)
 
     def reference(self, depth: int) -> Any:
-        kind, data = self.value(depth + 1), self.value(depth + 1)
-        if self.resolve is None or type(kind) is not str:
+        if self.resolve is None:
             raise DecodeError("a reference where none can be")
-        return self.resolve(kind, data)
+        kind, number = self.take(1), self.length()
+        return self.resolve(kind, number, self.value(depth + 1))
 
     def again(self) -> Any:
         number = self.length()
@@ -297,7 +297,7 @@ def decode(
 
     Args:
         data: Bytes from a process that may be hostile.
-        resolve: Turns a reference (its kind and its data) into an object.
+        resolve: Turns a reference (kind, number, data) into an object.
         numpy: Decodes arrays and numbers of numpy to real ones; without it arrays become `NdArray`, numbers
             Python's.
         containers: As for `encode`; both sides must have begun with lists of the same length.

@@ -34,7 +34,10 @@ from .formats import (
     is_plain_dtype,
 )
 
-Refer = Callable[[Any], "tuple[str, Any] | None"]
+Reference = tuple[bytes, int, Any]
+"""What stands for an object that is no data: a kind (one byte), a number of 32 bits, and data."""
+
+Refer = Callable[[Any], Reference]
 
 # A test finds settled classes and another `id`; here they are the real ones.
 _id = id
@@ -270,12 +273,11 @@ class _Encoder:
         if self.refer is None and is_plain_namedtuple(kind):
             self.many(b"t", tuple.__len__(value), tuple.__iter__(value), depth)
             return
-        reference = self.refer(value) if self.refer is not None else None
-        if reference is None:
+        if self.refer is None:
             raise EncodeError(f"a value of type {kind.__name__!r:.80} is not plain data")
-        self.put(b"x")
-        self.value(reference[0], depth + 1)
-        self.value(reference[1], depth + 1)
+        sort, number, data = self.refer(value)
+        self.put(b"x" + _sized(sort, number))
+        self.value(data, depth + 1)
 
 
 def _packed(numbers: Any) -> bytes:
@@ -319,7 +321,7 @@ def encode(
 
     Args:
         value: Plain data: exact builtin types and a few of the standard library.
-        refer: Called for anything else; returns a kind and plain data that stand for the object, or None.
+        refer: Called for anything else; returns what stands for the object.
         numpy: Lets numpy's numbers and arrays cross.
         limit: Largest size of the result in bytes.
         containers: Containers that the reader knows by their place in this list. Those that are written

@@ -5,7 +5,7 @@ from __future__ import annotations
 PREIMPORTED = (
     "abc", "array", "bisect", "calendar", "cmath", "collections", "contextlib", "copy", "csv",
     "dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq",
-    "inspect", "io", "itertools", "json", "math", "numbers", "operator", "os", "random", "re",
+    "inspect", "io", "itertools", "json", "math", "numbers", "operator", "os", "pathlib", "random", "re",
     "statistics", "string", "sys", "textwrap", "time", "types", "typing", "unittest", "uuid",
 )  # fmt: skip
 

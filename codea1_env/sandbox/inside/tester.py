@@ -1,6 +1,6 @@
 """The process that runs a test which is more than one comparison of plain data.
 
-The names that the test uses from the program are proxies; the program itself runs in another process.
+The names that the test uses from the program are data, or handles of what is in the program's process; the program itself runs in another process.
 The test's process sends "ready", and then exactly one frame, its verdict. Whether the program's process was still alive
 and what either process has used is the supervisor's to say.
 """
@@ -10,15 +10,17 @@ from __future__ import annotations
 import builtins
 import os
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
 from . import codec, found_tests, frames, plan_program
+from .bridge import handles
+from .bridge.peer import Peer
+from .bridge.raising import name_class
 from .calling_tests import CannotRunError
 from .candidate import start, warm_up
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
-from .proxies import RemoteType
-from .remote import Peer
 from .running import loaded_numpy
 from .settle import settle
 
@@ -29,7 +31,7 @@ HOME = "test"
 
 
 def namespace_for(
-    modules: list[str], exports: list[tuple[str, str, bytes]], peer: Peer
+    modules: list[str], exports: list[tuple[str, bytes]], peer: Peer
 ) -> dict[str, Any]:
     """The names that a test starts with.
 
@@ -41,13 +43,11 @@ def namespace_for(
         module = sys.modules.get("numpy" if name == "np" else name)
         if module is not None:
             namespace[name] = module
-    for name, kind, reference in exports:
-        if kind == "exception":
-            namespace[name] = peer.factory.declare_exception(codec.decode(reference))
-        else:
-            namespace[name] = value = peer.decode(reference)
-            if isinstance(value, RemoteType):
-                value.remote_is_class = name.lstrip("_")[:1].isupper()
+    for name, reference in exports:
+        namespace[name] = value = peer.decode(reference)
+        name_class(value, name)
+        if type(value) is handles.Handle and name.lstrip("_")[:1].isupper():
+            handles.mark_class(value)
     return namespace
 
 
@@ -65,6 +65,15 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
         return ("memory", message_of(error))
     except BaseException as error:
         return ("syntax_error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
+    ended = _run(code, namespace)
+    if peer.failure is not None:  # whatever came of it
+        return ("unencodable", peer.failure)
+    if ended[0] == "pass" and not peer.asked:
+        return ("uncalled", "")
+    return ended
+
+
+def _run(code: types.CodeType, namespace: dict[str, Any]) -> tuple[str, str]:
     try:
         found_tests.run_all(code, namespace)
     except CannotRunError as error:
@@ -79,10 +88,6 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
         return ("memory", message_of(error))
     except BaseException as error:
         return ("error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
-    if peer.failure is not None:
-        return ("unencodable", peer.failure)
-    if not peer.asked:
-        return ("uncalled", "")
     return ("pass", "")
 
 

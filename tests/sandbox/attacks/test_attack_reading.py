@@ -192,7 +192,8 @@ def test_generators_of_the_test_show_no_frame(arena):
     ways = ("g.gi_frame.f_locals", "g.gi_code.co_consts", "g.gi_frame.f_globals", "g.gi_yieldfrom")
     programs = {way: f"{_FIND}\ndef f(g):\n    next(g)\n    return search([{way}])" for way in ways}
     found = arena.outcomes(programs, test)
-    assert found == dict.fromkeys(ways, Outcome.UNENCODABLE)
+    # The generator there is one of the program's own process, and says nothing of the test's.
+    assert found == dict.fromkeys(ways, Outcome.FAIL)
 
 
 def test_exceptions_of_callbacks_carry_no_frames(arena):

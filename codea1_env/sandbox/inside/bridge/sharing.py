@@ -7,20 +7,15 @@ the table stands as a reference to it. So nesting, aliases and identity survive,
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Sequence
 from itertools import chain
 from operator import is_
 from typing import Any
 
-from . import codec
+from .. import codec
 
 _MAPPINGS = (dict, OrderedDict, Counter, defaultdict)
-_OWN_REFERENCES = 2  # of a container, while `sys.getrefcount` is asked in a loop
-
-# A test finds another `id` in the builtins; here it is the real one.
-_id = id
 
 Table = list[Any]
 Changes = list[tuple[int, Any]]
@@ -101,44 +96,3 @@ def _replace(container: Any, new: Any, numpy: codec.Numpy | None) -> None:
         container[:] = new
     elif numpy is not None:
         container[...] = numpy.frombuffer(new, dtype=container.dtype).reshape(container.shape)
-
-
-def size(table: Table) -> int:
-    """How many items the containers of a table have together."""
-    return sum(map(len, map(content, table)))
-
-
-class Lent:
-    """Containers that a test has got from an attribute: `tree.children.append(x)` must reach the tree.
-
-    What the test changes in them is passed on once it cannot look at them any more. A container that it
-    keeps is its own copy: passing on its changes could show the program what the test will compare.
-    """
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        self.before = snapshot(table)
-
-    def is_as_before(self) -> bool:
-        """Whether nothing has changed."""
-        return not changes(self.table, self.before)
-
-    def changes(self) -> Changes | None:
-        """What to pass on now; None if there will never be anything more."""
-        found = changes(self.table, self.before)
-        if self._is_in_use(found):
-            return []
-        return found or None
-
-    def _is_in_use(self, found: Changes) -> bool:
-        """Whether a changed container, or the outermost one, has references from elsewhere."""
-        counts: Counter[int] = Counter(map(_id, self.table))
-        for contents in (*self.before, *snapshot(self.table), *[new for _, new in found]):
-            if type(contents) is tuple:
-                counts.update(map(_id, contents))
-        del contents
-        for index in {0, *[index for index, _ in found]}:
-            container = self.table[index]
-            if sys.getrefcount(container) > counts[_id(container)] + _OWN_REFERENCES:
-                return True
-        return False

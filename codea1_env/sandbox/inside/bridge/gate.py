@@ -1,0 +1,223 @@
+"""What the other side of a connection may do with an object of ours, and what may be handed to it.
+
+Both sides are hostile. A test must not learn how a program is written (it could be valid on the reference and fail exactly
+this program), nor run code inside the program's process other than by calling it. A program must not learn anything of a
+test through a callback, nor call what would run its text there. So requests are served only on objects that were handed
+over, and only for their public surface.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from .bases import CONSTANT, CONTAINERS
+
+# Public names that lead to the frame, the code or the globals behind an object.
+_REVEALING = ("gi_", "cr_", "ag_", "f_", "tb_", "co_", "func_")
+_OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
+_PURE_BUILTINS = frozenset({
+    "abs", "all", "any", "ascii", "bin", "callable", "chr", "divmod", "hash", "hex", "isinstance", "issubclass", "iter",
+    "len", "max", "min", "next", "oct", "ord", "pow", "print", "repr", "round", "sorted", "sum",
+})  # fmt: skip
+# A test may hand functions of these to a program, which chooses the arguments.
+_PURE_MODULES = frozenset({
+    "math", "cmath", "operator", "_operator", "statistics", "json", "random", "time", "heapq", "_heapq", "bisect",
+    "_bisect",
+})  # fmt: skip
+# And objects of these that can be called, or methods of objects.
+_MODULES_OF_OBJECTS = frozenset({
+    *_PURE_MODULES, "itertools", "functools", "_functools", "threading", "_thread", "queue", "_queue", "asyncio", "_asyncio",
+    "collections", "_collections", "decimal", "fractions", "datetime", "unittest", "numpy", "re", "_io", "contextlib",
+})  # fmt: skip
+_NEVER_CALLED = frozenset({
+    "__import__", "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "input", "locals", "open",
+    "setattr", "vars",
+})  # fmt: skip
+_OF_FUNCTIONS = frozenset({
+    "aenter", "aexit", "call", "call_with_names", "copy", "deepcopy", "enter", "exit", "hash", "isinstance", "issubclass",
+    "name",
+})  # fmt: skip
+_FILES = (io.StringIO, io.BytesIO)
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_WITHOUT_LOOKING = frozenset({
+    "aenter", "aexit", "bool", "enter", "eq", "exit", "format", "hash", "isinstance", "issubclass", "name", "ne", "repr", "str",
+})  # fmt: skip
+_FUNCTIONS = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, functools._lru_cache_wrapper,
+)  # fmt: skip
+_ITERATING = frozenset({"iter", "next", "send", "throw", "close", "aiter", "anext", "await"})
+
+
+class RefusedError(Exception):
+    """A request that is not served, or an object that does not leave."""
+
+
+class Gate:
+    """Decides which requests are served.
+
+    Args:
+        home: Name of the module that defines our side's classes: "program" or "test".
+    """
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self._is_test = home == "test"
+
+    def _is_ours(self, value: Any) -> bool:
+        kind = value if isinstance(value, type) else type(value)
+        return kind.__module__ == self.home
+
+    def _is_opaque(self, value: Any) -> bool:
+        """Whether an object offers nothing but calls: functions, methods, partials, wrappers of all kinds."""
+        return callable(value) and not isinstance(value, type) and not self._is_ours(value)
+
+    # What leaves
+
+    def check_leaving(self, value: Any) -> None:
+        """Refuses to hand over what nobody should hold from outside.
+
+        Raises:
+            RefusedError: It stays here.
+        """
+        if type(value) is types.ModuleType:
+            raise RefusedError("a module")
+        if self._is_test and callable(value) and not self._may_be_called(value):
+            raise RefusedError(
+                f"a {type(value).__name__} that is neither the test's own nor known to be harmless"
+            )
+
+    def _may_be_called(self, value: Any) -> bool:
+        """Whether a program may call something of the test's process with arguments that it chooses."""
+        if self._is_ours(value):
+            return True
+        kind = type(value)
+        if kind is types.FunctionType:
+            return value.__module__ == self.home or _is_in(value.__module__, _PURE_MODULES)
+        if kind is types.MethodType:
+            owner = value.__self__
+            if self._is_ours(owner) or value.__func__.__module__ == self.home:
+                return True
+            return _is_in(_class_of(owner).__module__, _MODULES_OF_OBJECTS)
+        if kind is functools.partial:
+            return self._may_be_called(value.func)
+        if kind is functools._lru_cache_wrapper:
+            return self._may_be_called(value.__wrapped__)
+        if kind is types.BuiltinFunctionType:
+            return _is_pure_builtin(value)
+        if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+            return _is_plain(value.__objclass__) and not value.__name__.startswith("format")
+        return isinstance(value, type) or _is_in(kind.__module__, _MODULES_OF_OBJECTS)
+
+    # What is asked
+
+    def check(self, name: str, target: Any, operands: tuple[Any, ...]) -> None:
+        """Refuses what is not part of an object's public surface.
+
+        Args:
+            name: The operation.
+            target: The object that was handed over.
+            operands: The rest.
+
+        Raises:
+            RefusedError: It is refused.
+        """
+        if name in ("call", "call_with_names"):
+            self._check_call(target)
+        elif name in ("get", "set", "delete"):
+            self._check_attribute(target, operands[0])
+        elif name == "await":
+            if not inspect.isawaitable(target):
+                raise RefusedError("only coroutines can be awaited")
+        elif name not in _WITHOUT_LOOKING:
+            if self._is_opaque(target) and type(target) not in _FUNCTIONS:
+                raise RefusedError("a function offers nothing but calls")
+            if (
+                self._is_test
+                and type(target) not in _FUNCTIONS
+                and not self._is_offered(target, name, operands)
+            ):
+                raise RefusedError("only objects of the test's own classes have operations here")
+
+    def _check_call(self, target: Any) -> None:
+        if not callable(target) or (isinstance(target, type) and not self._is_ours(target)):
+            raise RefusedError("only functions and classes of its own can be called from outside")
+        if type(target) is types.BuiltinFunctionType and target.__name__ in _NEVER_CALLED:
+            raise RefusedError(f"{target.__name__} is not called from outside")
+
+    def _check_attribute(self, target: Any, name: Any) -> None:
+        if type(name) is not str or not name.isidentifier():
+            raise RefusedError("no name of an attribute")
+        kind = target if isinstance(target, type) else type(target)
+        of_named_tuple = issubclass(kind, tuple) and name in _OF_NAMED_TUPLES
+        if name.startswith(("_", *_REVEALING)) and not of_named_tuple:
+            raise RefusedError(f"the attribute {name!r:.80} is not public")
+        if isinstance(target, types.ModuleType) or self._is_opaque(target):
+            raise RefusedError("a function offers nothing but calls")
+        if issubclass(kind, str) and name in ("format", "format_map"):
+            # "{0.__globals__}": it reads any attribute of its arguments. Whoever holds the text can do it.
+            raise RefusedError("text of the other side is formatted there")
+        offered = self._is_ours(target) or kind in CONTAINERS or kind in _FILES
+        if self._is_test and not offered:
+            raise RefusedError("only objects of the test's own classes have attributes here")
+
+    def answer(self, name: str, target: object, operands: tuple[Any, ...], number: int) -> Any:
+        """Answers what any object can be asked, also one that offers nothing but calls; NotImplemented for the rest.
+
+        Args:
+            name: The operation.
+            target: The object.
+            operands: The rest.
+            number: The number that the other side knows the object by.
+        """
+        if name == "hash" and vars(object)["__hash__"] is type(target).__hash__:
+            return number  # no address
+        named = isinstance(target, type) or (self._is_test and type(target) is types.FunctionType)
+        if name == "name" and not named:
+            raise AttributeError("__name__")  # of a program's functions it is not shown
+        if not self._is_opaque(target):
+            return NotImplemented
+        if name in ("eq", "ne"):
+            return (operands[0] is target) is (name == "eq")
+        if name == "bool":
+            return True
+        if name in ("str", "repr", "format"):
+            return "<a function of the other process>"
+        if name not in _OF_FUNCTIONS:
+            raise TypeError(f"a function has no {name!r}")
+        return NotImplemented
+
+    def _is_offered(self, target: Any, name: str, operands: tuple[Any, ...]) -> bool:
+        if self._is_ours(target) or any(map(self._is_ours, operands)):
+            return True
+        if type(target) in CONTAINERS or type(target) in (*_FILES, *_VIEWS):
+            return True
+        return name in _ITERATING and isinstance(target, (Iterator, types.AsyncGeneratorType))
+
+
+def _is_in(module: Any, modules: frozenset[str]) -> bool:
+    return type(module) is str and module.partition(".")[0] in modules
+
+
+def _class_of(value: Any) -> type:
+    return value if isinstance(value, type) else type(value)
+
+
+def _is_pure_builtin(value: Any) -> bool:
+    owner = value.__self__
+    if owner is None or type(owner) is types.ModuleType:
+        if getattr(owner, "__name__", "") == "builtins":
+            return value.__name__ in _PURE_BUILTINS
+        return _is_in(value.__module__, _PURE_MODULES)
+    kind = _class_of(owner)
+    if issubclass(kind, str) and value.__name__.startswith("format"):
+        return False
+    return _is_plain(kind) or _is_in(kind.__module__, _MODULES_OF_OBJECTS)
+
+
+def _is_plain(kind: type) -> bool:
+    return kind in CONSTANT or kind in CONTAINERS

@@ -1,0 +1,455 @@
+"""Objects of the other process, as the code on this side sees them: one fixed class.
+
+A handle holds a number, and data where its object is a kind of builtin value. What it forwards are the operations of
+`operations.py`. What it must never do is let the other side decide a comparison with our data, or a test could be won by
+an object whose `__eq__` or `__sub__` always pleases. So, in a test:
+
+- a handle without data equals only another handle;
+- arithmetic, order and membership with plain data are forwarded only for objects that this side has itself made from a
+  class, which it knows by a name in CapWords of its own text (`Vector(1, 2) * 2`);
+- arithmetic with plain data must give another handle, and of that only methods, attributes and equality are left: no
+  number can be made of it;
+- objects of classes derived from `int`, `str`, `tuple`, `list` and so on (named tuples, `IntEnum`) are compared and
+  calculated with here, by the value that they hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..errors import RemoteUnencodable
+from .bases import CONSTANT, CONTAINERS, FUNCTION, base_of, is_exact
+from .operations import ARITHMETIC, ORDER
+
+if TYPE_CHECKING:
+    from .peer import Peer
+
+# Data that does not know more of equality than that a handle is something else.
+_PLAIN = frozenset({
+    *CONSTANT, *CONTAINERS, bool, range, types.NoneType, Decimal, Fraction, date, datetime, time, timedelta,
+})  # fmt: skip
+# Methods of builtin containers that change nothing.
+_LOOKING = frozenset({"copy", "count", "get", "index", "items", "keys", "values"})
+# What a test asks of these is about how a program is written.
+_HIDDEN = frozenset({"__annotations__", "__members__", "__qualname__"})
+_put = object.__setattr__
+
+
+class _HandleType(type):
+    """Only so that looking at the type of a handle is not answered wrongly without a word."""
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RemoteUnencodable("the type of an object of the program is not known")
+
+    def __eq__(cls, other: object) -> bool:
+        if type(other) is cls:
+            raise RemoteUnencodable("the type of an object of the program is not known")
+        return cls is other
+
+    __hash__ = type.__hash__
+
+
+class _Unanswered:
+    """Stands where a library looks for what is not known of an object of the program."""
+
+    def __get__(self, handle: Handle | None, kind: type) -> NoReturn:
+        raise RemoteUnencodable("the fields of an object of the program are not known")
+
+
+class Handle(metaclass=_HandleType):
+    """An object of the other process."""
+
+    __slots__ = (
+        "__weakref__", "_code", "_data", "_is_class", "_made", "_mixed", "_number", "_peer",
+    )  # fmt: skip
+
+    if TYPE_CHECKING:
+        _peer: Peer
+        _number: int
+        _code: int
+        _data: Any
+        _made: bool
+        _mixed: bool
+        _is_class: bool
+
+    __array_ufunc__ = None  # numpy must not hand its operations over
+    __dataclass_fields__ = _Unanswered()
+
+    def __del__(self) -> None:
+        self._peer.release(self)
+
+    # Attributes and calls
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in _SLOTS:
+            # Special names are how libraries find protocols (numpy's above all): a handle has none.
+            if name == "__name__" and (self._peer.trusting or self._code != FUNCTION):
+                return self._peer.ask("name", self)
+            if name in _HIDDEN and not self._peer.trusting:
+                self._peer.fail(f"{name} of an object of the program")
+            raise AttributeError(name)
+        if name in _LOOKING and is_exact(self._code):
+            return getattr(_items(self), name)
+        return self._peer.ask("get", self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._peer.ask("set", self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._peer.ask("delete", self, name)
+
+    def __dir__(self) -> NoReturn:
+        self._peer.fail("the names of the attributes of an object of the program")
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return base_of(self._code) or Handle
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Calls the object, in its own process."""
+        made = self._peer.call(self, arguments, keywords)
+        if self._is_class and type(made) is Handle:
+            _put(made, "_made", True)
+        return made
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        bound = instance is not None and self._code == FUNCTION
+        return types.MethodType(self, instance) if bound else self
+
+    def __instancecheck__(self, value: Any) -> Any:
+        return self._peer.ask("isinstance", self, value)
+
+    def __subclasscheck__(self, value: Any) -> Any:
+        return self._peer.ask("issubclass", self, value)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> NoReturn:
+        self._peer.fail("a class derived from a class of the other process")
+
+    def __copy__(self) -> Any:
+        return _copied(self, "copy")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return _copied(self, "deepcopy")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self._peer.fail("an object of the other process cannot be pickled here")
+
+    # Text
+
+    def __str__(self) -> Any:
+        return _ask(self, "str")
+
+    def __repr__(self) -> Any:
+        return _ask(self, "repr")
+
+    def __format__(self, spec: str) -> Any:
+        return _ask(self, "format", spec)
+
+    # Containers and iteration
+
+    def __len__(self) -> Any:
+        return len(self._data) if _is_constant(self) else _ask(self, "len")
+
+    def __iter__(self) -> Any:
+        if _is_constant(self):
+            return iter(self._data)
+        if is_exact(self._code):
+            return iter(_items(self))
+        return _ask(self, "iter")
+
+    def __next__(self) -> Any:
+        return _ask(self, "next")
+
+    def __reversed__(self) -> Any:
+        if _is_constant(self) or is_exact(self._code):
+            return reversed(_items(self))
+        return _ask(self, "reversed")
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._data[key] if _is_constant(self) else _ask(self, "getitem", key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _ask(self, "setitem", key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        _ask(self, "delitem", key)
+
+    def __contains__(self, value: Any) -> Any:
+        exact = is_exact(self._code)
+        if base_of(self._code) and (exact or not (self._made or type(value) is Handle)):
+            return value in held(self)
+        if not self._peer.trusting:
+            _check_mixed(self, value, "in", deciding=True)
+        return self._peer.ask("contains", self, value)
+
+    def __enter__(self) -> Any:
+        return _ask(self, "enter")
+
+    def __exit__(self, *details: Any) -> Any:
+        return self._peer.ask("exit", self, *details[:2], None)
+
+    async def __aenter__(self) -> Any:
+        return await self._peer.ask("aenter", self)
+
+    async def __aexit__(self, *details: Any) -> Any:
+        return await self._peer.ask("aexit", self, *details[:2], None)
+
+    def __aiter__(self) -> Any:
+        return _ask(self, "aiter")
+
+    def __anext__(self) -> Any:
+        return _ask(self, "anext")
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        cancel = ever = False
+        while True:
+            try:
+                done, value = self._peer.ask("await", self, cancel)
+            except asyncio.CancelledError:
+                if ever:
+                    raise
+                # A task that ends so counts as cancelled, and its group would not mind.
+                self._peer.fail("the program raised CancelledError in what nobody had cancelled")
+            if done:
+                return value
+            cancel = False
+            try:
+                yield
+            except asyncio.CancelledError:  # it is the coroutine's to decide what becomes of it
+                cancel = ever = True
+
+    # Truth, identity, equality
+
+    def __bool__(self) -> Any:
+        return bool(self._data) if _is_constant(self) else _ask(self, "bool")
+
+    def __hash__(self) -> Any:
+        return hash(self._data) if _is_constant(self) else _ask(self, "hash")
+
+    def __eq__(self, other: Any) -> Any:
+        return _equality(self, other, "eq")
+
+    def __ne__(self, other: Any) -> Any:
+        return _equality(self, other, "ne")
+
+    def __or__(self, other: Any) -> Any:
+        # In an annotation, `Node | None`.
+        if self._is_class and (other is None or isinstance(other, type)):
+            return self
+        return _binary("or_")(self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        if self._is_class and (other is None or isinstance(other, type)):
+            return self
+        return _binary("ror_")(self, other)
+
+
+def _unary(name: str, here: Callable[[Any], Any]) -> Callable[..., Any]:
+    def method(self: Handle) -> Any:
+        return here(held(self)) if base_of(self._code) and not self._made else _ask(self, name)
+
+    return method
+
+
+def _round(self: Handle, digits: int | None = None) -> Any:
+    return round(self._data, digits) if _is_constant(self) else _ask(self, "round", digits)
+
+
+def _ask(handle: Handle, name: str, *operands: Any) -> Any:
+    if handle._mixed:
+        handle._peer.fail(f"{name!r} of the result of arithmetic with plain data")
+    return handle._peer.ask(name, handle, *operands)
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    reflected = name.startswith("r") and name != "rshift"
+    plain = name[1:] if reflected else name
+    here: Callable[[Any, Any], Any] = divmod if plain == "divmod" else getattr(operator, plain)
+    deciding = plain in dict(ORDER)
+
+    def method(self: Handle, other: Any) -> Any:
+        peer = self._peer
+        with_data = type(other) is not Handle and not peer.trusting
+        if with_data and base_of(self._code):
+            return here(other, held(self)) if reflected else here(held(self), other)
+        if with_data:
+            _check_mixed(self, other, plain, deciding)
+        result = peer.ask(name, self, other)
+        return result if deciding else _calculated(self, result, with_data)
+
+    return method
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    fallback = _binary(name if hasattr(operator, name) else f"{name}_")
+
+    def method(self: Handle, other: Any) -> Any:
+        peer = self._peer
+        with_data = type(other) is not Handle and not peer.trusting
+        if with_data and _is_constant(self):
+            return fallback(self, other)
+        if with_data and not base_of(self._code):
+            _check_mixed(self, other, name, deciding=False)
+        return _calculated(self, peer.ask(f"i{name}", self, other), with_data)
+
+    return method
+
+
+def _calculated(handle: Handle, result: Any, with_data: bool) -> Any:
+    if type(result) is Handle:
+        if result is not handle:
+            _put(result, "_made", handle._made)
+        _put(result, "_mixed", (with_data and not base_of(handle._code)) or handle._mixed)
+    elif with_data or handle._mixed:
+        handle._peer.fail("arithmetic with plain data that returns plain data")
+    return result
+
+
+def _check_mixed(handle: Handle, other: Any, what: str, deciding: bool) -> None:
+    """Refuses to show an object that a call returned what it would be compared with."""
+    if handle._code == FUNCTION:
+        raise TypeError(f"unsupported operand types for {what!r}: a function")
+    if type(other) is not Handle and (not handle._made or (deciding and handle._mixed)):
+        handle._peer.fail(
+            f"the operation {what!r} between plain data and an object that a call returned"
+        )
+
+
+def _equality(handle: Handle, other: Any, name: str) -> Any:
+    peer = handle._peer
+    if type(other) is Handle:
+        if other is handle and base_of(handle._code):
+            return name == "eq"
+        if is_exact(handle._code) and is_exact(other._code):
+            return getattr(operator, name)(held(handle), held(other))
+        return peer.ask(name, handle, other)
+    if base_of(handle._code):
+        return getattr(operator, name)(held(handle), other)
+    if peer.trusting:
+        return peer.ask(name, handle, other)
+    if type(other) in _PLAIN:  # NotImplemented would hold in `assert handle.__eq__(5)`
+        return name == "ne"
+    if type(other).__module__ not in (peer.home, "unittest.mock"):
+        peer.fail(f"the comparison of an object of the program with a {type(other).__name__}")
+    return NotImplemented  # the test's own class says what equals its objects
+
+
+def _is_constant(handle: Handle) -> bool:
+    return base_of(handle._code) in CONSTANT
+
+
+def held(handle: Handle) -> Any:
+    """A copy of what the object of a handle holds, as plain data of a builtin type."""
+    if handle._mixed:
+        handle._peer.fail("the data of the result of arithmetic with plain data")
+    return handle._data if _is_constant(handle) else _asked(handle, "data")
+
+
+def _items(handle: Handle) -> Any:
+    """The same, where containers in it stay with the object."""
+    return handle._data if _is_constant(handle) else _asked(handle, "items")
+
+
+def _asked(handle: Handle, name: str) -> Any:
+    base: Any = base_of(handle._code)
+    found = handle._peer.ask(name, handle)
+    if name == "items" and base is not list and type(found) is list:
+        return found
+    if type(found) is not base and not (issubclass(base, dict) and type(found) is dict):
+        handle._peer.fail(f"an object that holds no {base.__name__}, as it said")
+    return found
+
+
+def _copied(handle: Handle, name: str) -> Any:
+    if is_exact(handle._code):
+        return _items(handle) if name == "copy" else held(handle)
+    copied = handle._peer.ask(name, handle)
+    if type(copied) is Handle and copied is not handle:
+        _put(copied, "_made", handle._made)
+        _put(copied, "_mixed", handle._mixed)
+    return copied
+
+
+def _add_operators() -> None:
+    conversions: dict[str, Callable[[Any], Any]] = {
+        "abs": abs, "complex": complex, "float": float, "index": operator.index, "int": int,
+        "invert": operator.invert, "neg": operator.neg, "pos": operator.pos,
+    }  # fmt: skip
+    for name, here in conversions.items():
+        setattr(Handle, f"__{name}__", _unary(name, here))
+    Handle.__round__ = _round  # type: ignore[attr-defined]
+    for name, _ in (*ORDER, ("divmod", "")):
+        setattr(Handle, f"__{name}__", _binary(name))
+    for name, _ in ARITHMETIC:
+        plain = name.rstrip("_")
+        setattr(Handle, f"__i{plain}__", _in_place(plain))
+        if plain != "or":
+            setattr(Handle, f"__{plain}__", _binary(name))
+            setattr(Handle, f"__r{plain}__", _binary(f"r{name}"))
+
+
+_add_operators()
+
+
+def new(peer: Peer, number: int, code: int = 0, data: Any = None) -> Handle:
+    """A handle of an object of the other side."""
+    made = object.__new__(Handle)
+    values = (peer, number, code, data, False, False, False)
+    for slot, value in zip(_SLOTS, values, strict=True):
+        _put(made, slot, value)
+    return made
+
+
+_SLOTS = ("_peer", "_number", "_code", "_data", "_made", "_mixed", "_is_class")
+
+
+def mark_class(handle: Handle) -> None:
+    """Notes that the test's own text uses a handle as a class."""
+    _put(handle, "_is_class", True)
+
+
+class _Driven:
+    """A generator of the other side, as `yield from` drives it."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def _ask(self, name: str, *operands: Any) -> Any:
+        return self._handle._peer.ask(name, self._handle, *operands)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._ask("next")
+
+    def send(self, value: Any) -> Any:
+        return self._ask("send", value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._ask("throw", error[1] if len(error) > 1 and error[1] is not None else error[0])
+
+    def close(self) -> None:
+        self._ask("close")
+
+
+def generator(handle: Handle) -> Generator[Any, Any, Any]:
+    """A generator of this side that stands for one of the other."""
+    return (yield from _Driven(handle))
+
+
+async def _awaited(handle: Handle) -> Any:
+    return await handle
+
+
+def coroutine(handle: Handle) -> Coroutine[Any, Any, Any]:
+    """A coroutine of this side that stands for one of the other."""
+    return _awaited(handle)

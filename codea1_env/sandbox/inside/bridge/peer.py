@@ -1,0 +1,500 @@
+"""One end of the connection between a test's process and a program's process.
+
+Both ends are alike: a test calls the program, the program calls a callback that the test gave it. Plain data is copied, and
+what a call changes in its arguments is changed in the originals (`sharing.py`); anything else crosses as a handle
+(`handles.py`) of an object that stays where it is. What may be asked of it is the table in `operations.py`, and for whom is
+decided in `gate.py`.
+
+A request is a frame: the place of an operation in the table (one byte), the number of the object (4), then a tuple of operands;
+for a call, of its arguments. A reply is a letter and a message:
+    v  a value; nothing has changed
+    w  (value, changes in the containers of the arguments)
+    e  (exception, changes)
+    u  why it cannot be done, as text
+In a message, what is no data is a reference (`codec`: kind, number, data), of one of these kinds:
+    h  an object of the sender: a handle; with the code of what it holds, and a copy where that cannot change
+    g, c  the same, a generator or a coroutine
+    y  an object of the receiver
+    k  an exception class of the sender: places of Python's among its bases, its own bases
+    e  an exception of the sender: class, text, arguments, cause
+    t  a class of Python's, by its place in the lists of `raising.py`
+    o  a value of one of Python's classes that one argument makes again, by the place of the class: views, paths
+    s  a slice
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+
+from .. import codec, frames
+from ..errors import RemoteUnencodable
+from ..formats import U32
+from . import bases, handles, raising, sharing
+from .awaiting import Awaiting
+from .gate import Gate, RefusedError
+from .operations import NUMBERS, OPERATIONS, Operation
+
+CANDIDATE_GONE = 71
+"""Exit status of a test's process that has lost the program's process."""
+
+MAX_HANDLES = 200_000
+"""Objects of one side that the other may hold at a time."""
+
+_NO_NUMBER = 0xFFFFFFFF
+_SLACK = 1 << 16  # what a frame may have beyond a message of the largest size
+_FRAMES_PER_CALL = 12  # Python frames that a call to the other side and back puts on the stack
+_MAX_CALLS_BACK = 500
+_HEAD = 1 + U32.size
+_KEEPING = frozenset({"get", "getitem"})
+# Who only asks for these has not called the program.
+_LOOKING = frozenset({
+    "bool", "eq", "format", "get", "hash", "isinstance", "issubclass", "name", "ne", "release", "repr", "str",
+})  # fmt: skip
+
+# Kept here, since a test may replace these.
+_exit, _id = os._exit, id
+
+
+class Peer:
+    """One end of the connection.
+
+    Args:
+        receive: Pipe to read the other side's frames from.
+        send: Pipe to write frames to.
+        limit: Largest encoded message in bytes.
+        numpy: numpy's types, where the worker has numpy.
+        home: Name of the module that our side's code runs in: "program" or "test".
+
+    Attributes:
+        failure: What could not cross, so that no handler in a test can hide it.
+        asked: Whether the other side was called in any way, and answered.
+        trusting: Whether objects of the other side may decide comparisons: a program has nothing to win here.
+    """
+
+    def __init__(
+        self,
+        receive: int,
+        send: int,
+        *,
+        limit: int,
+        numpy: codec.Numpy | None = None,
+        home: str,
+    ) -> None:
+        self.home = home
+        self.trusting = home != "test"
+        self.failure: str | None = None
+        self.asked = False
+        self._reader = frames.Reader(receive, limit + _SLACK)
+        self._send = send
+        self._limit = limit
+        self._numpy = numpy
+        self._gate = Gate(home)
+        self._exceptions = raising.Exceptions(self)
+        self._awaiting = Awaiting()
+        self._ours: dict[int, Any] = {}
+        self._numbers: dict[int, int] = {}
+        self._next = 0
+        self._theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._stand_ins: weakref.WeakKeyDictionary[Any, handles.Handle] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._released: set[int] = set()
+        self._depth = 0
+        self._lock = threading.RLock()
+
+    def fail(self, reason: str) -> NoReturn:
+        """Ends a test that needs what cannot cross."""
+        self.failure = reason
+        raise RemoteUnencodable(reason)
+
+    # References
+
+    def encode(
+        self, message: Any, table: sharing.Table | None = None, counting: bool = True
+    ) -> bytes:
+        """Encodes a message with references.
+
+        Args:
+            message: The message.
+            table: The containers that both sides know; those in the message are added.
+            counting: Whether it will be sent, so that objects get their numbers.
+        """
+        refer = self._refer if counting else self._would_refer
+        return codec.encode(
+            message, refer=refer, numpy=self._numpy, limit=self._limit, containers=table
+        )
+
+    def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
+        """Decodes a message with references.
+
+        Raises:
+            DecodeError: It is malformed.
+        """
+        return codec.decode(data, resolve=self._resolve, numpy=self._numpy, containers=table)
+
+    def _would_refer(self, value: Any) -> codec.Reference:
+        self._check_leaving(value)
+        return (b"y", 0, None)
+
+    def _check_leaving(self, value: Any) -> None:
+        try:
+            self._gate.check_leaving(value)
+        except RefusedError as error:
+            raise codec.EncodeError(f"{error} is not handed over") from None
+
+    def _number_of(self, value: Any) -> int:
+        """The number under which the other side knows an object of ours; keeps the object alive."""
+        number = self._numbers.get(_id(value))
+        if number is None:
+            if len(self._ours) >= MAX_HANDLES:
+                raise codec.EncodeError(
+                    f"more than {MAX_HANDLES} objects are held by the other side"
+                )
+            number = self._next
+            self._next += 1
+            self._numbers[_id(value)] = number
+            self._ours[number] = value
+        return number
+
+    def _refer(self, value: Any) -> codec.Reference:
+        kind = type(value)
+        if kind is handles.Handle:
+            return (b"y", value._number, None)
+        if kind is bases.Kept:
+            held = value.container
+            return (b"h", self._number_of(held), (bases.code_of(type(held)), None))
+        if kind is slice:
+            return (b"s", 0, (value.start, value.stop, value.step))
+        if isinstance(value, type):
+            return self._refer_to_class(value)
+        if isinstance(value, BaseException):
+            return self._refer_to_exception(value)
+        if kind in (types.GeneratorType, types.CoroutineType):
+            stands_for = self._stand_ins.get(value)
+            if stands_for is not None:
+                return (b"y", stands_for._number, None)
+            return (b"g" if kind is types.GeneratorType else b"c", self._number_of(value), None)
+        again = raising.remade(value)
+        if again is not None:
+            return (b"o", *again)
+        self._check_leaving(value)
+        code = bases.code_of(kind)
+        constant = bases.base_of(code) in bases.CONSTANT
+        return (b"h", self._number_of(value), (code, bases.held_by(value) if constant else None))
+
+    def _refer_to_class(self, kind: type) -> codec.Reference:
+        theirs = raising.class_handle(kind)
+        if theirs is not None:
+            return (b"y", theirs._number, None)
+        place = self._exceptions.place(kind)
+        if place is not None:
+            return (b"t", place, None)
+        if issubclass(kind, BaseException):
+            return (b"k", self._number_of(kind), self._exceptions.class_data(kind))
+        self._check_leaving(kind)
+        return (b"h", self._number_of(kind), (bases.NOTHING, None))
+
+    def _refer_to_exception(self, error: BaseException) -> codec.Reference:
+        theirs = raising.original(error)
+        if theirs is not None:
+            return (b"y", theirs._number, None)
+        number = _NO_NUMBER
+        if not self._exceptions.is_known(error):
+            # Its frames are not kept alive with it, and are nobody's business.
+            number = self._number_of(error.with_traceback(None))
+        return (b"e", number, self._exceptions.data_of(error))
+
+    def _resolve(self, kind: bytes, number: int, data: Any) -> Any:
+        """What a reference stands for. Malformed ones raise one of decoding's errors."""
+        if kind == b"y":
+            return self._ours[number]
+        if kind == b"h":
+            return self._handle(number, data)
+        if kind == b"t":
+            return self._exceptions.at(number)
+        if kind == b"s":
+            return slice(*data)
+        if kind == b"o":
+            return raising.remake(number, data)
+        if kind == b"k":
+            return self._exceptions.stand_in(self._handle(number), data)
+        if kind == b"e":
+            handle = self._handle(number) if number != _NO_NUMBER else None
+            return self._exceptions.instance(handle, data)
+        if kind in (b"g", b"c"):
+            return self._stand_in(kind, number)
+        raise codec.DecodeError("a reference of an unknown kind")
+
+    def _handle(self, number: int, data: Any = (0, None)) -> handles.Handle:
+        found = self._theirs.get(number)
+        if type(found) is handles.Handle:
+            return found
+        if type(data) is not tuple or len(data) != 2 or type(data[0]) is not int or data[0] < 0:
+            raise codec.DecodeError("a malformed handle")
+        code, held = data
+        base = bases.base_of(code)
+        if base in bases.CONSTANT and (type(held) is not base or bases.is_exact(code)):
+            raise codec.DecodeError("a handle without the value that it holds")
+        self._released.discard(number)
+        self._theirs[number] = made = handles.new(self, number, code, held)
+        return made
+
+    def _stand_in(self, kind: bytes, number: int) -> Any:
+        found = self._theirs.get(number)
+        if isinstance(found, (types.GeneratorType, types.CoroutineType)):
+            return found
+        self._released.discard(number)
+        handle = handles.new(self, number)
+        made = handles.generator(handle) if kind == b"g" else handles.coroutine(handle)
+        self._stand_ins[made] = handle
+        self._theirs[number] = made
+        return made
+
+    def release(self, handle: handles.Handle) -> None:
+        """Notes that a handle is gone: nothing here may refer to its object any more."""
+        other = self._theirs.get(handle._number)
+        if other is None or other is handle:
+            self._released.add(handle._number)
+
+    def _forget(self, numbers: Any) -> None:
+        if type(numbers) is not tuple or any(type(number) is not int for number in numbers):
+            raise codec.DecodeError("a malformed release")
+        for number in numbers:
+            value = self._ours.pop(number, None)
+            if self._numbers.get(_id(value)) == number:
+                del self._numbers[_id(value)]
+
+    # Frames
+
+    def _send_frame(self, frame: bytes) -> None:
+        """Sends a frame. Losing the other side ends a test: it must not go on without the program."""
+        try:
+            frames.write_frame(self._send, frame)
+        except frames.ChannelClosedError:
+            self._lost()
+
+    def _receive_frame(self) -> bytes:
+        try:
+            return self._reader.frame()
+        except frames.ChannelClosedError:
+            self._lost()
+
+    def _lost(self) -> NoReturn:
+        if self.home == "test":
+            _exit(CANDIDATE_GONE)
+        raise frames.ChannelClosedError("the test has ended")
+
+    # Serving
+
+    def serve(self, on_first_request: Callable[[], None]) -> None:
+        """Answers requests until the other side closes its pipe."""
+        frame = self._receive_frame()
+        on_first_request()
+        while True:
+            self._send_frame(self._answer(frame))
+            frame = self._receive_frame()
+
+    def _answer(self, frame: bytes) -> bytes:
+        """Performs one request and encodes the reply."""
+        table: sharing.Table = []
+        try:
+            operation, number, target = self._asked_of(frame)
+            operands = self.decode(frame[_HEAD:], table)
+            if type(operands) is not tuple:
+                raise codec.DecodeError("malformed operands")
+            if operation.name == "call":
+                operands = (operands,)
+            elif operation.name == "release":
+                self._forget(operands)
+                return b"v" + codec.encode(None)
+            _check_operands(operation, operands)
+            self._gate.check(operation.name, target, operands)
+        except (codec.DecodeError, RefusedError) as error:
+            return _refusal(error)
+        before = sharing.snapshot(table) if table else []
+        try:
+            value = self._perform(operation, target, operands, number)
+        except RemoteUnencodable as error:
+            return _refusal(error)
+        except BaseException as error:  # also SystemExit: it is the caller's to handle
+            kind, value = b"e", error
+        else:
+            kind = b"v"
+        try:
+            changed = sharing.changes(table, before) if table else []
+            if kind == b"v" and not changed:
+                return kind + self.encode(value, table)
+            kind = b"w" if kind == b"v" else kind
+            return kind + self.encode((value, tuple(changed)), table)
+        except codec.EncodeError as error:
+            return _refusal(error)
+
+    def _asked_of(self, frame: bytes) -> tuple[Operation, int, Any]:
+        if len(frame) < _HEAD or frame[0] >= len(OPERATIONS):
+            raise codec.DecodeError("no request that there is")
+        number = U32.unpack_from(frame, 1)[0]
+        operation = OPERATIONS[frame[0]]
+        if operation.name != "release" and number not in self._ours:
+            raise codec.DecodeError("only an object that was handed over can be asked for anything")
+        return operation, number, self._ours.get(number)
+
+    def _perform(
+        self, operation: Operation, target: Any, operands: tuple[Any, ...], number: int
+    ) -> Any:
+        name = operation.name
+        answer = self._gate.answer(name, target, operands, number)
+        if answer is not NotImplemented:
+            return answer
+        if name == "await":
+            return self._awaiting.step(target, operands[0] is True)
+        value = operation.perform(target, *operands)
+        if name == "data":
+            return bases.held_by(value)
+        if name == "items":
+            return bases.kept_items(value)
+        keeping = name in _KEEPING or (
+            name == "call"
+            and type(target) is types.BuiltinFunctionType
+            and type(target.__self__) in bases.CONTAINERS
+        )
+        keeping = keeping or value is target  # x += y
+        return bases.kept(value) if keeping else value
+
+    # Asking
+
+    def call(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Calls an object of the other side; see `ask`."""
+        if keywords:
+            names, values = tuple(keywords), tuple(keywords.values())
+            return self._request("call_with_names", target, (arguments, names, values))
+        return self._request("call", target, arguments)
+
+    def ask(self, name: str, target: Any, *operands: Any) -> Any:
+        """Has an operation performed, serving the other side's requests meanwhile.
+
+        Args:
+            name: The operation.
+            target: The handle of the object.
+            operands: Those that the table asks for.
+
+        Raises:
+            RemoteUnencodable: An operand or the result cannot cross.
+            BaseException: What the operation raised.
+        """
+        return self._request(name, target, operands)
+
+    def _request(self, name: str, target: handles.Handle, operands: tuple[Any, ...]) -> Any:
+        table: sharing.Table = []
+        with self._lock:
+            if self._released:
+                self._pass_releases_on()
+            try:
+                message = self.encode(operands, table)
+            except codec.EncodeError as error:
+                self.fail(f"an argument cannot cross: {error}")
+            passed = len(table)
+            reply = self._exchange(name, target._number, message)
+            self.asked = self.asked or name not in _LOOKING
+        try:
+            value = self._value(reply[:1], reply[1:], table, passed)
+        except codec.DecodeError as error:
+            self.fail(f"the reply is malformed: {error}")
+        if reply[:1] == b"u":
+            self.fail(value)
+        if reply[:1] == b"e":
+            self._raise(value, name)
+        expected = OPERATIONS[NUMBERS[name]].returns
+        if expected is not None and type(value) is not expected:
+            self.fail(f"{name!r} that returns something other than {expected.__name__}")
+        if name == "await" and (
+            type(value) is not tuple or len(value) != 2 or type(value[0]) is not bool
+        ):
+            self.fail("the reply is malformed: no step of a coroutine")
+        return value
+
+    def _exchange(self, name: str, number: int, message: bytes) -> bytes:
+        """Sends a request, serves those of the other side, and returns the reply."""
+        self._send_frame(bytes([NUMBERS[name]]) + U32.pack(number) + message)
+        while True:
+            frame = self._receive_frame()
+            if frame[:1] in (b"v", b"w", b"e", b"u"):
+                return frame
+            with self._more_room():
+                answer = self._answer(frame)
+            self._send_frame(answer)
+
+    def _pass_releases_on(self) -> None:
+        numbers = tuple(self._released)
+        self._released.difference_update(numbers)
+        self._exchange("release", 0, codec.encode(numbers))
+
+    def _value(self, kind: bytes, content: bytes, table: sharing.Table, passed: int) -> Any:
+        """The value of a reply, after the changes that came with it.
+
+        Raises:
+            DecodeError: It is malformed.
+        """
+        if kind == b"u":
+            reason = codec.decode(content)
+            return reason[:1000] if type(reason) is str else "for a reason that is no text"
+        found = self.decode(content, table)
+        if kind == b"v":
+            return found
+        if type(found) is not tuple or len(found) != 2:
+            raise codec.DecodeError("not a value and its changes")
+        sharing.apply(table[:passed], found[1], self._numpy)
+        if kind == b"e" and not isinstance(found[0], BaseException):
+            raise codec.DecodeError("no exception")
+        return found[0]
+
+    def _raise(self, error: BaseException, name: str) -> NoReturn:
+        driving = name in ("next", "send", "throw")
+        ends_loop = isinstance(error, StopIteration) and not driving
+        if ends_loop or (isinstance(error, StopAsyncIteration) and name != "await"):
+            # It would quietly end a loop of the caller, and with it the test (PEP 479).
+            raise RuntimeError(f"the program raised {type(error).__name__}")
+        if isinstance(error, GeneratorExit) and not (driving or name == "close"):
+            raise RuntimeError("the program raised GeneratorExit")  # likewise, a generator
+        if name != "await" and type(error).__name__ == "CancelledError" and not self.trusting:
+            self.fail("the program raised CancelledError in what nobody had cancelled")
+        raise error
+
+    @contextmanager
+    def _more_room(self) -> Iterator[None]:
+        """What calls here and there put on the stack does not count against a program's recursion."""
+        self._depth += 1
+        more = _FRAMES_PER_CALL if self._depth < _MAX_CALLS_BACK else 0
+        sys.setrecursionlimit(sys.getrecursionlimit() + more)
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            with suppress(RecursionError, ValueError):
+                sys.setrecursionlimit(sys.getrecursionlimit() - more)
+
+
+def _check_operands(operation: Operation, operands: tuple[Any, ...]) -> None:
+    name = operation.name
+    named = name in ("get", "set", "delete")
+    if len(operands) != operation.operands:
+        raise codec.DecodeError(f"{name!r} has {operation.operands} operands")
+    if named and type(operands[0]) is not str:
+        raise codec.DecodeError("the name of an attribute is text")
+    if name == "call_with_names":
+        if any(type(each) is not tuple for each in operands) or len(operands[1]) != len(
+            operands[2]
+        ):
+            raise codec.DecodeError("malformed arguments")
+        if any(type(each) is not str for each in operands[1]):
+            raise codec.DecodeError("malformed names of arguments")
+
+
+def _refusal(error: BaseException) -> bytes:
+    return b"u" + codec.encode(str(error)[:1000])

@@ -1,0 +1,319 @@
+"""Exceptions between two processes, and the classes that mean the same in both.
+
+An exception of Python's own arrives as itself, by its place in a closed list. A class of the program's or the test's arrives
+as a stand-in: one of ours, named by us, that knows a number, derived from the stand-ins of the class's own bases and from the
+nearest class of Python's, so that `except` works.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import message_of
+from ..formats import DecodeError, EncodeError
+from ..reading import check_hashes
+from . import handles
+
+if TYPE_CHECKING:
+    from .peer import Peer
+
+_MAX_CLASSES = 1000
+_BUILTIN_ERRORS = tuple(
+    sorted(
+        name
+        for name, kind in vars(builtins).items()
+        if isinstance(kind, type) and issubclass(kind, BaseException)
+    )
+)
+# Where a module was not imported, the next base counts. None of unittest's: a program must not skip a test.
+_NAMES: tuple[tuple[str, str], ...] = (
+    *(("builtins", name) for name in _BUILTIN_ERRORS),
+    ("json", "JSONDecodeError"), ("decimal", "DecimalException"), ("decimal", "DivisionByZero"),
+    ("decimal", "InvalidOperation"), ("re", "error"), ("csv", "Error"), ("copy", "Error"),
+    ("dataclasses", "FrozenInstanceError"), ("statistics", "StatisticsError"), ("binascii", "Error"),
+    ("struct", "error"), ("zlib", "error"), ("queue", "Empty"), ("queue", "Full"),
+    ("asyncio", "CancelledError"), ("asyncio", "InvalidStateError"), ("asyncio", "QueueEmpty"),
+    ("asyncio", "QueueFull"), ("asyncio", "IncompleteReadError"),
+    ("subprocess", "CalledProcessError"), ("subprocess", "TimeoutExpired"), ("configparser", "Error"),
+    ("xml.etree.ElementTree", "ParseError"), ("ipaddress", "AddressValueError"),
+    ("concurrent.futures", "CancelledError"), ("pickle", "PickleError"), ("graphlib", "CycleError"),
+    ("numpy.linalg", "LinAlgError"), ("numpy.exceptions", "AxisError"),
+)  # fmt: skip
+_TYPES: tuple[tuple[str, str], ...] = (
+    *(("builtins", name) for name in (
+        "bool", "bytearray", "bytes", "complex", "dict", "enumerate", "filter", "float", "frozenset", "int", "list",
+        "map", "memoryview", "object", "property", "range", "reversed", "set", "slice", "str", "tuple", "zip")),
+    *(("collections", name) for name in ("ChainMap", "Counter", "OrderedDict", "UserDict", "defaultdict", "deque")),
+    *(("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")),
+    ("decimal", "Decimal"), ("fractions", "Fraction"), ("types", "NoneType"), ("types", "FunctionType"),
+    ("types", "GeneratorType"),
+)  # fmt: skip
+# Values of Python's own that one argument makes again, and that argument.
+_VALUES: tuple[tuple[tuple[str, str], Callable[[Any], Any]], ...] = (
+    (("pathlib", "PosixPath"), str), (("pathlib", "PurePosixPath"), str), (("pathlib", "PureWindowsPath"), str),
+    (("uuid", "UUID"), str), (("types", "MappingProxyType"), dict),
+)  # fmt: skip
+_VIEWS: tuple[tuple[type[Any], Callable[[list[Any]], Any]], ...] = (
+    (type({}.keys()), lambda found: dict.fromkeys(found).keys()),
+    (type({}.values()), lambda found: dict(enumerate(found)).values()),
+    (type({}.items()), lambda found: dict(found).items()),
+)
+_NAMED_ERRORS = (AttributeError, ImportError, NameError)
+
+
+def _found(names: tuple[str, str]) -> Any:
+    module = sys.modules.get(names[0])
+    return vars(module).get(names[1]) if module is not None else None
+
+
+class _StandInType(type):
+    """The type of stand-ins: calling one constructs an exception on the other side."""
+
+    _handle: handles.Handle
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        """The name that our own text gave it, or what the other side says, as text."""
+        name = vars(cls).get("_name")
+        if name is None and "_handle" in vars(cls):
+            return str(cls._handle.__name__)
+        return str(name or type.__dict__["__name__"].__get__(cls))
+
+    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        if "_handle" not in vars(cls):  # derived here, and constructed here
+            return super().__call__(*arguments, **keywords)
+        return cls._handle(*arguments, **keywords)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(cls._handle, name)
+
+
+class _StandIn:
+    """What all stand-ins have: the text of the original, and its attributes."""
+
+    def __str__(self) -> str:
+        told = vars(self).get("_message")
+        return told if type(told) is str else BaseException.__str__(self)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        handle = vars(self).get("_original")
+        return BaseException.__repr__(self) if handle is None else repr(handle)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        handle = vars(self).get("_original")
+        if name.startswith("_") or handle is None:
+            raise AttributeError(name)
+        return getattr(handle, name)
+
+
+def _bases(kinds: list[type]) -> tuple[type, ...]:
+    """Those of some classes that no earlier one is derived from."""
+    chosen: list[type] = []
+    for kind in kinds:
+        if not any(issubclass(each, kind) for each in chosen):
+            chosen.append(kind)
+    return tuple(chosen)
+
+
+def _arguments(error: BaseException) -> tuple[Any, ...]:
+    """What makes an exception of Python's own again, with the attributes that it keeps elsewhere."""
+    if isinstance(error, OSError) and error.filename is not None:
+        more = () if error.filename2 is None else (None, error.filename2)
+        return (error.errno, error.strerror, error.filename, *more)
+    if isinstance(error, BaseExceptionGroup):
+        return (error.message, list(error.exceptions))
+    json = sys.modules.get("json")
+    if json is not None and type(error) is vars(json)["JSONDecodeError"]:
+        return tuple(vars(error).get(name) for name in ("msg", "doc", "pos"))
+    return tuple(BaseException.args.__get__(error))  # type: ignore[attr-defined]
+
+
+def remade(value: Any) -> tuple[int, Any] | None:
+    """The place of a value's class in our lists and what makes it again; None for other values."""
+    for place, (view, _) in enumerate(_VIEWS):
+        if type(value) is view:
+            return place, list(value)
+    for place, (names, content) in enumerate(_VALUES, start=len(_VIEWS)):
+        if _found(names) is type(value):
+            return place, content(value)
+    return None
+
+
+def remake(place: int, data: Any) -> Any:
+    """The value of a place and what makes it again.
+
+    Raises:
+        DecodeError: It cannot be made.
+        ValueError: Likewise.
+    """
+    if place < len(_VIEWS):
+        if type(data) is not list:
+            raise DecodeError("a malformed view")
+        check_hashes([pair[0] for pair in data] if place == 2 else data if place == 0 else [])
+        return _VIEWS[place][1](data)
+    names, content = _VALUES[place - len(_VIEWS)]
+    kind = _found(names)
+    if type(data) is not content or not isinstance(kind, type):
+        raise DecodeError("a value that cannot be made again")
+    return kind(data)
+
+
+class Exceptions:
+    """The exceptions and exception classes of a connection.
+
+    Made before foreign code runs: which classes the list means is decided then, but for modules that come later.
+    """
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._known = {kind: place for place, kind in enumerate(map(_found, _NAMES)) if kind}
+        self._types = {kind: place for place, kind in enumerate(map(_found, _TYPES)) if kind}
+        self._type_list: dict[int, type] = {place: kind for kind, place in self._types.items()}
+        self._classes: dict[int, type[BaseException]] = {}
+        self._anonymous: dict[type[BaseException], type[BaseException]] = {}
+        self._instances: dict[int, weakref.ref[BaseException]] = {}
+
+    # Ours, going out
+
+    def place(self, kind: type) -> int | None:
+        """The place of a class of Python's in our lists, exceptions after other types."""
+        if kind in self._types:
+            return self._types[kind]
+        place = self._place(kind)
+        return None if place is None else len(_TYPES) + place
+
+    def _place(self, kind: type) -> int | None:
+        if kind not in self._known and getattr(kind, "__module__", "") != self._peer.home:
+            for place, names in enumerate(_NAMES):  # imported meanwhile
+                if names[1] == kind.__name__ and _found(names) is kind:
+                    self._known[kind] = place
+        return self._known.get(kind)
+
+    def class_data(self, kind: type[BaseException]) -> tuple[Any, ...]:
+        """What goes with the number of a class of ours: places of Python's among its bases, and its own bases."""
+        places = [self._place(base) for base in kind.__mro__ if issubclass(base, BaseException)]
+        own = [
+            base
+            for base in kind.__bases__
+            if issubclass(base, BaseException) and self._place(base) is None
+        ]
+        return (tuple(place for place in places if place is not None), tuple(own))
+
+    def data_of(self, error: BaseException) -> tuple[Any, ...]:
+        """What goes with an exception: its class, text and arguments, and its cause."""
+        arguments: Any = _arguments(error)
+        try:
+            self._peer.encode(arguments, counting=False)
+        except EncodeError:
+            arguments = (message_of(error),)
+        name = error.name if isinstance(error, _NAMED_ERRORS) else None
+        return (type(error), message_of(error), arguments, error.__cause__, name)
+
+    def is_known(self, error: BaseException) -> bool:
+        """Whether an exception is of a class of Python's own."""
+        return self._place(type(error)) is not None
+
+    # Theirs, coming in
+
+    def at(self, place: int) -> type:
+        """The class of Python's at a place of our lists.
+
+        Raises:
+            DecodeError: There is none.
+        """
+        errors = place - len(_TYPES)
+        found: type | None = self._type_list.get(place) if errors < 0 else self._error_at(errors)
+        if found is None:
+            raise DecodeError("no class that both sides know")
+        return found
+
+    def _error_at(self, place: int) -> type[BaseException] | None:
+        found = _found(_NAMES[place]) if 0 <= place < len(_NAMES) else None
+        is_error = isinstance(found, type) and issubclass(found, BaseException)
+        return found if is_error else None
+
+    def stand_in(self, handle: handles.Handle, data: Any) -> type[BaseException]:
+        """The class that stands for one of theirs."""
+        number = handle._number
+        if number in self._classes:
+            return self._classes[number]
+        if (
+            type(data) is not tuple
+            or len(data) != 2
+            or any(type(each) is not tuple for each in data)
+        ):
+            raise DecodeError("a malformed class")
+        places, own = data
+        if any(type(each) is not _StandInType for each in own):
+            raise DecodeError("a class with strange bases")
+        if any(type(place) is not int for place in places):
+            raise DecodeError("a class with strange bases")
+        nearest = next(filter(None, map(self._error_at, places)), Exception)
+        if len(self._classes) >= _MAX_CLASSES:
+            raise DecodeError(f"more than {_MAX_CLASSES} classes of exceptions")
+        bases = _bases([*own, nearest])
+        made = _StandInType(
+            "ProgramError", bases if own else (_StandIn, *bases), {"_handle": handle}
+        )
+        self._classes[number] = made  # type: ignore[assignment]
+        return made  # type: ignore[return-value]
+
+    def instance(self, handle: handles.Handle | None, data: Any) -> BaseException:
+        """The exception that stands for one of theirs."""
+        known = self._instances.get(handle._number) if handle is not None else None
+        error = known() if known is not None else None
+        if error is not None:
+            return error
+        if type(data) is not tuple or len(data) != 5:
+            raise DecodeError("a malformed exception")
+        kind, message, arguments, cause, name = data
+        is_kind = isinstance(kind, type) and issubclass(kind, BaseException)
+        if not is_kind or type(message) is not str or type(arguments) is not tuple:
+            raise DecodeError("a malformed exception")
+        error = _construct(kind, arguments)
+        if isinstance(error, _StandIn):
+            vars(error)["_message"] = message
+        if isinstance(cause, BaseException):
+            error.__cause__ = cause
+        if isinstance(error, _NAMED_ERRORS) and type(name) is str:
+            error.name = name
+        if handle is not None and isinstance(error, _StandIn):
+            vars(error)["_original"] = handle
+            self._instances[handle._number] = weakref.ref(error)
+        return error
+
+
+def original(error: BaseException) -> handles.Handle | None:
+    """The handle of the exception of the other side that one of ours stands for."""
+    found = vars(error).get("_original") if isinstance(error, _StandIn) else None
+    return found if type(found) is handles.Handle else None
+
+
+def class_handle(kind: type) -> handles.Handle | None:
+    """The handle of the class of the other side that one of ours stands for."""
+    found = vars(kind).get("_handle") if type(kind) is _StandInType else None
+    return found if type(found) is handles.Handle else None
+
+
+def name_class(kind: Any, name: str) -> None:
+    """Gives a stand-in the name by which our own text knows it."""
+    if type(kind) is _StandInType:
+        type.__setattr__(kind, "_name", name)
+
+
+def _construct(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
+    real: Any = next(
+        base for base in kind.__mro__ if type(base) is not _StandInType and base is not _StandIn
+    )
+    error = kind.__new__(kind, *arguments)
+    try:
+        real.__init__(error, *arguments)
+    except TypeError:  # a class with its own signature
+        error.args = arguments
+    return error
