@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from . import proxy_mode
+from . import program_mode
 from .evaluate import Node, TooCostlyError, evaluate
 from .inside import codec
-from .planner import Planner, ProxyPlan, ValuePlan, too_long
+from .planner import Planner, ProgramPlan, ValuePlan, too_long
 from .results import CallResult, Job, JobResult, Limits, Outcome, TestResult
 from .slots import Slots
 from .value_mode import RUN_LIMIT, OverBudget, Reply, readable, run_calls
@@ -45,17 +45,17 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
         return JobResult(why, (why,) * len(plans))
     results: dict[int, TestResult] = {}
     valued: list[tuple[int, ValuePlan]] = []
-    proxied: list[tuple[int, ProxyPlan]] = []
+    programs: list[tuple[int, ProgramPlan]] = []
     for index, plan in enumerate(plans):
         if isinstance(plan, TestResult):
             results[index] = plan
-        elif isinstance(plan, ProxyPlan):
-            proxied.append((index, plan))
+        elif isinstance(plan, ProgramPlan):
+            programs.append((index, plan))
         elif job.entry_point is not None and set(plan.names) != {job.entry_point}:
             results[index] = _undefined(plan.names, job.entry_point)
         else:
             valued.append((index, plan))
-    if proxied:
+    if programs:
         limits = replace(
             limits,
             run_cpu_time=max(limits.run_cpu_time, limits.test_cpu_time),
@@ -64,7 +64,7 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
     load: TestResult | None = None
     final_call = None if job.final_call is None else codec.encode((job.final_call, [], {}))
     final: list[CallResult] = []
-    if valued or not proxied:
+    if valued or not programs:
         calls = [call for _, plan in valued for call in plan.calls]
         calls += [final_call] if final_call is not None else []
         returned = run(lambda slots: run_calls(slots, job.code, job.entry_point, calls, limits))
@@ -77,16 +77,18 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
             verdict = _verdict(plan, replies, meter)
             first += len(plan.calls)
             if verdict is None or verdict.outcome is Outcome.UNENCODABLE:
-                proxied.append((index, ProxyPlan(tuple(dict.fromkeys(plan.names)))))
+                programs.append((index, ProgramPlan(tuple(dict.fromkeys(plan.names)))))
             if verdict is not None:
                 results[index] = verdict
         if final_call is not None:
             final.append(readable(returned.results[-1], codec.Meter(codec.VALUES)))
     if load is not None and load.outcome is not Outcome.PASS:
-        results |= dict.fromkeys((index for index, _ in proxied), load)
-    elif proxied:
-        proxied.sort(key=lambda each: each[0])
-        loaded, found, said = run(lambda slots: _run_tests(slots, job, proxied, limits, final_call))
+        results |= dict.fromkeys((index for index, _ in programs), load)
+    elif programs:
+        programs.sort(key=lambda each: each[0])
+        loaded, found, said = run(
+            lambda slots: _run_tests(slots, job, programs, limits, final_call)
+        )
         load = load or loaded
         final += said
         for index, result in found.items():
@@ -110,7 +112,7 @@ def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
 def _run_tests(
     slots: Slots,
     job: Job,
-    tests: Sequence[tuple[int, ProxyPlan]],
+    tests: Sequence[tuple[int, ProgramPlan]],
     limits: Limits,
     final_call: bytes | None,
 ) -> tuple[TestResult, dict[int, TestResult], list[CallResult]]:
@@ -138,7 +140,7 @@ def _run_tests(
             call_wall_time=min(test_wall_time, limits.run_wall_time),
         )
         started = time.monotonic()
-        loaded, result, said = proxy_mode.run_test(
+        loaded, result, said = program_mode.run_test(
             slots, job.code, job.entry_point, job.tests[index], plan.names, plan.modules, left, plan.code,
             final_call,
         )  # fmt: skip

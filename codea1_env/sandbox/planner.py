@@ -40,7 +40,7 @@ class ValuePlan:
 
 
 @dataclass(frozen=True)
-class ProxyPlan:
+class ProgramPlan:
     """A test that runs as a program.
 
     Attributes:
@@ -54,7 +54,7 @@ class ProxyPlan:
     code: bytes = b""
 
 
-Plan = ValuePlan | ProxyPlan | TestResult
+Plan = ValuePlan | ProgramPlan | TestResult
 """A TestResult where the text cannot be a test at all."""
 
 
@@ -70,9 +70,9 @@ def _plan(raw: tuple[Any, ...]) -> Plan:
     if kind == "value":
         names, calls, expression = details
         return ValuePlan(tuple(calls), tuple(names), expression)
-    if kind == "proxy":
+    if kind == "program":
         names, modules, code = details
-        return ProxyPlan(tuple(names), tuple(modules), code)
+        return ProgramPlan(tuple(names), tuple(modules), code)
     return TestResult(Outcome.SYNTAX_ERROR, details[0], called=False)
 
 
@@ -80,7 +80,7 @@ def _size(test: str, plan: Plan) -> int:
     size = len(test) + _OVERHEAD
     if isinstance(plan, ValuePlan):
         size += len(plan.expression) + sum(map(len, plan.calls))
-    elif isinstance(plan, ProxyPlan):
+    elif isinstance(plan, ProgramPlan):
         size += len(plan.code)
     return size
 

@@ -86,7 +86,7 @@ def job_frame(
     limits: Limits,
     names: Sequence[str] = (),
     *,
-    proxy: bool = False,
+    serving: bool = False,
     stdin: bytes | None = None,
 ) -> bytes:
     """What a candidate's process is told."""
@@ -95,7 +95,7 @@ def job_frame(
             "code": code,
             "entry_point": entry_point,
             "names": list(names),
-            "proxy": proxy,
+            "serves_a_test": serving,
             "stdin": stdin,
             "memory": int(limits.memory),
             "cpu_seconds": cpu_backstop(limits),

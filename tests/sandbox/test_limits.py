@@ -36,7 +36,7 @@ def program(act: str) -> str:
 
 
 BOTH = ["assert f(2) == 2", "for x in [2]:\n    assert f(x) == x"]
-modes = pytest.mark.parametrize("test", BOTH, ids=["value", "proxy"])
+modes = pytest.mark.parametrize("test", BOTH, ids=["value", "program"])
 
 
 @modes

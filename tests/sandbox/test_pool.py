@@ -27,7 +27,7 @@ from codea1_env.sandbox import (
 )
 
 DOUBLE = "def f(x): return 2 * x"
-VALUE, PROXY = "assert f(3) == 6", "for x in [3]:\n    assert f(x) == 2 * x"
+VALUE, PROGRAM = "assert f(3) == 6", "for x in [3]:\n    assert f(x) == 2 * x"
 SLOW = "import time\ndef f(x):\n    time.sleep(0.25)\n    return 2 * x"
 
 
@@ -130,7 +130,7 @@ def test_no_jobs_no_tests_no_calls_no_processes() -> None:
 
 def test_processes_and_descriptors_do_not_grow() -> None:
     with Sandbox(workers=2) as sandbox:
-        jobs = [Job(DOUBLE, [VALUE, PROXY]), Job("def f(x): raise SystemExit", [VALUE, PROXY])]
+        jobs = [Job(DOUBLE, [VALUE, PROGRAM]), Job("def f(x): raise SystemExit", [VALUE, PROGRAM])]
         sandbox.run_many(jobs * 5)
         before = (len(children()), descriptors(), threading.active_count())
         sandbox.run_many(jobs * 15)
@@ -169,7 +169,7 @@ def test_closing_finishes_what_has_begun_and_cancels_the_rest() -> None:
             future.result()
 
 
-@pytest.mark.parametrize("tests", [[VALUE] * 2, [PROXY] * 2], ids=["value", "proxy"])
+@pytest.mark.parametrize("tests", [[VALUE] * 2, [PROGRAM] * 2], ids=["value", "program"])
 def test_a_killed_worker_is_replaced_and_its_job_done_again(tests: list[str]) -> None:
     with Sandbox(workers=2) as sandbox:
         sandbox.run_tests(DOUBLE, [VALUE])
@@ -183,7 +183,7 @@ def test_a_killed_worker_is_replaced_and_its_job_done_again(tests: list[str]) ->
 def test_a_worker_killed_while_idle() -> None:
     with Sandbox() as sandbox:
         for _ in range(3):
-            assert sandbox.run_tests(DOUBLE, [VALUE, PROXY])[1].outcome is Outcome.PASS
+            assert sandbox.run_tests(DOUBLE, [VALUE, PROGRAM])[1].outcome is Outcome.PASS
             kill_workers()
             time.sleep(0.05)
 
@@ -235,7 +235,7 @@ def test_an_interrupt_leaves_the_sandbox_usable() -> None:
         with pytest.raises(KeyboardInterrupt):
             sandbox.run_tests("import time\ndef f(x): time.sleep(60)", [VALUE])
         timer.join()
-        assert sandbox.run_tests(DOUBLE, [VALUE, PROXY])[1].outcome is Outcome.PASS
+        assert sandbox.run_tests(DOUBLE, [VALUE, PROGRAM])[1].outcome is Outcome.PASS
 
 
 def test_an_interrupted_batch_does_not_run_to_its_end() -> None:

@@ -19,7 +19,7 @@ from codea1_env.sandbox import Outcome, Sandbox, examine
 
 LEVELS = {"kernel": 1.4, "namespaces": 1.6}
 """Level -> how much longer than a bare fork its median job may take."""
-PROXY = 2.5
+PROGRAM = 2.5
 
 Found = list[tuple[str, str]]
 
@@ -146,7 +146,7 @@ def _checks(
             median(ours),
             "ms",
             median(theirs),
-            at_most=PROXY,
+            at_most=PROGRAM,
             note=f"{len(passed)} that pass; {paired(ours, theirs)}{_differing(differ)}",
         )
         first = [way.first_of(job) for job in passed]

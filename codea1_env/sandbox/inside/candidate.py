@@ -1,7 +1,7 @@
 """The process that runs a candidate's program. It never holds a test, an expected value or a reference.
 
 Protocol, on the job and reply pipes: one job frame in, "ready" and one load frame out; then, in value mode, one call
-frame in and one reply frame out, any number of times; in proxy mode a test's requests are served on two
+frame in and one reply frame out, any number of times; in program mode a test's requests are served on two
 further pipes first, until the test has ended. All frames are plain data in the codec's form.
 """
 
@@ -68,7 +68,7 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: 
         _exit(0)
     reply, namespace = loaded(job["code"], job["entry_point"])
     caller = Caller(namespace, job["result"], numpy)
-    if not job["proxy"]:
+    if not job["serves_a_test"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
         try:
             while (request := jobs.frame()) != frames.END:

@@ -6,7 +6,7 @@ constant are literals, so that the supervisor can make the calls and evaluate th
 run as a program instead, in a process with limits.
 
     ("value", names, calls, nodes)   names and encoded calls (name, args, kwargs); a tree of tuples
-    ("proxy", names, modules, code)  names that the test uses and does not define; modules among them;
+    ("program", names, modules, code)  names that the test uses and does not define; modules among them;
                                      what it compiles to (`plan_program.py`), where that is worth keeping
     ("syntax_error", message)
 """
@@ -188,21 +188,21 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
         >>> kind, names, codec.decode(calls[0]), nodes
         ('value', ['add'], ('add', [1, 2], {}), ('==', ('call', 0), ('constant', 3)))
         >>> plan_test("for i in range(3):\n    assert add(i, 0) == i")
-        ('proxy', ['add'], [], b'')
+        ('program', ['add'], [], b'')
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
             program = plan_program.quickly(text, entry_point)
             if program is not None:
-                return ("proxy", *program)
+                return ("program", *program)
             tree = ast.parse(text)
             # Compiling finds what parsing does not, such as `return` outside of a function.
             code = compile(tree, plan_program.FILE_NAME, "exec", dont_inherit=True)
             try:
                 return _value_plan(tree, entry_point)
             except (NotLiteralError, RecursionError):
-                return ("proxy", *plan_program.from_tree(text, tree, code, entry_point))
+                return ("program", *plan_program.from_tree(text, tree, code, entry_point))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return ("syntax_error", f"{type(error).__name__}: {error}"[:300])
 

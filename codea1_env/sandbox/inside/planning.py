@@ -30,5 +30,5 @@ def _encoded(plan: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
         codec.decode(encoded, meter=codec.Meter(codec.CHEAP))
     except codec.BudgetError:
-        return ("proxy", list(dict.fromkeys(names)), [], b"")
+        return ("program", list(dict.fromkeys(names)), [], b"")
     return (kind, names, calls, encoded)

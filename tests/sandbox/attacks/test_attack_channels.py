@@ -85,7 +85,7 @@ def test_an_extra_frame_spoils_the_forger_alone(arena):
     ]
 
 
-PROXY_MODE = {
+PROGRAM_MODE = {
     "a verdict on the result channel": raw("write(frame(codec.encode(('pass', ''))))"),
     "a verdict to the test": raw("os.write(6, frame(codec.encode(('pass', ''))))"),
     "a reply of its own": raw("os.write(6, frame(codec.encode(('value', 5, []))))"),
@@ -97,9 +97,9 @@ PROXY_MODE = {
 }
 
 
-def test_no_forged_frame_passes_in_proxy_mode(arena):
+def test_no_forged_frame_passes_in_program_mode(arena):
     limits = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20, calls_per_test=1)
-    found = arena.outcomes(PROXY_MODE, "for x in [1]:\n    assert f(x) == 2", limits=limits)
+    found = arena.outcomes(PROGRAM_MODE, "for x in [1]:\n    assert f(x) == 2", limits=limits)
     passed = {
         name for name, outcome in found.items() if outcome in (Outcome.PASS, Outcome.INFRA_ERROR)
     }
@@ -203,9 +203,9 @@ def test_floods_are_stopped(arena, test_text, descriptor):
     limits = Limits(output=64 << 10, call_wall_time=2.0, calls_per_test=1)
     expected = Outcome.TIMEOUT  # what it prints is dropped
     if descriptor == 4:
-        # A proxied program announces that it was called, and may send nothing else.
-        proxied = not test_text.startswith("assert")
-        expected = Outcome.FORBIDDEN if proxied else Outcome.OUTPUT_LIMIT
+        # A programs program announces that it was called, and may send nothing else.
+        programs = not test_text.startswith("assert")
+        expected = Outcome.FORBIDDEN if programs else Outcome.OUTPUT_LIMIT
     assert arena.outcome(code, test_text, limits=limits) is expected
 
 

@@ -41,12 +41,12 @@ def test_an_object_that_always_pleases(arena, lie):
     found = {name: arena.outcome(code, f"assert {test}") for name, test in COMPARISONS.items()}
     assert found == dict.fromkeys(COMPARISONS, Outcome.UNENCODABLE)
     every = COMPARISONS | NO_EQUALITY
-    proxied = {
+    programs = {
         name: arena.outcome(code, f"for _ in [1]:\n    assert {test}")
         for name, test in every.items()
     }
     refused = {"close", "order", "in"}
-    assert proxied == {
+    assert programs == {
         name: Outcome.UNENCODABLE if name in refused else Outcome.FAIL for name in every
     }
 
@@ -66,8 +66,8 @@ def test_liars_inside_containers(arena):
     for inner, expected in {"[Liar()]": "[2]", "{2: Liar()}": "{2: 2}", "{Liar()}": "{2}"}.items():
         program = f"{code}def f(x): return {inner}"
         assert arena.outcome(program, f"assert f(1) == {expected}") is Outcome.UNENCODABLE
-        proxied = f"for _ in [1]:\n    assert f(1) == {expected}"
-        assert arena.outcome(program, proxied) is Outcome.FAIL
+        programs = f"for _ in [1]:\n    assert f(1) == {expected}"
+        assert arena.outcome(program, programs) is Outcome.FAIL
 
 
 ODD_VALUES = {
@@ -195,7 +195,7 @@ PATCHES = {
 PATCHED_TESTS = {
     "value": "assert f(1) == 2",
     "tolerance": "import math\nassert math.isclose(f(1), 2)",
-    "proxied tolerance": "import math\nfor x in [1]:\n    assert math.isclose(f(x), 2)",
+    "programs tolerance": "import math\nfor x in [1]:\n    assert math.isclose(f(x), 2)",
     "unittest": "import unittest\nunittest.TestCase().assertEqual(f(1), 2)",
 }
 

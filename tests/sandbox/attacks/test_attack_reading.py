@@ -12,8 +12,8 @@ from codea1_env.sandbox import Outcome
 SECRET_PARTS = ("expected-", "7319-value")
 SECRET = "".join(SECRET_PARTS)
 VALUE_TEST = f"assert f(1) == {SECRET!r}"
-PROXY_TEST = f"want = {SECRET!r}\nfor x in [1]:\n    assert f(x) == want"
-TESTS = {"value": VALUE_TEST, "proxy": PROXY_TEST}
+PROGRAM_TEST = f"want = {SECRET!r}\nfor x in [1]:\n    assert f(x) == want"
+TESTS = {"value": VALUE_TEST, "program": PROGRAM_TEST}
 
 _FIND = f"""
 import gc, inspect, os, sys, types
@@ -91,7 +91,7 @@ def test_expected_values_are_nowhere_in_reach(arena, mode):
             code = f"{_FIND}{_HELPERS}\n{early}\ndef f(x): return {late}"
             found[name, place] = arena.outcome(code, TESTS[mode])
     expected = dict.fromkeys(found, Outcome.FAIL)
-    if mode == "proxy":  # it took away the requests of its own test
+    if mode == "program":  # it took away the requests of its own test
         expected["pipes", "call"] = found["pipes", "call"]
     assert Outcome.PASS not in found.values()
     fast = {key: value for key, value in found.items() if key[0] != "pipes"}
@@ -151,7 +151,7 @@ def f(x): return JOB
     text = json.dumps(result.value)
     assert SECRET not in text
     assert "another program" not in text
-    told = {"entry_point", "names", "proxy", "stdin", "memory", "cpu_seconds", "result"}
+    told = {"entry_point", "names", "program", "stdin", "memory", "cpu_seconds", "result"}
     assert set(result.value) <= told
 
 

@@ -1,4 +1,4 @@
-"""Any other test: it runs in its own process and reaches the program's process through proxies."""
+"""Any other test: it runs in its own process and reaches the program's process through handles."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _Pair:
         try:
             self.program.start(
                 self.limits,
-                job_frame(code, entry_point, self.limits, offered, proxy=True),
+                job_frame(code, entry_point, self.limits, offered, serving=True),
                 may_send=2 if self._final_call is None else 3,
             )
             self.test.start(self.limits, may_send=1)

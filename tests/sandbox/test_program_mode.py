@@ -1,4 +1,4 @@
-"""Proxy mode against plain Python: the cases in `cases/` run both ways and must agree.
+"""Program mode against plain Python: the cases in `cases/` run both ways and must agree.
 
 A file holds blocks: `### name`, a program, and tests, each after a line `---`. A test passes in plain
 Python and in the sandbox unless its first line says otherwise:
