@@ -137,7 +137,12 @@ class Peer:
         Raises:
             DecodeError: It is malformed.
         """
-        return codec.decode(data, resolve=self._resolve, numpy=self._numpy, containers=table)
+        try:
+            return codec.decode(data, resolve=self._resolve, numpy=self._numpy, containers=table)
+        except (codec.DecodeError, RemoteUnencodable, frames.ChannelClosedError):
+            raise
+        except BaseException as error:  # of a `__hash__` of the other side, say
+            raise codec.DecodeError(f"malformed data: {type(error).__name__}") from None
 
     def _would_refer(self, value: Any) -> codec.Reference:
         self._check_leaving(value)
@@ -220,6 +225,8 @@ class Peer:
         if kind == b"t":
             return self._exceptions.at(number)
         if kind == b"s":
+            if type(data) is not tuple or len(data) != 3:
+                raise codec.DecodeError("a malformed slice")
             return slice(*data)
         if kind == b"o":
             return raising.remake(number, data)
@@ -316,7 +323,7 @@ class Peer:
                 return b"v" + codec.encode(None)
             _check_operands(operation, operands)
             self._gate.check(operation.name, target, operands)
-        except (codec.DecodeError, RefusedError) as error:
+        except (codec.DecodeError, RefusedError, RemoteUnencodable) as error:
             return _refusal(error)
         before = sharing.snapshot(table) if table else []
         try:
