@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import Any
 
 from ..formats import FACTORY_NAMES
@@ -78,6 +78,22 @@ def held_by(value: Any) -> Any:
         if isinstance(value, base):
             return copied(value)
     raise TypeError(f"{kind.__name__!r} holds no plain data")
+
+
+_FLAT = frozenset({bool, bytes, float, int, str, NoneType})
+_MOST = 1000
+
+
+def flat(value: Any) -> Any:
+    """A copy of a small container in which nothing is kept; None for any other."""
+    kind = type(value)
+    if len(value) > _MOST or kind is defaultdict:
+        return None
+    if isinstance(value, dict) and not _FLAT.issuperset(map(type, value.values())):
+        return None
+    if kind is not bytearray and not _FLAT.issuperset(map(type, value)):
+        return None
+    return kind(value) if kind is not deque else deque(value, value.maxlen)
 
 
 class Kept:

@@ -16,6 +16,7 @@ an object whose `__eq__` or `__sub__` always pleases. So, in a test:
 from __future__ import annotations
 
 import asyncio
+import copy
 import operator
 import types
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -68,7 +69,7 @@ class Handle(metaclass=_HandleType):
     """An object of the other process."""
 
     __slots__ = (
-        "__weakref__", "_code", "_data", "_is_class", "_made", "_mixed", "_number", "_peer",
+        "__weakref__", "_code", "_data", "_is_class", "_made", "_mixed", "_number", "_peer", "_stamp",
     )  # fmt: skip
 
     if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Handle(metaclass=_HandleType):
         _made: bool
         _mixed: bool
         _is_class: bool
+        _stamp: int
 
     __array_ufunc__ = None  # numpy must not hand its operations over
     __dataclass_fields__ = _Unanswered()
@@ -156,7 +158,7 @@ class Handle(metaclass=_HandleType):
     # Containers and iteration
 
     def __len__(self) -> Any:
-        return len(self._data) if _is_constant(self) else _ask(self, "len")
+        return len(self._data) if _is_constant(self) or _is_fresh(self) else _ask(self, "len")
 
     def __iter__(self) -> Any:
         if _is_constant(self):
@@ -174,7 +176,8 @@ class Handle(metaclass=_HandleType):
         return _ask(self, "reversed")
 
     def __getitem__(self, key: Any) -> Any:
-        return self._data[key] if _is_constant(self) else _ask(self, "getitem", key)
+        known = _is_constant(self) or _is_fresh(self)
+        return self._data[key] if known else _ask(self, "getitem", key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _ask(self, "setitem", key, value)
@@ -229,7 +232,8 @@ class Handle(metaclass=_HandleType):
     # Truth, identity, equality
 
     def __bool__(self) -> Any:
-        return bool(self._data) if _is_constant(self) else _ask(self, "bool")
+        known = _is_constant(self) or _is_fresh(self)
+        return bool(self._data) if known else _ask(self, "bool")
 
     def __hash__(self) -> Any:
         return hash(self._data) if _is_constant(self) else _ask(self, "hash")
@@ -350,11 +354,24 @@ def held(handle: Handle) -> Any:
     """A copy of what the object of a handle holds, as plain data of a builtin type."""
     if handle._mixed:
         handle._peer.fail("the data of the result of arithmetic with plain data")
-    return handle._data if _is_constant(handle) else _asked(handle, "data")
+    return handle._data if _is_constant(handle) or _is_fresh(handle) else _asked(handle, "data")
+
+
+def refresh(handle: Handle, data: Any) -> None:
+    """Notes what a container holds at the moment."""
+    _put(handle, "_data", data)
+    _put(handle, "_stamp", handle._peer.turns)
+
+
+def _is_fresh(handle: Handle) -> bool:
+    """Whether what came with a container is what it holds: nobody has asked the other side for anything since."""
+    return handle._data is not None and handle._stamp == handle._peer.turns
 
 
 def _items(handle: Handle) -> Any:
     """The same, where containers in it stay with the object."""
+    if _is_fresh(handle):
+        return copy.copy(handle._data)
     return handle._data if _is_constant(handle) else _asked(handle, "items")
 
 
@@ -370,7 +387,7 @@ def _asked(handle: Handle, name: str) -> Any:
 
 def _copied(handle: Handle, name: str) -> Any:
     if is_exact(handle._code):
-        return _items(handle) if name == "copy" else held(handle)
+        return _items(handle) if name == "copy" else _asked(handle, "data")
     copied = handle._peer.ask(name, handle)
     if type(copied) is Handle and copied is not handle:
         _put(copied, "_made", handle._made)
@@ -402,13 +419,13 @@ _add_operators()
 def new(peer: Peer, number: int, code: int = 0, data: Any = None) -> Handle:
     """A handle of an object of the other side."""
     made = object.__new__(Handle)
-    values = (peer, number, code, data, False, False, False)
+    values = (peer, number, code, data, False, False, False, peer.turns)
     for slot, value in zip(_SLOTS, values, strict=True):
         _put(made, slot, value)
     return made
 
 
-_SLOTS = ("_peer", "_number", "_code", "_data", "_made", "_mixed", "_is_class")
+_SLOTS = ("_peer", "_number", "_code", "_data", "_made", "_mixed", "_is_class", "_stamp")
 
 
 def mark_class(handle: Handle) -> None:

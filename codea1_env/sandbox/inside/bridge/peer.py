@@ -52,7 +52,10 @@ _SLACK = 1 << 16  # what a frame may have beyond a message of the largest size
 _FRAMES_PER_CALL = 12  # Python frames that a call to the other side and back puts on the stack
 _MAX_CALLS_BACK = 500
 _HEAD = 1 + U32.size
+_RELEASED_TOGETHER = 100
 _KEEPING = frozenset({"get", "getitem"})
+_CALL, _RELEASE = (OPERATIONS[NUMBERS[name]] for name in ("call", "release"))
+_CALLS = frozenset({"call", "call_with_names"})
 # Who only asks for these has not called the program.
 _LOOKING = frozenset({
     "bool", "eq", "format", "get", "hash", "isinstance", "issubclass", "name", "ne", "release", "repr", "str",
@@ -107,6 +110,8 @@ class Peer:
         )
         self._released: set[int] = set()
         self._depth = 0
+        self.turns = 0
+        """How often the other side was given its turn: between two of them nothing of it changes."""
         self._lock = threading.RLock()
 
     def fail(self, reason: str) -> NoReturn:
@@ -174,7 +179,7 @@ class Peer:
             return (b"y", value._number, None)
         if kind is bases.Kept:
             held = value.container
-            return (b"h", self._number_of(held), (bases.code_of(type(held)), None))
+            return (b"h", self._number_of(held), (bases.code_of(type(held)), bases.flat(held)))
         if kind is slice:
             return (b"s", 0, (value.start, value.stop, value.step))
         if isinstance(value, type):
@@ -242,16 +247,25 @@ class Peer:
     def _handle(self, number: int, data: Any = (0, None)) -> handles.Handle:
         found = self._theirs.get(number)
         if type(found) is handles.Handle:
+            if type(data) is tuple and len(data) == 2 and data[1] is not None:
+                self._check_held(found._code, data[1])
+                handles.refresh(found, data[1])
             return found
         if type(data) is not tuple or len(data) != 2 or type(data[0]) is not int or data[0] < 0:
             raise codec.DecodeError("a malformed handle")
         code, held = data
-        base = bases.base_of(code)
-        if base in bases.CONSTANT and (type(held) is not base or bases.is_exact(code)):
-            raise codec.DecodeError("a handle without the value that it holds")
+        if held is not None or bases.base_of(code) in bases.CONSTANT:
+            self._check_held(code, held)
         self._released.discard(number)
         self._theirs[number] = made = handles.new(self, number, code, held)
         return made
+
+    @staticmethod
+    def _check_held(code: int, held: Any) -> None:
+        """What comes with a handle is of the type that it says: of a constant one always, of a container if it is flat."""
+        base = bases.base_of(code)
+        if type(held) is not base or bases.is_exact(code) is (base in bases.CONSTANT):
+            raise codec.DecodeError("a handle with another value than it says")
 
     def _stand_in(self, kind: bytes, number: int) -> Any:
         found = self._theirs.get(number)
@@ -282,6 +296,7 @@ class Peer:
 
     def _send_frame(self, frame: bytes) -> None:
         """Sends a frame. Losing the other side ends a test: it must not go on without the program."""
+        self.turns += 1
         try:
             frames.write_frame(self._send, frame)
         except frames.ChannelClosedError:
@@ -316,12 +331,13 @@ class Peer:
             operands = self.decode(frame[_HEAD:], table)
             if type(operands) is not tuple:
                 raise codec.DecodeError("malformed operands")
-            if operation.name == "call":
+            if operation is _CALL:
                 operands = (operands,)
-            elif operation.name == "release":
+            elif operation is _RELEASE:
                 self._forget(operands)
                 return b"v" + codec.encode(None)
-            _check_operands(operation, operands)
+            else:
+                _check_operands(operation, operands)
             self._gate.check(operation.name, target, operands)
         except (codec.DecodeError, RefusedError, RemoteUnencodable) as error:
             return _refusal(error)
@@ -356,9 +372,10 @@ class Peer:
         self, operation: Operation, target: Any, operands: tuple[Any, ...], number: int
     ) -> Any:
         name = operation.name
-        answer = self._gate.answer(name, target, operands, number)
-        if answer is not NotImplemented:
-            return answer
+        if name not in _CALLS:
+            answer = self._gate.answer(name, target, operands, number)
+            if answer is not NotImplemented:
+                return answer
         if name == "await":
             return self._awaiting.step(target, operands[0] is True)
         value = operation.perform(target, *operands)
@@ -367,7 +384,7 @@ class Peer:
         if name == "items":
             return bases.kept_items(value)
         keeping = name in _KEEPING or (
-            name == "call"
+            operation is _CALL
             and type(target) is types.BuiltinFunctionType
             and type(target.__self__) in bases.CONTAINERS
         )
@@ -400,7 +417,7 @@ class Peer:
     def _request(self, name: str, target: handles.Handle, operands: tuple[Any, ...]) -> Any:
         table: sharing.Table = []
         with self._lock:
-            if self._released:
+            if len(self._released) >= _RELEASED_TOGETHER:
                 self._pass_releases_on()
             try:
                 message = self.encode(operands, table)
@@ -409,13 +426,16 @@ class Peer:
             passed = len(table)
             reply = self._exchange(name, target._number, message)
             self.asked = self.asked or name not in _LOOKING
+        kind = reply[:1]
         try:
-            value = self._value(reply[:1], reply[1:], table, passed)
+            value = self._value(kind, reply[1:], table, passed)
         except codec.DecodeError as error:
             self.fail(f"the reply is malformed: {error}")
-        if reply[:1] == b"u":
+        if kind == b"v" and name in _CALLS:
+            return value
+        if kind == b"u":
             self.fail(value)
-        if reply[:1] == b"e":
+        if kind == b"e":
             self._raise(value, name)
         expected = OPERATIONS[NUMBERS[name]].returns
         if expected is not None and type(value) is not expected:
@@ -448,12 +468,12 @@ class Peer:
         Raises:
             DecodeError: It is malformed.
         """
+        if kind == b"v":
+            return self.decode(content, table)
         if kind == b"u":
             reason = codec.decode(content)
             return reason[:1000] if type(reason) is str else "for a reason that is no text"
         found = self.decode(content, table)
-        if kind == b"v":
-            return found
         if type(found) is not tuple or len(found) != 2:
             raise codec.DecodeError("not a value and its changes")
         sharing.apply(table[:passed], found[1], self._numpy)

@@ -165,16 +165,12 @@ def remake(place: int, data: Any) -> Any:
 
 
 class Exceptions:
-    """The exceptions and exception classes of a connection.
-
-    Made before foreign code runs: which classes the list means is decided then, but for modules that come later.
-    """
+    """The exceptions and exception classes of a connection."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
-        self._known = {kind: place for place, kind in enumerate(map(_found, _NAMES)) if kind}
-        self._types = {kind: place for place, kind in enumerate(map(_found, _TYPES)) if kind}
-        self._type_list: dict[int, type] = {place: kind for kind, place in self._types.items()}
+        self._known: dict[Any, int] = {}
+        self._types: dict[Any, int] = {}
         self._classes: dict[int, type[BaseException]] = {}
         self._anonymous: dict[type[BaseException], type[BaseException]] = {}
         self._instances: dict[int, weakref.ref[BaseException]] = {}
@@ -183,12 +179,16 @@ class Exceptions:
 
     def place(self, kind: type) -> int | None:
         """The place of a class of Python's in our lists, exceptions after other types."""
+        if not self._types:  # most runs do without
+            self._types = {found: place for place, found in enumerate(map(_found, _TYPES)) if found}
         if kind in self._types:
             return self._types[kind]
         place = self._place(kind)
         return None if place is None else len(_TYPES) + place
 
     def _place(self, kind: type) -> int | None:
+        if not self._known:
+            self._known = {found: place for place, found in enumerate(map(_found, _NAMES)) if found}
         if kind not in self._known and getattr(kind, "__module__", "") != self._peer.home:
             for place, names in enumerate(_NAMES):  # imported meanwhile
                 if names[1] == kind.__name__ and _found(names) is kind:
@@ -228,8 +228,8 @@ class Exceptions:
             DecodeError: There is none.
         """
         errors = place - len(_TYPES)
-        found: type | None = self._type_list.get(place) if errors < 0 else self._error_at(errors)
-        if found is None:
+        found = _found(_TYPES[place]) if errors < 0 else self._error_at(errors)
+        if not isinstance(found, type):
             raise DecodeError("no class that both sides know")
         return found
 
