@@ -79,7 +79,7 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
             if verdict is None or verdict.outcome is Outcome.UNENCODABLE:
                 programs.append((index, ProgramPlan(tuple(dict.fromkeys(plan.names)))))
             if verdict is not None:
-                results[index] = verdict
+                results[index] = _with_line(verdict, job.tests[index])
         if final_call is not None:
             final.append(readable(returned.results[-1], codec.Meter(codec.VALUES)))
     if load is not None and load.outcome is not Outcome.PASS:
@@ -152,6 +152,13 @@ def _run_tests(
         limits = _less(limits, result.cpu_time, time.monotonic() - started)
     assert load is not None
     return load, results, final
+
+
+def _with_line(verdict: TestResult, test: str) -> TestResult:
+    """A failed test of one assertion failed there."""
+    if verdict.passed:
+        return verdict
+    return replace(verdict, line=1 + test.count("\n", 0, max(test.find("assert"), 0)))
 
 
 def _undefined(names: Sequence[str], entry_point: str) -> TestResult:

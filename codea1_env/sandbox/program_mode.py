@@ -23,6 +23,9 @@ _VERDICTS = {
     )
 }  # fmt: skip
 
+_SHAPES = ((str, str, int, str), (str, str, type(None), str))
+_MAX_TRACEBACK = 4000
+
 
 def run_test(
     slots: Slots,
@@ -135,7 +138,7 @@ class _Pair:
         called = called and result.called
         if result.outcome is Outcome.PASS and not called:
             result = TestResult(Outcome.ERROR, NEVER_CALLED)
-        result = replace(result, cpu_time=cpu, called=called)
+        result = replace(result, cpu_time=cpu, called=called, peak_memory=ended_program.memory)
         if self._final_call is None:
             return load, result, None
         if isinstance(final, bytes):
@@ -200,10 +203,10 @@ def _verdict(frame: bytes) -> TestResult:
         verdict = codec.decode(frame, meter=codec.Meter(codec.CHEAP))
     except codec.DecodeError:
         verdict = None
-    if type(verdict) is tuple and tuple(map(type, verdict)) == (str, str):
-        kind, message = verdict
+    if type(verdict) is tuple and tuple(map(type, verdict)) in _SHAPES:
+        kind, message, line, trace = verdict
         if kind == "uncalled":
             return TestResult(Outcome.ERROR, NEVER_CALLED, called=False)
         if kind in _VERDICTS:
-            return TestResult(_VERDICTS[kind], message)
+            return TestResult(_VERDICTS[kind], message, line=line, traceback=trace[:_MAX_TRACEBACK])
     return TestResult(Outcome.FORBIDDEN, "in the test: a malformed verdict")

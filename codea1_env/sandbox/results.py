@@ -167,6 +167,12 @@ class TestResult:
     called: bool = True
     """Whether the test called the program at all; it does not pass otherwise. Reliable where the program is
     trusted."""
+    line: int | None = None
+    """The line of the test's text where it failed, from 1; None where it did not get so far."""
+    traceback: str = ""
+    """The lines of the test's own frames, outermost first. What happened inside the program is not seen from there."""
+    peak_memory: int = 0
+    """The largest resident memory of the program's process in bytes, where the test had a process of its own."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", _explained(self.outcome, self.message))

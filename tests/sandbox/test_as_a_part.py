@@ -62,3 +62,20 @@ def test_a_package_that_is_not_there_is_refused() -> None:
     for packages in ("nothing_here", ("numpy", "nothing_here")):
         with pytest.raises(ValueError, match="actually 'nothing_here' is not one"):
             Sandbox(packages=packages)
+
+
+def test_a_failed_test_says_where(sandbox: Sandbox) -> None:
+    code = "class Big(Exception): pass\ndef f(x):\n    if x > 3: raise Big('too big')\n    return x"
+    nested = "def test_b():\n    def inner():\n        assert f(2) == 1, 'two'\n    inner()"
+    tests = [
+        "assert f(1) == 2",
+        "import math\n\nassert f(1) == 2",
+        nested,
+        "x = 1\nf(9)",
+        "f(2)\nassert f(2) == 2",
+    ]
+    results = sandbox.run_tests(code, tests)
+    assert [result.line for result in results] == [1, 3, 3, 2, None]
+    assert results[2].traceback == "line 4, in test_b\nline 3, in inner"
+    assert results[3].message == "Big: too big"
+    assert all(10 << 20 < result.peak_memory < 1 << 30 for result in results[2:])

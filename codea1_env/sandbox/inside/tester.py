@@ -51,7 +51,13 @@ def namespace_for(
     return namespace
 
 
-def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> tuple[str, str]:
+Verdict = tuple[str, str, int | None, str]
+"""How a test ended, why, the line where, and the lines of its frames."""
+
+_MAX_FRAMES = 20
+
+
+def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> Verdict:
     """Runs a test, from its text or from what that compiles to, and says how it ended.
 
     Whether the program was called is known here without asking the program.
@@ -62,20 +68,44 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
         else:
             code = compile(test, plan_program.FILE_NAME, "exec", dont_inherit=True)
     except MemoryError as error:
-        return ("memory", message_of(error))
+        return ("memory", message_of(error), None, "")
     except BaseException as error:
-        return ("syntax_error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
-    ended = _run(code, namespace)
-    if peer.failure is not None:  # whatever came of it
-        return ("unencodable", peer.failure)
-    if ended[0] == "pass" and not peer.asked:
-        return ("uncalled", "")
-    return ended
-
-
-def _run(code: types.CodeType, namespace: dict[str, Any]) -> tuple[str, str]:
+        line = error.lineno if isinstance(error, SyntaxError) else None
+        return (
+            "syntax_error",
+            f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE],
+            line,
+            "",
+        )
     try:
         found_tests.run_all(code, namespace)
+    except BaseException as error:
+        kind, message = _meaning_of(error)
+        line, frames_of_test = _place_of(error.__traceback__)
+    else:
+        kind, message, line, frames_of_test = "pass", "", None, ""
+    if peer.failure is not None:  # whatever came of it
+        kind, message = "unencodable", peer.failure
+    if kind == "pass" and not peer.asked:
+        kind = "uncalled"
+    return (kind, message, line, frames_of_test)
+
+
+def _place_of(trace: types.TracebackType | None) -> tuple[int | None, str]:
+    """The innermost line of the test's text, and the lines of its frames."""
+    lines = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == plan_program.FILE_NAME:
+            lines.append((trace.tb_lineno, code.co_name))
+        trace = trace.tb_next
+    shown = [f"line {line}, in {name[:100]}" for line, name in lines[-_MAX_FRAMES:]]
+    return (lines[-1][0] if lines else None, "\n".join(shown))
+
+
+def _meaning_of(error: BaseException) -> tuple[str, str]:
+    try:
+        raise error
     except CannotRunError as error:
         return ("error", str(error)[:MAX_MESSAGE])
     except RemoteUnencodable as error:
@@ -88,7 +118,6 @@ def _run(code: types.CodeType, namespace: dict[str, Any]) -> tuple[str, str]:
         return ("memory", message_of(error))
     except BaseException as error:
         return ("error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
-    return ("pass", "")
 
 
 def main(
@@ -103,7 +132,7 @@ def main(
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)
     except (codec.DecodeError, RemoteUnencodable, ArithmeticError, LookupError, TypeError) as error:
-        verdict = ("error", f"the program's names cannot be used: {message_of(error)}")
+        verdict: Verdict = ("error", f"the program's names cannot be used: {message_of(error)}", None, "")
     else:
         verdict = judge(job["test"], job["compiled"], namespace, peer)
     frames.write_frame(reply_pipe, codec.encode(verdict))
