@@ -7,13 +7,14 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, as_completed
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from .analysis import Analyst
 from .call_mode import Answers, run_calls
 from .inside import codec
+from .inside.running import loaded_numpy
 from .judging import Run, judge
 from .levels import check_level, strongest_level
 from .packages import locate
@@ -187,18 +188,29 @@ class Sandbox:
         job = Job(code, tests, entry_point, limits)
         return list((await asyncio.wrap_future(self.submit(job))).tests)
 
-    def run_many(self, jobs: Sequence[Job]) -> list[list[TestResult]]:
+    def run_many(
+        self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
+    ) -> list[list[TestResult]]:
         """Judges many jobs in parallel.
+
+        Args:
+            jobs: The jobs.
+            progress: Called after each job, in this thread, with how many are done and how many there are.
 
         Returns:
             The results of each job, in the order of `jobs`.
         """
-        return [list(result.tests) for result in self.run_jobs(jobs)]
+        return [list(result.tests) for result in self.run_jobs(jobs, progress=progress)]
 
-    def run_jobs(self, jobs: Sequence[Job]) -> list[JobResult]:
+    def run_jobs(
+        self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
+    ) -> list[JobResult]:
         """As `run_many`, with how loading the program ended. The first failure of ours is raised."""
         futures = [self.submit(job) for job in jobs]
         try:
+            if progress is not None:
+                for done, _ in enumerate(as_completed(futures), start=1):
+                    progress(done, len(futures))
             return [future.result() for future in futures]
         finally:
             for future in futures:
@@ -245,7 +257,8 @@ class Sandbox:
         Args:
             code: Program text.
             name: The function.
-            arguments: Positional and keyword arguments of each call.
+            arguments: Positional and keyword arguments of each call. Arrays of numpy go in as arrays where the sandbox
+                allows numpy, and come out as arrays where this process has imported it.
             limits: See `Job.limits`.
             hash_seed: See `Job.hash_seed`.
 
@@ -279,15 +292,24 @@ class Sandbox:
         arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
         hash_seed: int,
     ) -> tuple[Attempt[list[CallResult]], Kind]:
+        numpy = loaded_numpy()
+        packages = bool(self._mentions.search(code))
+        values = [(name, list(args), dict(kwargs)) for args, kwargs in arguments]
         try:
-            calls = [codec.encode((name, list(args), dict(kwargs))) for args, kwargs in arguments]
+            try:
+                calls = [codec.encode(call) for call in values]
+            except codec.EncodeError:
+                if numpy is None or not self._mentions.search("numpy"):
+                    raise
+                calls = [codec.encode(call, numpy=numpy) for call in values]
+                packages = True
         except codec.EncodeError as error:
             raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
 
         def attempt(run: Run, limits: Limits) -> list[CallResult]:
-            return run(lambda slots: call_values(slots, code, name, calls, limits))
+            return run(lambda slots: call_values(slots, code, name, calls, limits, numpy))
 
-        return attempt, Kind(hash_seed, bool(self._mentions.search(code)))
+        return attempt, Kind(hash_seed, packages)
 
     def submit_encoded(
         self,

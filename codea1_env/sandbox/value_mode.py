@@ -40,14 +40,15 @@ class Reply:
     frame: bytes
     cpu_time: float
 
-    def read(self, meter: codec.Meter) -> CallResult | OverBudget:
+    def read(self, meter: codec.Meter, numpy: codec.Numpy | None = None) -> CallResult | OverBudget:
         """Decodes it.
 
         Args:
             meter: What reading it, and others of the same run, may cost.
+            numpy: See `codec.decode`.
         """
         try:
-            outcome, content = meaning_of(codec.decode(self.frame, meter=meter))
+            outcome, content = meaning_of(codec.decode(self.frame, meter=meter, numpy=numpy))
         except codec.BudgetError as error:
             return OverBudget(str(error), self.cpu_time)
         except codec.DecodeError as error:
@@ -150,17 +151,24 @@ def _missing(why: TestResult, count: int) -> list[Reply | CallResult]:
 
 
 def call_values(
-    slots: Slots, code: str, entry_point: str, calls: Sequence[bytes], limits: Limits
+    slots: Slots,
+    code: str,
+    entry_point: str,
+    calls: Sequence[bytes],
+    limits: Limits,
+    numpy: codec.Numpy | None = None,
 ) -> list[CallResult]:
     """Makes calls as `run_calls` does, for somebody who wants the values."""
     meter = codec.Meter(codec.VALUES)
     returned = run_calls(slots, code, entry_point, calls, limits)
-    return [readable(result, meter) for result in returned.results]
+    return [readable(result, meter, numpy) for result in returned.results]
 
 
-def readable(result: Reply | CallResult, meter: codec.Meter) -> CallResult:
+def readable(
+    result: Reply | CallResult, meter: codec.Meter, numpy: codec.Numpy | None = None
+) -> CallResult:
     """The result of a call for somebody who wants the value, or why it cannot be read."""
-    value = result.read(meter) if isinstance(result, Reply) else result
+    value = result.read(meter, numpy) if isinstance(result, Reply) else result
     if isinstance(value, OverBudget):
         why = f"the value costs too much to read: {value.reason}"
         return CallResult(Outcome.OUTPUT_LIMIT, None, why, value.cpu_time)

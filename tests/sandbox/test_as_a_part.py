@@ -7,9 +7,10 @@ import dataclasses
 import json
 import time
 
+import numpy as np
 import pytest
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
 
 SLOW = "import time\ndef f(x):\n    time.sleep(0.5)\n    return x"
 
@@ -79,3 +80,30 @@ def test_a_failed_test_says_where(sandbox: Sandbox) -> None:
     assert results[2].traceback == "line 4, in test_b\nline 3, in inner"
     assert results[3].message == "Big: too big"
     assert all(10 << 20 < result.peak_memory < 1 << 30 for result in results[2:])
+
+
+def test_arrays_go_in_and_out_as_arrays(sandbox: Sandbox) -> None:
+    code = "def f(x, y=None):\n    return x * 2"
+    given = np.array([[1.5, 2.0], [3.0, 4.0]])
+    [there, inner, scalar] = sandbox.call(
+        code, "f", [((given,), {}), (([given],), {"y": 1}), ((np.float32(0.5),), {})]
+    )
+    assert there.value.dtype == given.dtype
+    assert (there.value == given * 2).all()
+    assert [type(each) for each in inner.value] == [np.ndarray] * 2
+    assert scalar.value == 1.0
+    there.value[0, 0] = 7  # it is ours
+    assert given[0, 0] == 1.5
+
+
+def test_arrays_without_numpy_are_refused() -> None:
+    with Sandbox(workers=1, packages=()) as sandbox, pytest.raises(TypeError, match="ndarray"):
+        sandbox.call("def f(x): return x", "f", [((np.array([1]),), {})])
+
+
+def test_progress_is_told(sandbox: Sandbox) -> None:
+    told: list[tuple[int, int]] = []
+    jobs = [Job("def f(x): return x", ["assert f(1) == 1"])] * 3
+    results = sandbox.run_many(jobs, progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert all(result.passed for [result] in results)

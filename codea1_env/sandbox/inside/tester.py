@@ -132,7 +132,12 @@ def main(
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)
     except (codec.DecodeError, RemoteUnencodable, ArithmeticError, LookupError, TypeError) as error:
-        verdict: Verdict = ("error", f"the program's names cannot be used: {message_of(error)}", None, "")
+        verdict: Verdict = (
+            "error",
+            f"the program's names cannot be used: {message_of(error)}",
+            None,
+            "",
+        )
     else:
         verdict = judge(job["test"], job["compiled"], namespace, peer)
     frames.write_frame(reply_pipe, codec.encode(verdict))
