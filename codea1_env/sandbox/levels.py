@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .inside.confinement import LEVELS
-from .results import LevelUnavailableError
+from .results import InfraError, LevelUnavailableError
 
 if TYPE_CHECKING:
     from .worker import Worker
+
+_ATTEMPTS = 3
 
 _REMEDIES = {
     "kernel": (
@@ -129,19 +131,29 @@ def _remedy(level: str) -> str:
 
 @functools.cache
 def examine(level: str) -> LevelReport:
-    """Starts a worker at a level and lets a child try what the level forbids. Remembered."""
+    """Starts a worker at a level and lets a child try what the level forbids. Remembered.
+
+    Raises:
+        InfraError: Three workers died, which says nothing of the machine. It is not remembered.
+    """
     from .worker import Worker, WorkerDiedError
 
     try:
         check_machine()
     except LevelUnavailableError as error:  # which has its remedy in it
         return LevelReport(level, {}, str(error))
-    try:
-        worker = Worker(0, level, {})
-    except (LevelUnavailableError, WorkerDiedError) as error:
-        return LevelReport(level, {}, str(error), _remedy(level))
-    worker.close()
-    return LevelReport(level, worker.found)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            worker = Worker(0, level, {})
+        except LevelUnavailableError as error:
+            return LevelReport(level, {}, str(error), _remedy(level))
+        except WorkerDiedError as error:
+            if attempt == _ATTEMPTS:
+                raise InfraError(f"{attempt} workers died at level {level!r}: {error}") from None
+            continue
+        worker.close()
+        return LevelReport(level, worker.found)
+    raise AssertionError("unreachable")
 
 
 def strongest_level() -> str:

@@ -104,11 +104,18 @@ def _own_process_tree() -> None:
         raise ProcessLookupError(errno.ESRCH, "the parent is process 1")
 
 
+class ProbeDiedError(Exception):
+    """The child died before it had said what happened."""
+
+
 def run(confinement: Confinement) -> dict[str, str]:
     """Forks a confined child that tries all acts of the level.
 
     Returns:
         What was tried -> what happened.
+
+    Raises:
+        ProbeDiedError: It was killed, which says nothing of the machine.
     """
     parent = os.getpid()
     settings = confinement.settings
@@ -134,7 +141,7 @@ def run(confinement: Confinement) -> dict[str, str]:
     try:
         found = json.loads(frames.Reader(ours).frame())
     except frames.ChannelClosedError:
-        found = {"put on the layers": "failed: the child died"}
+        raise ProbeDiedError("the child that tries what is forbidden has died") from None
     finally:
         os.close(ours)
         os.waitpid(pid, 0)
