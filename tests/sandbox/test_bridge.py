@@ -358,13 +358,22 @@ def test_values_with_behaviour_are_compared_by_value(program: Program, base: typ
 
 
 def test_what_a_container_holds_must_be_of_its_type(program: Program) -> None:
-    code = bases.code_of(list)
-    program.will_send(reply(Reference(b"h", 7, (code, None))), reply([1, 2]), reply((1, 2)))
-    kept = program.function()
-    assert kept == [1, 2]
+    kept = Reference(b"h", 7, (bases.code_of(list), None))
+    program.will_send(reply(Reference(b"h", 8, (0, None))), reply(kept), reply([1, 2]), reply((1, 2)))
+    found = program.function().items
+    assert found == [1, 2]
     with pytest.raises(RemoteUnencodable):
-        assert kept == [1, 2]
+        assert found == [1, 2]
     assert not any(encoded([1, 2]) in sent for sent in program.received())
+
+
+def test_what_a_call_returns_is_no_container_that_can_say_two_things(program: Program) -> None:
+    """It would have the length that a test wants, and any number in it."""
+    kept = Reference(b"h", 7, (bases.code_of(list), None))
+    for value in (kept, [kept], {"a": kept}):
+        program.will_send(reply(value))
+        with pytest.raises(RemoteUnencodable, match="no copy"):
+            program.function()
 
 
 # Exceptions

@@ -43,11 +43,13 @@ def namespace_for(
         module = sys.modules.get("numpy" if name == "np" else name)
         if module is not None:
             namespace[name] = module
+    peer.may_keep = True  # the program's own variables
     for name, reference in exports:
         namespace[name] = value = peer.decode(reference)
         name_class(value, name)
         if type(value) is handles.Handle and name.lstrip("_")[:1].isupper():
             handles.mark_class(value)
+    peer.may_keep = False
     return namespace
 
 

@@ -42,6 +42,7 @@ _OF_FUNCTIONS = frozenset({
     "aenter", "aexit", "call", "call_with_names", "copy", "deepcopy", "enter", "exit", "hash", "isinstance", "issubclass",
     "name",
 })  # fmt: skip
+_FORMATTING = ("format", "format_map", "vformat")
 _FILES = (io.StringIO, io.BytesIO)
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _WITHOUT_LOOKING = frozenset({
@@ -158,9 +159,11 @@ class Gate:
             raise RefusedError(f"the attribute {name!r:.80} is not public")
         if isinstance(target, types.ModuleType) or self._is_opaque(target):
             raise RefusedError("a function offers nothing but calls")
-        if issubclass(kind, str) and name in ("format", "format_map"):
+        if name in _FORMATTING and (issubclass(kind, str) or not self._is_ours(target)):
             # "{0.__globals__}": it reads any attribute of its arguments. Whoever holds the text can do it.
             raise RefusedError("text of the other side is formatted there")
+        if name == "mro" and kind is target:
+            raise RefusedError("what a class is derived from is not shown")
         offered = self._is_ours(target) or kind in CONTAINERS or kind in _FILES
         if self._is_test and not offered:
             raise RefusedError("only objects of the test's own classes have attributes here")

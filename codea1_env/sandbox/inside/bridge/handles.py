@@ -69,7 +69,7 @@ class Handle(metaclass=_HandleType):
     """An object of the other process."""
 
     __slots__ = (
-        "__weakref__", "_code", "_data", "_is_class", "_made", "_mixed", "_number", "_peer", "_stamp",
+        "__weakref__", "_code", "_data", "_is_class", "_made", "_mixed", "_number", "_of_container", "_peer", "_stamp",
     )  # fmt: skip
 
     if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class Handle(metaclass=_HandleType):
         _made: bool
         _mixed: bool
         _is_class: bool
+        _of_container: bool
         _stamp: int
 
     __array_ufunc__ = None  # numpy must not hand its operations over
@@ -100,7 +101,10 @@ class Handle(metaclass=_HandleType):
             raise AttributeError(name)
         if name in _LOOKING and is_exact(self._code):
             return getattr(_items(self), name)
-        return self._peer.ask("get", self, name)
+        found = self._peer.ask("get", self, name)
+        if is_exact(self._code) and type(found) is Handle:
+            _put(found, "_of_container", True)  # `d.setdefault(k, [])` returns what d keeps
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._peer.ask("set", self, name, value)
@@ -419,13 +423,15 @@ _add_operators()
 def new(peer: Peer, number: int, code: int = 0, data: Any = None) -> Handle:
     """A handle of an object of the other side."""
     made = object.__new__(Handle)
-    values = (peer, number, code, data, False, False, False, peer.turns)
+    values = (peer, number, code, data, False, False, False, False, peer.turns)
     for slot, value in zip(_SLOTS, values, strict=True):
         _put(made, slot, value)
     return made
 
 
-_SLOTS = ("_peer", "_number", "_code", "_data", "_made", "_mixed", "_is_class", "_stamp")
+_SLOTS = (
+    "_peer", "_number", "_code", "_data", "_made", "_mixed", "_is_class", "_of_container", "_stamp",
+)  # fmt: skip
 
 
 def mark_class(handle: Handle) -> None:

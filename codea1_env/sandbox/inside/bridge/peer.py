@@ -53,7 +53,7 @@ _FRAMES_PER_CALL = 12  # Python frames that a call to the other side and back pu
 _MAX_CALLS_BACK = 500
 _HEAD = 1 + U32.size
 _RELEASED_TOGETHER = 100
-_KEEPING = frozenset({"get", "getitem"})
+_KEEPING = frozenset({"get", "getitem", "items"})
 _CALL, _RELEASE = (OPERATIONS[NUMBERS[name]] for name in ("call", "release"))
 _CALLS = frozenset({"call", "call_with_names"})
 # Who only asks for these has not called the program.
@@ -110,6 +110,8 @@ class Peer:
         )
         self._released: set[int] = set()
         self._depth = 0
+        self.may_keep = False
+        """Whether the message being read may hand over containers that stay where they are."""
         self.turns = 0
         """How often the other side was given its turn: between two of them nothing of it changes."""
         self._lock = threading.RLock()
@@ -254,6 +256,9 @@ class Peer:
         if type(data) is not tuple or len(data) != 2 or type(data[0]) is not int or data[0] < 0:
             raise codec.DecodeError("a malformed handle")
         code, held = data
+        if bases.is_exact(code) and not self.may_keep:
+            # What a call returns is data: it cannot say one thing of its length and another of what is in it.
+            raise codec.DecodeError("a container that is no copy")
         if held is not None or bases.base_of(code) in bases.CONSTANT:
             self._check_held(code, held)
         self._released.discard(number)
@@ -427,10 +432,13 @@ class Peer:
             reply = self._exchange(name, target._number, message)
             self.asked = self.asked or name not in _LOOKING
         kind = reply[:1]
+        before, self.may_keep = self.may_keep, name in _KEEPING or target._of_container
         try:
             value = self._value(kind, reply[1:], table, passed)
         except codec.DecodeError as error:
             self.fail(f"the reply is malformed: {error}")
+        finally:
+            self.may_keep = before
         if kind == b"v" and name in _CALLS:
             return value
         if kind == b"u":
