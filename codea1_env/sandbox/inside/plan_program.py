@@ -24,6 +24,11 @@ _MAX_CODE = 4 << 20
 _MAX_KEPT = 1 << 20
 _BUILTINS = frozenset(dir(builtins))
 
+TYPES = "type"
+"""Stands among the modules of a test that calls `type` with one argument, and uses it in no other way."""
+
+_TYPE_CALLED, _TYPE_USED = re.compile(r"\btype\([^,()]*(\([^()]*\))?\)"), re.compile(r"\btype\b")
+
 Program = tuple[list[str], list[str], bytes]
 """The names that may come from the program under test, common modules, and the code for `unpacked`."""
 
@@ -49,6 +54,9 @@ def quickly(text: str, entry_point: str | None) -> Program | None:
     names, modules = _used_names(top, {entry_point, _checked_name(closing, functions)}, set())
     if any(re.search(rf"(?<![\w.]){name}\s*\(", text) for name in modules):
         return None  # it may be called, or stand in a string
+    asked = len(_TYPE_CALLED.findall(text))
+    if asked and asked == len(_TYPE_USED.findall(text)):
+        modules.append(TYPES)
     return (names, modules, _packed(code))
 
 
@@ -61,7 +69,19 @@ def from_tree(
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}
     names = _used_names(symtable.symtable(text, FILE_NAME, "exec"), {entry_point, checked}, called)
+    if TYPES in called and _only_asks_for_types(tree):
+        names[1].append(TYPES)
     return (*names, _packed(code) if len(text) >= _LONG else b"")
+
+
+def _only_asks_for_types(tree: ast.Module) -> bool:
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == TYPES]
+    asked = [
+        node.func
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords
+    ]
+    return all(any(name is function for function in asked) for name in used)
 
 
 def unpacked(packed: bytes) -> types.CodeType:

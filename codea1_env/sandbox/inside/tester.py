@@ -43,6 +43,8 @@ def namespace_for(
         module = sys.modules.get("numpy" if name == "np" else name)
         if module is not None:
             namespace[name] = module
+    if plan_program.TYPES in modules:
+        namespace["type"] = handles.type_of
     peer.may_keep = True  # the program's own variables
     for name, reference in exports:
         namespace[name] = value = peer.decode(reference)

@@ -40,13 +40,13 @@ _NEVER_CALLED = frozenset({
 })  # fmt: skip
 _OF_FUNCTIONS = frozenset({
     "aenter", "aexit", "call", "call_with_names", "copy", "deepcopy", "enter", "exit", "hash", "isinstance", "issubclass",
-    "name",
+    "name", "type",
 })  # fmt: skip
 _FORMATTING = ("format", "format_map", "vformat")
 _FILES = (io.StringIO, io.BytesIO)
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _WITHOUT_LOOKING = frozenset({
-    "aenter", "aexit", "bool", "enter", "eq", "exit", "format", "hash", "isinstance", "issubclass", "name", "ne", "repr", "str",
+    "aenter", "aexit", "bool", "enter", "eq", "exit", "format", "hash", "isinstance", "issubclass", "name", "ne", "repr", "str", "type",
 })  # fmt: skip
 _FUNCTIONS = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, functools._lru_cache_wrapper,

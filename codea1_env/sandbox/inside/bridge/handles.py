@@ -439,6 +439,11 @@ def mark_class(handle: Handle) -> None:
     _put(handle, "_is_class", True)
 
 
+def type_of(value: Any) -> Any:
+    """What a test finds as `type`, where it only calls it with one argument."""
+    return value._peer.ask("type", value) if type(value) is Handle else type(value)
+
+
 class _Driven:
     """A generator of the other side, as `yield from` drives it."""
 

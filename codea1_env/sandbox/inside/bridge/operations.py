@@ -60,6 +60,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("set", "x.NAME = a", 2, setattr),
     Operation("delete", "del x.NAME", 1, delattr),
     Operation("name", "x.__name__, of a class", 0, lambda kind: kind.__name__, str),
+    Operation("type", "type(x)", 0, type),
     Operation("data", "a copy of what x holds, as a builtin type", 0, lambda value: value),
     Operation("items", "the same, where containers in it are handles", 0, lambda value: value),
     Operation("release", "no handle of these objects is left", 0, lambda value: None),

@@ -58,7 +58,7 @@ _CALL, _RELEASE = (OPERATIONS[NUMBERS[name]] for name in ("call", "release"))
 _CALLS = frozenset({"call", "call_with_names"})
 # Who only asks for these has not called the program.
 _LOOKING = frozenset({
-    "bool", "eq", "format", "get", "hash", "isinstance", "issubclass", "name", "ne", "release", "repr", "str",
+    "bool", "eq", "format", "get", "hash", "isinstance", "issubclass", "name", "ne", "release", "repr", "str", "type",
 })  # fmt: skip
 
 # Kept here, since a test may replace these.
