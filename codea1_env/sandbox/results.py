@@ -48,6 +48,9 @@ class Outcome(enum.StrEnum):
     """Our own failure. It is raised as `InfraError`, and never turned into a reward."""
 
 
+_MOST = 1 << 40
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a program may use. Times are in seconds, sizes in bytes.
@@ -81,9 +84,13 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not 0 < value < _MOST
+            ):
                 raise ValueError(
-                    f"Expect Limits.{field.name} to be a positive number, actually: {value!r}"
+                    f"Expect Limits.{field.name} to be a positive number below 2**40, actually: {value!r}"
                 )
 
     @property
@@ -246,6 +253,8 @@ class Job:
     def __post_init__(self) -> None:
         if not isinstance(self.code, str):
             raise TypeError(f"Expect Job.code to be a str, actually: {type(self.code)}")
+        if not isinstance(self.tests, (str, list, tuple)):
+            object.__setattr__(self, "tests", tuple(self.tests))  # a generator gives its items once
         if isinstance(self.tests, str) or not all(isinstance(test, str) for test in self.tests):
             raise TypeError(
                 f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}"

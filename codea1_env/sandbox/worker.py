@@ -209,6 +209,8 @@ class Worker:
             report = json.loads(self._receive())
             if "error" in report:
                 raise LevelUnavailableError(report["error"])
+            if "failed" in report:
+                raise WorkerDiedError(f"a worker did not start: {report['failed']}")
         except BaseException:
             self.close()
             raise

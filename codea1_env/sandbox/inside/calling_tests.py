@@ -54,6 +54,17 @@ def missing_of(test: Callable[..., object]) -> list[str]:
     return [name for name in _needed(test) if name not in given]
 
 
+def check_is_run(test: object, name: str) -> None:
+    """Refuses what is not run by being called.
+
+    Raises:
+        CannotRunError: It is a coroutine or a generator.
+    """
+    code = getattr(test, "__code__", None)
+    if code is not None and code.co_flags & _NO_TESTS:
+        raise CannotRunError(f"{name} is a coroutine or a generator, which nobody runs")
+
+
 def call(test: Callable[..., object]) -> None:
     """Runs a test, once for each row of its parameters.
 
@@ -65,9 +76,7 @@ def call(test: Callable[..., object]) -> None:
     missing = missing_of(test)
     if missing:
         raise cannot_run(name, missing)
-    code = getattr(test, "__code__", None)
-    if code is not None and code.co_flags & _NO_TESTS:
-        raise CannotRunError(f"{name} is a coroutine or a generator, which nobody runs")
+    check_is_run(test, name)
     tables = _tables(test)
     for rows in itertools.product(*(rows for _, rows in tables)):
         given: dict[str, object] = {}

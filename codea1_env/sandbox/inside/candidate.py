@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from . import codec, frames, script
-from .bridge.bases import kept
 from .bridge.peer import Peer
 from .privileges import limit_job
 from .running import MODULE_NAME, Caller, loaded, loaded_numpy
@@ -28,7 +27,7 @@ def exports(namespace: dict[str, Any], names: list[str], peer: Peer) -> list[tup
     for name in names:
         if name in namespace:
             try:
-                found.append((name, peer.encode(kept(namespace[name]))))
+                found.append((name, peer.export(namespace[name])))
             except codec.EncodeError:  # the test then sees that the name is missing
                 continue
     return found

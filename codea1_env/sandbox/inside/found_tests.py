@@ -14,7 +14,7 @@ from _lsprof import Profiler
 from collections.abc import Callable
 from typing import Any
 
-from .calling_tests import call, call_hook, cannot_run, missing_of
+from .calling_tests import call, call_hook, cannot_run, check_is_run, missing_of
 
 _FUNCTIONS = inspect.CO_OPTIMIZED  # the code of classes has not got this flag
 _NAMES = ("test", "Test")
@@ -61,6 +61,17 @@ def _let_failures_out() -> None:
         result.testsRun = test.countTestCases()
         return result
 
+    def fail(result: object, test: object, error: Any) -> None:
+        raise error[1]
+
+    def fail_part(result: object, test: object, part: object, error: Any) -> None:
+        if error is not None:
+            raise error[1]
+
+    # Results that nobody may look at: a failure goes on to the test program.
+    unittest.TestResult.addFailure = fail  # type: ignore[method-assign, assignment]
+    unittest.TestResult.addError = fail  # type: ignore[method-assign, assignment]
+    unittest.TestResult.addSubTest = fail_part  # type: ignore[method-assign, assignment]
     vars(unittest)["main"] = lambda *arguments, **keywords: None  # all are run at the end
     unittest.TextTestRunner.run = run  # type: ignore[assignment, method-assign]
 
@@ -171,8 +182,8 @@ class _Tests:
 
     def _cases(self, group: type[unittest.TestCase]) -> list[unittest.TestCase]:
         """Those that a skip leaves out, or that are expected to fail, test nothing."""
-        return [
-            group(name)
+        names = [
+            name
             for name in unittest.defaultTestLoader.getTestCaseNames(group)
             if not self._has_run(group, name)
             and not any(
@@ -181,6 +192,10 @@ class _Tests:
                 for mark in ("__unittest_skip__", "__unittest_expecting_failure__")
             )
         ]
+        if not issubclass(group, unittest.IsolatedAsyncioTestCase):
+            for name in names:
+                check_is_run(getattr(group, name), name)
+        return [group(name) for name in names]
 
     def _run_methods(self, group: type) -> None:
         members = {

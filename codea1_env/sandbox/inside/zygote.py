@@ -15,6 +15,7 @@ Answers: the child's number with a pidfd; or wait status, CPU seconds and peak m
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import importlib
 import json
@@ -40,6 +41,7 @@ _ENDED = struct.Struct("<idq")
 _ROOM_FOR_FDS = socket.CMSG_SPACE(8 * _NUMBER.size)
 _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
+_SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 _MOST_SETTINGS = 1 << 18
 
 
@@ -313,7 +315,9 @@ def main(arguments: list[str]) -> None:
     try:
         confinement, found = _prepare(control, settings)
     except OSError as error:
-        control.send(json.dumps({"error": str(error)}).encode())
+        # For want of something at this moment, or because the machine does not offer the level.
+        kind = "failed" if error.errno in _SHORTAGES else "error"
+        control.send(json.dumps({kind: str(error)}).encode())
         os._exit(1)
     sys.argv[:] = sys.orig_argv[:] = [""]
     if settings.calls_only:

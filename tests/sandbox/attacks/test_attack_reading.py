@@ -151,7 +151,7 @@ def f(x): return JOB
     text = json.dumps(result.value)
     assert SECRET not in text
     assert "another program" not in text
-    told = {"entry_point", "names", "program", "stdin", "memory", "cpu_seconds", "result"}
+    told = {"entry_point", "names", "serves_a_test", "stdin", "memory", "cpu_seconds", "result"}
     assert set(result.value) <= told
 
 

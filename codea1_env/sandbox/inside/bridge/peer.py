@@ -38,7 +38,7 @@ from ..errors import RemoteUnencodable
 from ..formats import U32
 from . import bases, handles, raising, sharing
 from .awaiting import Awaiting
-from .gate import Gate, RefusedError
+from .gate import FUNCTIONS, Gate, RefusedError
 from .operations import NUMBERS, OPERATIONS, Operation
 
 CANDIDATE_GONE = 71
@@ -63,6 +63,13 @@ _LOOKING = frozenset({
 
 # Kept here, since a test may replace these.
 _exit, _id = os._exit, id
+
+
+class _Offered:
+    """A class that crosses as a handle, also where both sides know it: to call it is to call the program."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
 
 
 class Peer:
@@ -109,6 +116,7 @@ class Peer:
             weakref.WeakKeyDictionary()
         )
         self._released: set[int] = set()
+        self._on_call: Callable[[], None] | None = None
         self._depth = 0
         self.may_keep = False
         """Whether the message being read may hand over containers that stay where they are."""
@@ -137,6 +145,13 @@ class Peer:
         return codec.encode(
             message, refer=refer, numpy=self._numpy, limit=self._limit, containers=table
         )
+
+    def export(self, value: Any) -> bytes:
+        """Encodes what the other side gets under a name of its own text."""
+        if isinstance(value, type) and not issubclass(value, BaseException):
+            self._gate.offer(value)
+            return self.encode(_Offered(value))
+        return self.encode(bases.kept(value))
 
     def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
         """Decodes a message with references.
@@ -182,6 +197,8 @@ class Peer:
         if kind is bases.Kept:
             held = value.container
             return (b"h", self._number_of(held), (bases.code_of(type(held)), bases.flat(held)))
+        if kind is _Offered:
+            return (b"h", self._number_of(value.kind), (bases.NOTHING, None))
         if kind is slice:
             return (b"s", 0, (value.start, value.stop, value.step))
         if isinstance(value, type):
@@ -197,7 +214,7 @@ class Peer:
         if again is not None:
             return (b"o", *again)
         self._check_leaving(value)
-        code = bases.code_of(kind)
+        code = bases.FUNCTION if kind in FUNCTIONS else bases.code_of(kind)
         constant = bases.base_of(code) in bases.CONSTANT
         return (b"h", self._number_of(value), (code, bases.held_by(value) if constant else None))
 
@@ -320,13 +337,11 @@ class Peer:
 
     # Serving
 
-    def serve(self, on_first_request: Callable[[], None]) -> None:
+    def serve(self, on_first_call: Callable[[], None]) -> None:
         """Answers requests until the other side closes its pipe."""
-        frame = self._receive_frame()
-        on_first_request()
+        self._on_call = on_first_call
         while True:
-            self._send_frame(self._answer(frame))
-            frame = self._receive_frame()
+            self._send_frame(self._answer(self._receive_frame()))
 
     def _answer(self, frame: bytes) -> bytes:
         """Performs one request and encodes the reply."""
@@ -346,6 +361,9 @@ class Peer:
             self._gate.check(operation.name, target, operands)
         except (codec.DecodeError, RefusedError, RemoteUnencodable) as error:
             return _refusal(error)
+        if self._on_call is not None and _is_call(operation.name, type(target) in bases.CONTAINERS):
+            self._on_call()
+            self._on_call = None
         before = sharing.snapshot(table) if table else []
         try:
             value = self._perform(operation, target, operands, number)
@@ -430,15 +448,15 @@ class Peer:
                 self.fail(f"an argument cannot cross: {error}")
             passed = len(table)
             reply = self._exchange(name, target._number, message)
-            self.asked = self.asked or name not in _LOOKING
-        kind = reply[:1]
-        before, self.may_keep = self.may_keep, name in _KEEPING or target._of_container
-        try:
-            value = self._value(kind, reply[1:], table, passed)
-        except codec.DecodeError as error:
-            self.fail(f"the reply is malformed: {error}")
-        finally:
-            self.may_keep = before
+            kind = reply[:1]
+            before, self.may_keep = self.may_keep, name in _KEEPING or target._of_container
+            try:
+                value = self._value(kind, reply[1:], table, passed)
+            except codec.DecodeError as error:
+                self.fail(f"the reply is malformed: {error}")
+            finally:
+                self.may_keep = before
+            self.asked = self.asked or _is_call(name, bases.is_exact(target._code))
         if kind == b"v" and name in _CALLS:
             return value
         if kind == b"u":
@@ -513,6 +531,11 @@ class Peer:
             self._depth -= 1
             with suppress(RecursionError, ValueError):
                 sys.setrecursionlimit(sys.getrecursionlimit() - more)
+
+
+def _is_call(name: str, is_container: bool) -> bool:
+    """Whether an operation counts as calling the program: looking at its functions, classes and variables does not."""
+    return name not in _LOOKING and (name in _CALLS or not is_container)
 
 
 def _check_operands(operation: Operation, operands: tuple[Any, ...]) -> None:

@@ -8,10 +8,11 @@ nearest class of Python's, so that `except` works.
 from __future__ import annotations
 
 import builtins
+import gc
 import sys
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import message_of
 from ..formats import DecodeError, EncodeError
@@ -136,6 +137,8 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
 
 def remade(value: Any) -> tuple[int, Any] | None:
     """The place of a value's class in our lists and what makes it again; None for other values."""
+    if value is ... or value is NotImplemented:
+        return len(_VALUES) + len(_VIEWS) + (value is NotImplemented), None
     for place, (view, _) in enumerate(_VIEWS):
         if type(value) is view:
             return place, list(value)
@@ -157,6 +160,8 @@ def remake(place: int, data: Any) -> Any:
             raise DecodeError("a malformed view")
         check_hashes([pair[0] for pair in data] if place == 2 else data if place == 0 else [])
         return _VIEWS[place][1](data)
+    if place >= len(_VIEWS) + len(_VALUES):
+        return (..., NotImplemented)[place - len(_VIEWS) - len(_VALUES)]
     names, content = _VALUES[place - len(_VIEWS)]
     kind = _found(names)
     if type(data) is not content or not isinstance(kind, type):
@@ -171,9 +176,11 @@ class Exceptions:
         self._peer = peer
         self._known: dict[Any, int] = {}
         self._types: dict[Any, int] = {}
-        self._classes: dict[int, type[BaseException]] = {}
+        self._classes: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._anonymous: dict[type[BaseException], type[BaseException]] = {}
-        self._instances: dict[int, weakref.ref[BaseException]] = {}
+        self._instances: weakref.WeakValueDictionary[int, BaseException] = (
+            weakref.WeakValueDictionary()
+        )
 
     # Ours, going out
 
@@ -241,8 +248,9 @@ class Exceptions:
     def stand_in(self, handle: handles.Handle, data: Any) -> type[BaseException]:
         """The class that stands for one of theirs."""
         number = handle._number
-        if number in self._classes:
-            return self._classes[number]
+        known: type[BaseException] | None = self._classes.get(number)
+        if known is not None:
+            return known
         if (
             type(data) is not tuple
             or len(data) != 2
@@ -256,18 +264,19 @@ class Exceptions:
             raise DecodeError("a class with strange bases")
         nearest = next(filter(None, map(self._error_at, places)), Exception)
         if len(self._classes) >= _MAX_CLASSES:
+            gc.collect()  # classes are cycles
+        if len(self._classes) >= _MAX_CLASSES:
             raise DecodeError(f"more than {_MAX_CLASSES} classes of exceptions")
         bases = _bases([*own, nearest])
-        made = _StandInType(
+        made: Any = _StandInType(
             "ProgramError", bases if own else (_StandIn, *bases), {"_handle": handle}
         )
-        self._classes[number] = made  # type: ignore[assignment]
-        return made  # type: ignore[return-value]
+        self._classes[number] = made
+        return cast("type[BaseException]", made)
 
     def instance(self, handle: handles.Handle | None, data: Any) -> BaseException:
         """The exception that stands for one of theirs."""
-        known = self._instances.get(handle._number) if handle is not None else None
-        error = known() if known is not None else None
+        error = self._instances.get(handle._number) if handle is not None else None
         if error is not None:
             return error
         if type(data) is not tuple or len(data) != 5:
@@ -285,7 +294,7 @@ class Exceptions:
             error.name = name
         if handle is not None and isinstance(error, _StandIn):
             vars(error)["_original"] = handle
-            self._instances[handle._number] = weakref.ref(error)
+            self._instances[handle._number] = error
         return error
 
 
@@ -308,12 +317,27 @@ def name_class(kind: Any, name: str) -> None:
 
 
 def _construct(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
+    """An exception with these arguments. Constructors that look at them closely run only on what they expect."""
     real: Any = next(
         base for base in kind.__mro__ if type(base) is not _StandInType and base is not _StandIn
     )
     error = kind.__new__(kind, *arguments)
+    if issubclass(real, UnicodeError):
+        fits = len(arguments) == 5 and _is_place(*arguments[1:4])
+    elif real.__name__ == "JSONDecodeError":
+        fits = [*map(type, arguments)] == [str, str, int] and 0 <= arguments[2] <= len(arguments[1])
+    else:
+        fits = real.__module__ == "builtins"
     try:
-        real.__init__(error, *arguments)
-    except TypeError:  # a class with its own signature
-        error.args = arguments
+        if fits:
+            real.__init__(error, *arguments)
+            return error
+    except TypeError:  # it wants others
+        pass
+    error.args = arguments
     return error
+
+
+def _is_place(text: Any, start: Any, end: Any) -> bool:
+    plain = type(text) in (str, bytes) and type(start) is int and type(end) is int
+    return plain and 0 <= start < end <= len(text)
