@@ -70,10 +70,10 @@ _LOAD_OUTCOMES = {
 }
 
 
-def reply_of(frame: bytes) -> tuple[Outcome, Any]:
+def reply_of(frame: bytes, budget: codec.Budget = codec.CHEAP) -> tuple[Outcome, Any]:
     """Reads a candidate's short reply: PASS and what came with it, or another outcome and a message."""
     try:
-        return meaning_of(codec.decode(frame, meter=codec.Meter(codec.CHEAP)))
+        return meaning_of(codec.decode(frame, meter=codec.Meter(budget)))
     except codec.DecodeError as error:
         return Outcome.FORBIDDEN, f"a malformed reply: {error}"
 

@@ -184,7 +184,7 @@ class _Pair:
 
 
 def _exports(frame: bytes, offered: Sequence[str]) -> tuple[TestResult, list[Any]]:
-    outcome, content = reply_of(frame)
+    outcome, content = reply_of(frame, codec.VALUES)
     if outcome is not Outcome.PASS:
         return TestResult(outcome, content), []
     exports = content[0] if len(content) == 1 else None

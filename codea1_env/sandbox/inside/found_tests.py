@@ -14,7 +14,7 @@ from _lsprof import Profiler
 from collections.abc import Callable
 from typing import Any
 
-from .calling_tests import call, call_hook, cannot_run, check_is_run, missing_of
+from .calling_tests import CannotRunError, call, call_hook, cannot_run, check_is_run, missing_of
 
 _FUNCTIONS = inspect.CO_OPTIMIZED  # the code of classes has not got this flag
 _NAMES = ("test", "Test")
@@ -49,6 +49,13 @@ def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
         for name, value in list(namespace.items())
         if name not in before or before[name] is not value
     ]
+    defined = {block.co_name for block in blocks}
+    for name, value in own:
+        whole = isinstance(value, (types.FunctionType, type))
+        if name.startswith(_NAMES) and name in defined and callable(value) and not whole:
+            raise CannotRunError(
+                f"{name} was replaced by something that is no function of the test"
+            )
     _Tests(namespace, calls).run(own)
 
 

@@ -11,6 +11,7 @@ import builtins
 import os
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,11 @@ HOME = "test"
 """The name of the module that a test runs as."""
 
 
+def _is_name_of_class(name: str) -> bool:
+    name = name.lstrip("_")
+    return name[:1].isupper() and "_" not in name
+
+
 def namespace_for(
     modules: list[str], exports: list[tuple[str, bytes]], peer: Peer
 ) -> dict[str, Any]:
@@ -46,10 +52,19 @@ def namespace_for(
     if plan_program.TYPES in modules:
         namespace["type"] = handles.type_of
     peer.may_keep = True  # the program's own variables
+    numbers: Counter[int] = Counter()
     for name, reference in exports:
         namespace[name] = value = peer.decode(reference)
         name_class(value, name)
-        if type(value) is handles.Handle and name.lstrip("_")[:1].isupper():
+        if type(value) is handles.Handle:
+            numbers[value._number] += 1
+    for name, value in namespace.items():
+        # What has a second name may be a function by that: `search = Node`.
+        if (
+            type(value) is handles.Handle
+            and numbers[value._number] == 1
+            and _is_name_of_class(name)
+        ):
             handles.mark_class(value)
     peer.may_keep = False
     return namespace
@@ -90,6 +105,8 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
         kind, message, line, frames_of_test = "pass", "", None, ""
     if peer.failure is not None:  # whatever came of it
         kind, message = "unencodable", peer.failure
+    if kind == "pass" and peer.assertions:
+        kind, message = "fail", "an assertion in a function that the program called is false"
     if kind == "pass" and not peer.asked:
         kind = "uncalled"
     return (kind, message, line, frames_of_test)
@@ -121,7 +138,14 @@ def _meaning_of(error: BaseException) -> tuple[str, str]:
     except MemoryError as error:
         return ("memory", message_of(error))
     except BaseException as error:
-        return ("error", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
+        return ("error", f"{_name_of(error)}: {message_of(error)}"[:MAX_MESSAGE])
+
+
+def _name_of(error: BaseException) -> str:
+    try:
+        return str(type(error).__name__)
+    except BaseException:  # it is the program that knows it
+        return "an exception of the program"
 
 
 def main(
@@ -135,7 +159,7 @@ def main(
     peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)
-    except (codec.DecodeError, RemoteUnencodable, ArithmeticError, LookupError, TypeError) as error:
+    except BaseException as error:  # whatever the program sends
         verdict: Verdict = (
             "error",
             f"the program's names cannot be used: {message_of(error)}",

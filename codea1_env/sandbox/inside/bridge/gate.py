@@ -53,6 +53,12 @@ FUNCTIONS = (
 _ITERATING = frozenset({"iter", "next", "send", "throw", "close", "aiter", "anext", "await"})
 
 
+_WITH_FRAMES = (
+    types.AsyncGeneratorType, types.CodeType, types.CoroutineType, types.FrameType, types.GeneratorType,
+    types.TracebackType,
+)  # fmt: skip
+
+
 class RefusedError(Exception):
     """A request that is not served, or an object that does not leave."""
 
@@ -114,7 +120,7 @@ class Gate:
         if kind is functools._lru_cache_wrapper:
             return self._may_be_called(value.__wrapped__)
         if kind is types.BuiltinFunctionType:
-            return _is_pure_builtin(value)
+            return _is_pure_builtin(value, self.home)
         if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
             return _is_plain(value.__objclass__) and not value.__name__.startswith("format")
         return isinstance(value, type) or _is_in(kind.__module__, _MODULES_OF_OBJECTS)
@@ -136,6 +142,8 @@ class Gate:
             self._check_call(target)
         elif name in ("get", "set", "delete"):
             self._check_attribute(target, operands[0])
+            if self._is_test and name != "get":
+                _check_replaced(target, operands[0])
         elif name == "await":
             if not inspect.isawaitable(target):
                 raise RefusedError("only coroutines can be awaited")
@@ -161,7 +169,8 @@ class Gate:
             raise RefusedError("no name of an attribute")
         kind = target if isinstance(target, type) else type(target)
         of_named_tuple = issubclass(kind, tuple) and name in _OF_NAMED_TUPLES
-        if name.startswith(("_", *_REVEALING)) and not of_named_tuple:
+        reveals = kind in _WITH_FRAMES and name.startswith(_REVEALING)
+        if reveals or (name.startswith("_") and not of_named_tuple):
             raise RefusedError(f"the attribute {name!r:.80} is not public")
         if isinstance(target, types.ModuleType) or self._is_opaque(target):
             raise RefusedError("a function offers nothing but calls")
@@ -220,6 +229,13 @@ class Gate:
         return name in _ITERATING and isinstance(target, (Iterator, types.AsyncGeneratorType))
 
 
+def _check_replaced(target: Any, name: str) -> None:
+    """Refuses to let a program change what a test's class does: `self.assertEqual = lambda *values: None`."""
+    defined = any(callable(vars(kind).get(name)) for kind in type(target).__mro__)
+    if isinstance(target, type) or defined:
+        raise RefusedError("methods and classes of the test are not changed")
+
+
 def _is_in(module: Any, modules: frozenset[str]) -> bool:
     return type(module) is str and module.partition(".")[0] in modules
 
@@ -228,7 +244,7 @@ def _class_of(value: Any) -> type:
     return value if isinstance(value, type) else type(value)
 
 
-def _is_pure_builtin(value: Any) -> bool:
+def _is_pure_builtin(value: Any, home: str) -> bool:
     owner = value.__self__
     if owner is None or type(owner) is types.ModuleType:
         if getattr(owner, "__name__", "") == "builtins":
@@ -237,7 +253,7 @@ def _is_pure_builtin(value: Any) -> bool:
     kind = _class_of(owner)
     if issubclass(kind, str) and value.__name__.startswith("format"):
         return False
-    return _is_plain(kind) or _is_in(kind.__module__, _MODULES_OF_OBJECTS)
+    return _is_plain(kind) or _is_in(kind.__module__, _MODULES_OF_OBJECTS | {home})
 
 
 def _is_plain(kind: type) -> bool:

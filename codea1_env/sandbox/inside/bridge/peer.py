@@ -116,6 +116,8 @@ class Peer:
             weakref.WeakKeyDictionary()
         )
         self._released: set[int] = set()
+        self.assertions = 0
+        """How many assertions of callbacks were false, and are still with the program."""
         self._on_call: Callable[[], None] | None = None
         self._depth = 0
         self.may_keep = False
@@ -148,9 +150,12 @@ class Peer:
 
     def export(self, value: Any) -> bytes:
         """Encodes what the other side gets under a name of its own text."""
-        if isinstance(value, type) and not issubclass(value, BaseException):
-            self._gate.offer(value)
-            return self.encode(_Offered(value))
+        if isinstance(value, type):
+            if not issubclass(value, BaseException):
+                self._gate.offer(value)
+                return self.encode(_Offered(value))
+            if issubclass(AssertionError, value):
+                self._exceptions.set_apart(value)
         return self.encode(bases.kept(value))
 
     def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
@@ -266,6 +271,7 @@ class Peer:
     def _handle(self, number: int, data: Any = (0, None)) -> handles.Handle:
         found = self._theirs.get(number)
         if type(found) is handles.Handle:
+            handles.unmark(found)
             if type(data) is tuple and len(data) == 2 and data[1] is not None:
                 self._check_held(found._code, data[1])
                 handles.refresh(found, data[1])
@@ -299,6 +305,13 @@ class Peer:
         self._stand_ins[made] = handle
         self._theirs[number] = made
         return made
+
+    def behind(self, value: Any) -> handles.Handle | None:
+        """The handle that a value is, or stands for."""
+        if type(value) is handles.Handle:
+            return value
+        known = type(value) in (types.GeneratorType, types.CoroutineType)
+        return self._stand_ins.get(value) if known else None
 
     def release(self, handle: handles.Handle) -> None:
         """Notes that a handle is gone: nothing here may refer to its object any more."""
@@ -340,8 +353,13 @@ class Peer:
     def serve(self, on_first_call: Callable[[], None]) -> None:
         """Answers requests until the other side closes its pipe."""
         self._on_call = on_first_call
+        with self._lock:
+            frame = self._receive_frame()
         while True:
-            self._send_frame(self._answer(self._receive_frame()))
+            answer = self._answer(frame)
+            with self._lock:  # another thread may ask only while the test waits for an answer
+                self._send_frame(answer)
+                frame = self._receive_frame()
 
     def _answer(self, frame: bytes) -> bytes:
         """Performs one request and encodes the reply."""
@@ -371,6 +389,9 @@ class Peer:
             return _refusal(error)
         except BaseException as error:  # also SystemExit: it is the caller's to handle
             kind, value = b"e", error
+            if isinstance(error, AssertionError) and not self.trusting:
+                self.assertions += 1
+                value = AssertionError()  # what it expected is nobody's business
         else:
             kind = b"v"
         try:
@@ -462,7 +483,7 @@ class Peer:
         if kind == b"u":
             self.fail(value)
         if kind == b"e":
-            self._raise(value, name)
+            self._raise(value, name, target)
         expected = OPERATIONS[NUMBERS[name]].returns
         if expected is not None and type(value) is not expected:
             self.fail(f"{name!r} that returns something other than {expected.__name__}")
@@ -507,10 +528,12 @@ class Peer:
             raise codec.DecodeError("no exception")
         return found[0]
 
-    def _raise(self, error: BaseException, name: str) -> NoReturn:
+    def _raise(self, error: BaseException, name: str, target: handles.Handle) -> NoReturn:
+        if isinstance(error, AssertionError):
+            self.assertions = max(0, self.assertions - 1)  # that of a callback has come back
         driving = name in ("next", "send", "throw")
         ends_loop = isinstance(error, StopIteration) and not driving
-        if ends_loop or (isinstance(error, StopAsyncIteration) and name != "await"):
+        if ends_loop or (isinstance(error, StopAsyncIteration) and not target._ends_loop):
             # It would quietly end a loop of the caller, and with it the test (PEP 479).
             raise RuntimeError(f"the program raised {type(error).__name__}")
         if isinstance(error, GeneratorExit) and not (driving or name == "close"):
