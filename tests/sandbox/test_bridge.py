@@ -359,7 +359,9 @@ def test_values_with_behaviour_are_compared_by_value(program: Program, base: typ
 
 def test_what_a_container_holds_must_be_of_its_type(program: Program) -> None:
     kept = Reference(b"h", 7, (bases.code_of(list), None))
-    program.will_send(reply(Reference(b"h", 8, (0, None))), reply(kept), reply([1, 2]), reply((1, 2)))
+    program.will_send(
+        reply(Reference(b"h", 8, (0, None))), reply(kept), reply([1, 2]), reply((1, 2))
+    )
     found = program.function().items
     assert found == [1, 2]
     with pytest.raises(RemoteUnencodable):

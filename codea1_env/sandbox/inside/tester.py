@@ -17,7 +17,7 @@ from typing import Any
 
 from . import codec, found_tests, frames, plan_program
 from .bridge import handles
-from .bridge.peer import Peer
+from .bridge.peer import Peer, catches_assertions
 from .bridge.raising import name_class
 from .calling_tests import CannotRunError
 from .candidate import start, warm_up
@@ -56,6 +56,8 @@ def namespace_for(
     for name, reference in exports:
         namespace[name] = value = peer.decode(reference)
         name_class(value, name)
+        if catches_assertions(value):
+            raise codec.DecodeError(f"{name!r} is a class that assertions belong to")
         if type(value) is handles.Handle:
             numbers[value._number] += 1
     for name, value in namespace.items():

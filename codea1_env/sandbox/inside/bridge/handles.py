@@ -43,7 +43,7 @@ _LOOKING = frozenset({"copy", "count", "get", "index", "items", "keys", "values"
 # Methods of builtin types that compare with what they are given, or look for it: what holds data does them here.
 _COMPARING = frozenset({
     "difference", "endswith", "intersection", "isdisjoint", "issubset", "issuperset", "startswith",
-    "symmetric_difference",
+    "symmetric_difference", "union",
 })  # fmt: skip
 # What a test asks of these is about how a program is written.
 _HIDDEN = frozenset({"__annotations__", "__members__", "__qualname__"})

@@ -154,7 +154,7 @@ class Peer:
             if not issubclass(value, BaseException):
                 self._gate.offer(value)
                 return self.encode(_Offered(value))
-            if issubclass(AssertionError, value):
+            if catches_assertions(value):
                 self._exceptions.set_apart(value)
         return self.encode(bases.kept(value))
 
@@ -423,6 +423,8 @@ class Peer:
         if name == "await":
             return self._awaiting.step(target, operands[0] is True)
         value = operation.perform(target, *operands)
+        if name in _KEEPING and catches_assertions(value):
+            self._exceptions.set_apart(value)
         if name == "data":
             return bases.held_by(value)
         if name == "items":
@@ -482,6 +484,8 @@ class Peer:
             return value
         if kind == b"u":
             self.fail(value)
+        if name in _KEEPING and catches_assertions(value) and not self.trusting:
+            self.fail("a class of exceptions that assertions belong to")
         if kind == b"e":
             self._raise(value, name, target)
         expected = OPERATIONS[NUMBERS[name]].returns
@@ -554,6 +558,11 @@ class Peer:
             self._depth -= 1
             with suppress(RecursionError, ValueError):
                 sys.setrecursionlimit(sys.getrecursionlimit() - more)
+
+
+def catches_assertions(value: Any) -> bool:
+    """Whether a value is a class by which `except` catches assertions: no class of a program is one."""
+    return value in (AssertionError, Exception, BaseException) if isinstance(value, type) else False
 
 
 def _is_call(name: str, is_container: bool) -> bool:
