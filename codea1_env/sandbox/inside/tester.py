@@ -19,6 +19,7 @@ from . import codec, found_tests, frames, plan_program
 from .bridge import handles
 from .bridge.peer import Peer, catches_assertions
 from .bridge.raising import name_class
+from .bridge.stand_ins import type_of
 from .calling_tests import CannotRunError
 from .candidate import start, warm_up
 from .errors import MAX_MESSAGE, RemoteUnencodable, message_of
@@ -50,7 +51,7 @@ def namespace_for(
         if module is not None:
             namespace[name] = module
     if plan_program.TYPES in modules:
-        namespace["type"] = handles.type_of
+        namespace["type"] = type_of
     peer.may_keep = True  # the program's own variables
     numbers: Counter[int] = Counter()
     for name, reference in exports:

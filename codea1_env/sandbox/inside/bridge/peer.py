@@ -10,16 +10,8 @@ for a call, of its arguments. A reply is a letter and a message:
     v  a value; nothing has changed
     w  (value, changes in the containers of the arguments)
     e  (exception, changes)
-    u  why it cannot be done, as text
-In a message, what is no data is a reference (`codec`: kind, number, data), of one of these kinds:
-    h  an object of the sender: a handle; with the code of what it holds, and a copy where that cannot change
-    g, c  the same, a generator or a coroutine
-    y  an object of the receiver
-    k  an exception class of the sender: places of Python's among its bases, its own bases
-    e  an exception of the sender: class, text, arguments, cause
-    t  a class of Python's, by its place in the lists of `raising.py`
-    o  a value of one of Python's classes that one argument makes again, by the place of the class: views, paths
-    s  a slice
+    u  why it cannot be done, as text What stands for objects in
+a message is in `references.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +20,6 @@ import os
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -36,18 +27,15 @@ from typing import Any, NoReturn
 from .. import codec, frames
 from ..errors import RemoteUnencodable
 from ..formats import U32
-from . import bases, handles, raising, sharing
+from . import bases, handles, sharing
 from .awaiting import Awaiting
-from .gate import FUNCTIONS, Gate, RefusedError
+from .gate import Gate, RefusedError
 from .operations import NUMBERS, OPERATIONS, Operation
+from .references import Offered, References
 
 CANDIDATE_GONE = 71
 """Exit status of a test's process that has lost the program's process."""
 
-MAX_HANDLES = 200_000
-"""Objects of one side that the other may hold at a time."""
-
-_NO_NUMBER = 0xFFFFFFFF
 _SLACK = 1 << 16  # what a frame may have beyond a message of the largest size
 _FRAMES_PER_CALL = 12  # Python frames that a call to the other side and back puts on the stack
 _MAX_CALLS_BACK = 500
@@ -61,15 +49,8 @@ _LOOKING = frozenset({
     "bool", "eq", "format", "get", "hash", "isinstance", "issubclass", "name", "ne", "release", "repr", "str", "type",
 })  # fmt: skip
 
-# Kept here, since a test may replace these.
-_exit, _id = os._exit, id
-
-
-class _Offered:
-    """A class that crosses as a handle, also where both sides know it: to call it is to call the program."""
-
-    def __init__(self, kind: type) -> None:
-        self.kind = kind
+# Kept here, since a test may replace it.
+_exit = os._exit
 
 
 class Peer:
@@ -106,16 +87,8 @@ class Peer:
         self._limit = limit
         self._numpy = numpy
         self._gate = Gate(home)
-        self._exceptions = raising.Exceptions(self)
         self._awaiting = Awaiting()
-        self._ours: dict[int, Any] = {}
-        self._numbers: dict[int, int] = {}
-        self._next = 0
-        self._theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-        self._stand_ins: weakref.WeakKeyDictionary[Any, handles.Handle] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._released: set[int] = set()
+        self.references = References(self, self._gate)
         self.assertions = 0
         """How many assertions of callbacks were false, and are still with the program."""
         self._on_call: Callable[[], None] | None = None
@@ -143,7 +116,8 @@ class Peer:
             table: The containers that both sides know; those in the message are added.
             counting: Whether it will be sent, so that objects get their numbers.
         """
-        refer = self._refer if counting else self._would_refer
+        references = self.references
+        refer = references.refer if counting else references.would_refer
         return codec.encode(
             message, refer=refer, numpy=self._numpy, limit=self._limit, containers=table
         )
@@ -153,9 +127,9 @@ class Peer:
         if isinstance(value, type):
             if not issubclass(value, BaseException):
                 self._gate.offer(value)
-                return self.encode(_Offered(value))
+                return self.encode(Offered(value))
             if catches_assertions(value):
-                self._exceptions.set_apart(value)
+                self.references.exceptions.set_apart(value)
         return self.encode(bases.kept(value))
 
     def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
@@ -165,167 +139,13 @@ class Peer:
             DecodeError: It is malformed.
         """
         try:
-            return codec.decode(data, resolve=self._resolve, numpy=self._numpy, containers=table)
+            return codec.decode(
+                data, resolve=self.references.resolve, numpy=self._numpy, containers=table
+            )
         except (codec.DecodeError, RemoteUnencodable, frames.ChannelClosedError):
             raise
         except BaseException as error:  # of a `__hash__` of the other side, say
             raise codec.DecodeError(f"malformed data: {type(error).__name__}") from None
-
-    def _would_refer(self, value: Any) -> codec.Reference:
-        self._check_leaving(value)
-        return (b"y", 0, None)
-
-    def _check_leaving(self, value: Any) -> None:
-        try:
-            self._gate.check_leaving(value)
-        except RefusedError as error:
-            raise codec.EncodeError(f"{error} is not handed over") from None
-
-    def _number_of(self, value: Any) -> int:
-        """The number under which the other side knows an object of ours; keeps the object alive."""
-        number = self._numbers.get(_id(value))
-        if number is None:
-            if len(self._ours) >= MAX_HANDLES:
-                raise codec.EncodeError(
-                    f"more than {MAX_HANDLES} objects are held by the other side"
-                )
-            number = self._next
-            self._next += 1
-            self._numbers[_id(value)] = number
-            self._ours[number] = value
-        return number
-
-    def _refer(self, value: Any) -> codec.Reference:
-        kind = type(value)
-        if kind is handles.Handle:
-            return (b"y", value._number, None)
-        if kind is bases.Kept:
-            held = value.container
-            return (b"h", self._number_of(held), (bases.code_of(type(held)), bases.flat(held)))
-        if kind is _Offered:
-            return (b"h", self._number_of(value.kind), (bases.NOTHING, None))
-        if kind is slice:
-            return (b"s", 0, (value.start, value.stop, value.step))
-        if isinstance(value, type):
-            return self._refer_to_class(value)
-        if isinstance(value, BaseException):
-            return self._refer_to_exception(value)
-        if kind in (types.GeneratorType, types.CoroutineType):
-            stands_for = self._stand_ins.get(value)
-            if stands_for is not None:
-                return (b"y", stands_for._number, None)
-            return (b"g" if kind is types.GeneratorType else b"c", self._number_of(value), None)
-        again = raising.remade(value)
-        if again is not None:
-            return (b"o", *again)
-        self._check_leaving(value)
-        code = bases.FUNCTION if kind in FUNCTIONS else bases.code_of(kind)
-        constant = bases.base_of(code) in bases.CONSTANT
-        return (b"h", self._number_of(value), (code, bases.held_by(value) if constant else None))
-
-    def _refer_to_class(self, kind: type) -> codec.Reference:
-        theirs = raising.class_handle(kind)
-        if theirs is not None:
-            return (b"y", theirs._number, None)
-        place = self._exceptions.place(kind)
-        if place is not None:
-            return (b"t", place, None)
-        if issubclass(kind, BaseException):
-            return (b"k", self._number_of(kind), self._exceptions.class_data(kind))
-        self._check_leaving(kind)
-        return (b"h", self._number_of(kind), (bases.NOTHING, None))
-
-    def _refer_to_exception(self, error: BaseException) -> codec.Reference:
-        theirs = raising.original(error)
-        if theirs is not None:
-            return (b"y", theirs._number, None)
-        number = _NO_NUMBER
-        if not self._exceptions.is_known(error):
-            # Its frames are not kept alive with it, and are nobody's business.
-            number = self._number_of(error.with_traceback(None))
-        return (b"e", number, self._exceptions.data_of(error))
-
-    def _resolve(self, kind: bytes, number: int, data: Any) -> Any:
-        """What a reference stands for. Malformed ones raise one of decoding's errors."""
-        if kind == b"y":
-            return self._ours[number]
-        if kind == b"h":
-            return self._handle(number, data)
-        if kind == b"t":
-            return self._exceptions.at(number)
-        if kind == b"s":
-            if type(data) is not tuple or len(data) != 3:
-                raise codec.DecodeError("a malformed slice")
-            return slice(*data)
-        if kind == b"o":
-            return raising.remake(number, data)
-        if kind == b"k":
-            return self._exceptions.stand_in(self._handle(number), data)
-        if kind == b"e":
-            handle = self._handle(number) if number != _NO_NUMBER else None
-            return self._exceptions.instance(handle, data)
-        if kind in (b"g", b"c"):
-            return self._stand_in(kind, number)
-        raise codec.DecodeError("a reference of an unknown kind")
-
-    def _handle(self, number: int, data: Any = (0, None)) -> handles.Handle:
-        found = self._theirs.get(number)
-        if type(found) is handles.Handle:
-            handles.unmark(found)
-            if type(data) is tuple and len(data) == 2 and data[1] is not None:
-                self._check_held(found._code, data[1])
-                handles.refresh(found, data[1])
-            return found
-        if type(data) is not tuple or len(data) != 2 or type(data[0]) is not int or data[0] < 0:
-            raise codec.DecodeError("a malformed handle")
-        code, held = data
-        if bases.is_exact(code) and not self.may_keep:
-            # What a call returns is data: it cannot say one thing of its length and another of what is in it.
-            raise codec.DecodeError("a container that is no copy")
-        if held is not None or bases.base_of(code) in bases.CONSTANT:
-            self._check_held(code, held)
-        self._released.discard(number)
-        self._theirs[number] = made = handles.new(self, number, code, held)
-        return made
-
-    @staticmethod
-    def _check_held(code: int, held: Any) -> None:
-        """What comes with a handle is of the type that it says: of a constant one always, of a container if it is flat."""
-        base = bases.base_of(code)
-        if type(held) is not base or bases.is_exact(code) is (base in bases.CONSTANT):
-            raise codec.DecodeError("a handle with another value than it says")
-
-    def _stand_in(self, kind: bytes, number: int) -> Any:
-        found = self._theirs.get(number)
-        if isinstance(found, (types.GeneratorType, types.CoroutineType)):
-            return found
-        self._released.discard(number)
-        handle = handles.new(self, number)
-        made = handles.generator(handle) if kind == b"g" else handles.coroutine(handle)
-        self._stand_ins[made] = handle
-        self._theirs[number] = made
-        return made
-
-    def behind(self, value: Any) -> handles.Handle | None:
-        """The handle that a value is, or stands for."""
-        if type(value) is handles.Handle:
-            return value
-        known = type(value) in (types.GeneratorType, types.CoroutineType)
-        return self._stand_ins.get(value) if known else None
-
-    def release(self, handle: handles.Handle) -> None:
-        """Notes that a handle is gone: nothing here may refer to its object any more."""
-        other = self._theirs.get(handle._number)
-        if other is None or other is handle:
-            self._released.add(handle._number)
-
-    def _forget(self, numbers: Any) -> None:
-        if type(numbers) is not tuple or any(type(number) is not int for number in numbers):
-            raise codec.DecodeError("a malformed release")
-        for number in numbers:
-            value = self._ours.pop(number, None)
-            if self._numbers.get(_id(value)) == number:
-                del self._numbers[_id(value)]
 
     # Frames
 
@@ -372,7 +192,7 @@ class Peer:
             if operation is _CALL:
                 operands = (operands,)
             elif operation is _RELEASE:
-                self._forget(operands)
+                self.references.forget(operands)
                 return b"v" + codec.encode(None)
             else:
                 _check_operands(operation, operands)
@@ -408,9 +228,9 @@ class Peer:
             raise codec.DecodeError("no request that there is")
         number = U32.unpack_from(frame, 1)[0]
         operation = OPERATIONS[frame[0]]
-        if operation.name != "release" and number not in self._ours:
+        if operation.name != "release" and number not in self.references.ours:
             raise codec.DecodeError("only an object that was handed over can be asked for anything")
-        return operation, number, self._ours.get(number)
+        return operation, number, self.references.ours.get(number)
 
     def _perform(
         self, operation: Operation, target: Any, operands: tuple[Any, ...], number: int
@@ -424,7 +244,7 @@ class Peer:
             return self._awaiting.step(target, operands[0] is True)
         value = operation.perform(target, *operands)
         if name in _KEEPING and catches_assertions(value):
-            self._exceptions.set_apart(value)
+            self.references.exceptions.set_apart(value)
         if name == "data":
             return bases.held_by(value)
         if name == "items":
@@ -463,7 +283,7 @@ class Peer:
     def _request(self, name: str, target: handles.Handle, operands: tuple[Any, ...]) -> Any:
         table: sharing.Table = []
         with self._lock:
-            if len(self._released) >= _RELEASED_TOGETHER:
+            if len(self.references.released) >= _RELEASED_TOGETHER:
                 self._pass_releases_on()
             try:
                 message = self.encode(operands, table)
@@ -509,8 +329,8 @@ class Peer:
             self._send_frame(answer)
 
     def _pass_releases_on(self) -> None:
-        numbers = tuple(self._released)
-        self._released.difference_update(numbers)
+        numbers = tuple(self.references.released)
+        self.references.released.difference_update(numbers)
         self._exchange("release", 0, codec.encode(numbers))
 
     def _value(self, kind: bytes, content: bytes, table: sharing.Table, passed: int) -> Any:
