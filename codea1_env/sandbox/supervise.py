@@ -96,7 +96,7 @@ class Supervised:
         Args:
             limits: Its limits.
             job: Frames.
-            may_send: How many frames it may send; one byte more is a flood. A programs program sends two:
+            may_send: How many frames it may send; one byte more is a flood. One that serves a test sends two:
                 how loading ended, and that it was called.
         """
         self.limits = limits
