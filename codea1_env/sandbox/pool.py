@@ -292,7 +292,7 @@ class Sandbox:
         arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
         hash_seed: int,
     ) -> tuple[Attempt[list[CallResult]], Kind]:
-        numpy = loaded_numpy()
+        numpy = loaded_numpy(numbers=False)
         packages = bool(self._mentions.search(code))
         values = [(name, list(args), dict(kwargs)) for args, kwargs in arguments]
         try:

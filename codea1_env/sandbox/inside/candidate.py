@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import codec, frames, script
+from .bridge.handles import hide_type
 from .bridge.peer import Peer
 from .privileges import limit_job
 from .running import MODULE_NAME, Caller, loaded, loaded_numpy
@@ -75,6 +76,7 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: 
         finally:
             _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
         _exit(0)
+    hide_type()
     peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy, home=MODULE_NAME)
     exported = exports(namespace, job["names"], peer) if reply == ("ok",) else []
     frames.write_frame(reply_pipe, codec.encode((*reply, exported)))

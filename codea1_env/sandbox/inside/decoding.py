@@ -227,7 +227,9 @@ class _Decoder(Reader):
         number = self.value(depth + 1)
         if type(number) is not SCALAR_KINDS[place]:
             raise DecodeError("a malformed number of numpy")
-        return number if self.numpy is None else self.numpy.scalar_types[place](number)
+        if self.numpy is None or not self.numpy.numbers:
+            return number
+        return self.numpy.scalar_types[place](number)
 
     def reference(self, depth: int) -> Any:
         if self.resolve is None:

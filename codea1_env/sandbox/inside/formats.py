@@ -91,9 +91,15 @@ SCALAR_KINDS = tuple(SCALARS.values())
 
 
 class Numpy:
-    """The types of an imported numpy that the codec understands. Built once, before foreign code runs."""
+    """The types of an imported numpy that the codec understands. Built once, before foreign code runs.
 
-    def __init__(self, numpy: Any) -> None:
+    Args:
+        numpy: The module.
+        numbers: Whether single numbers are read as numpy's, too; else as Python's.
+    """
+
+    def __init__(self, numpy: Any, numbers: bool = True) -> None:
+        self.numbers = numbers
         self.array_type = numpy.ndarray
         self.frombuffer = numpy.frombuffer
         self.scalar_types = tuple(getattr(numpy, name) for name in SCALARS)

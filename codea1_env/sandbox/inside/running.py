@@ -63,10 +63,10 @@ class Caller:
             return encode(describe_error(error))
 
 
-def loaded_numpy() -> Numpy | None:
-    """The worker's numpy, if it has one. Called before foreign code runs."""
+def loaded_numpy(numbers: bool = True) -> Numpy | None:
+    """This process's numpy, if it has one. In a worker called before foreign code runs."""
     module = sys.modules.get("numpy")
-    return Numpy(module) if module is not None else None
+    return Numpy(module, numbers) if module is not None else None
 
 
 def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -158,6 +158,7 @@ def main(
     numpy = loaded_numpy()
     warm_up(numpy)
     settle()
+    handles.hide_type()
     job = start(seal, frames.Reader(job_pipe), reply_pipe)
     peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:

@@ -52,16 +52,28 @@ _put = object.__setattr__
 class _HandleType(type):
     """Only so that looking at the type of a handle is not answered wrongly without a word."""
 
+    hidden = False
+
     @property
     def __name__(cls) -> str:  # type: ignore[override]
-        raise RemoteUnencodable("the type of an object of the program is not known")
+        cls._refuse()
+        return str(type.__dict__["__name__"].__get__(cls))
 
     def __eq__(cls, other: object) -> bool:
         if type(other) is cls:
-            raise RemoteUnencodable("the type of an object of the program is not known")
+            cls._refuse()
         return cls is other
 
     __hash__ = type.__hash__
+
+    def _refuse(cls) -> None:
+        if cls.hidden:
+            raise RemoteUnencodable("the type of an object of the program is not known")
+
+
+def hide_type() -> None:
+    """Lets no code of this process look at the type of a handle. Where foreign code runs."""
+    _HandleType.hidden = True
 
 
 class _Unanswered:
