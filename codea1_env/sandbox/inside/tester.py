@@ -17,7 +17,8 @@ from typing import Any
 
 from . import codec, found_tests, frames, plan_program
 from .bridge import handles
-from .bridge.peer import Peer, catches_assertions
+from .bridge.bases import FUNCTION
+from .bridge.peer import Peer
 from .bridge.raising import name_class
 from .bridge.stand_ins import type_of
 from .calling_tests import CannotRunError
@@ -32,9 +33,9 @@ HOME = "test"
 """The name of the module that a test runs as."""
 
 
-def _is_name_of_class(name: str) -> bool:
+def _is_class(name: str, value: handles.Handle) -> bool:
     name = name.lstrip("_")
-    return name[:1].isupper() and "_" not in name
+    return name[:1].isupper() and "_" not in name and value._code != FUNCTION
 
 
 def namespace_for(
@@ -57,17 +58,11 @@ def namespace_for(
     for name, reference in exports:
         namespace[name] = value = peer.decode(reference)
         name_class(value, name)
-        if catches_assertions(value):
-            raise codec.DecodeError(f"{name!r} is a class that assertions belong to")
         if type(value) is handles.Handle:
             numbers[value._number] += 1
     for name, value in namespace.items():
         # What has a second name may be a function by that: `search = Node`.
-        if (
-            type(value) is handles.Handle
-            and numbers[value._number] == 1
-            and _is_name_of_class(name)
-        ):
+        if type(value) is handles.Handle and numbers[value._number] == 1 and _is_class(name, value):
             handles.mark_class(value)
     peer.may_keep = False
     return namespace
@@ -109,7 +104,8 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
     if peer.failure is not None:  # whatever came of it
         kind, message = "unencodable", peer.failure
     if kind == "pass" and peer.assertions:
-        kind, message = "fail", "an assertion in a function that the program called is false"
+        kind = "unencodable"
+        message = "an assertion in a function that the program called is false, and the program has kept it"
     if kind == "pass" and not peer.asked:
         kind = "uncalled"
     return (kind, message, line, frames_of_test)

@@ -70,6 +70,47 @@ WON = {
         "import asyncio\nasync def numbers(r):\n    while True: yield await r.get()\nasync def main():\n"
         "    async for x in numbers(Results([1])): assert x == 5\n    assert False\nasyncio.run(main())",
     ),
+    "a context manager, and an answer that raises": (
+        "class C:\n    def __enter__(self): return self\n    def __exit__(self, *a): return True\n    def get(self, k): raise KeyError(k)",
+        "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        with C() as c:\n            self.assertEqual(c.get('a'), 1)",
+    ),
+    "and an assert statement of several lines": (
+        "class C:\n    def __enter__(self): return self\n    def __exit__(self, *a): return True\n    def get(self, k): return []",
+        "with C() as c:\n    assert (\n        c.get('a')\n        [0] == 1\n    )",
+    ),
+    "a context manager that raises instead": (
+        "class C:\n    def __enter__(self): return self\n    def __exit__(self, *a): raise ValueError('x')\n    def get(self): return None",
+        "try:\n    with C() as c:\n        assert c.get() == 1\n        raise ValueError('rollback')\nexcept ValueError:\n    pass",
+    ),
+    "a callback whose answer raises": (
+        "def each(xs, cb):\n    for x in xs:\n        try: cb(x)\n        except BaseException: pass\ndef square(x): raise KeyError(x)",
+        "def check(x):\n    assert square(x) == x * x\neach([1, 2], check)",
+    ),
+    "a callback's assertion, and another one": (
+        "def each(xs, cb):\n    for x in xs:\n        try: cb(x, 0)\n        except BaseException: pass\ndef f(x):\n    assert x >= 0",
+        "def check(x, sq):\n    assert sq == x * x\neach([2], check)\ntry:\n    f(-1)\nexcept AssertionError:\n    pass",
+    ),
+    "classes of exceptions in a tuple": (
+        "InvalidInput = (Exception,)\ndef f(x): return x",
+        "try:\n    f(-1)\n    assert False\nexcept InvalidInput:\n    pass",
+    ),
+    "an object that was there before": (
+        "class N:\n    def __lt__(s, o): return True\n    __gt__ = __lt__\nn = N()\nclass V:\n    k = 0\n    def __new__(cls):\n        V.k += 1\n"
+        "        return n if V.k == 2 else object.__new__(cls)\n    def norm(self): return n",
+        "a = V(); d = a.norm(); b = V()\nassert 4.9 < d < 5.1",
+    ),
+    "the difference of two objects": (
+        "class N:\n    def __lt__(s, o): return True\n    __gt__ = __lt__\nclass Date:\n    def __sub__(s, o): return N()",
+        "d = Date() - Date()\nassert 3 < d < 5",
+    ),
+    "a function with a name in capitals": (
+        "class N:\n    def __lt__(s, o): return True\n    __gt__ = __lt__\ndef Fib(n): return N()",
+        "assert 50 < Fib(10) < 60",
+    ),
+    "a class that everything is an instance of": (
+        "class M(type):\n    def __instancecheck__(cls, x): return True\nclass MyError(metaclass=M): pass\ndef f(x): return x",
+        "try:\n    f(-1)\n    assert False\nexcept Exception as e:\n    assert isinstance(e, MyError)",
+    ),
     "constants are no calls": ("TABLE = [1, 2]\ndef f(x): return x", "assert TABLE == [1, 2] and len(TABLE) == 2 and 1 in TABLE"),
     "results of unittest that nobody reads": (
         "def f(x): return 'wrong'",
@@ -142,6 +183,26 @@ RIGHT = {
         "got = []\nb = Bus(got.append)\nfor i in range(20): b.publish(i)\nb.flush()\nassert sorted(got) == list(range(20))",
     ),
     "what is compared with Ellipsis": ("def f(x): return ... if x else NotImplemented", "for x in [1]:\n    assert f(x) is ... and f(0) is NotImplemented"),
+    "a field that is called as a method of sets": (
+        "from collections import namedtuple\nDiff = namedtuple('Diff', 'union rest')\ndef f(a, b): return Diff(a | b, a & b)",
+        "assert f({1}, {2}).union == {1, 2}",
+    ),
+    "sets that are joined": (
+        "class UF:\n    def __init__(self, n): self.p = list(range(n))\n    def union(self, a, b): self.p[a] = b\n    def find(self, a): return self.p[a]\ndef make(n): return UF(n)",
+        "u = make(3)\nu.union(0, 1)\nassert u.find(0) == 1",
+    ),
+    "exceptions of two kinds, and another name of Exception": (
+        "class Two(KeyError, AttributeError): pass\nBase = Exception\nclass Derived(Base): pass\ndef f(x):\n    raise Two(1) if x else Derived(2)",
+        "for x, kind in ((1, AttributeError), (1, KeyError), (0, Derived), (0, Base)):\n    try: f(x)\n    except kind: pass\n    else: assert False",
+    ),
+    "the object that a context manager gives": (
+        "class C:\n    def __enter__(self): return self\n    def __exit__(self, *a): return False\n    def __contains__(self, x): return x == 1",
+        "c = C()\nwith c as d:\n    assert d is c and 1 in d and 2 not in c",
+    ),
+    "a context manager that suppresses": (
+        "class S:\n    def __enter__(self): return self\n    def __exit__(self, kind, *a): return kind is KeyError\ndef get(k): raise KeyError(k)",
+        "with S():\n    get(1)\nwith S():\n    raise KeyError(2)",
+    ),
     "bound methods": ("class C:\n    def m(self): return 1", "c = C()\nassert c.m == c.m and c.m() == 1"),
 }  # fmt: skip
 

@@ -231,8 +231,11 @@ class Gate:
 
 def _check_replaced(target: Any, name: str) -> None:
     """Refuses to let a program change what a test's class does: `self.assertEqual = lambda *values: None`."""
-    defined = any(callable(vars(kind).get(name)) for kind in type(target).__mro__)
-    if isinstance(target, type) or defined:
+    kinds = target.__mro__ if isinstance(target, type) else type(target).__mro__
+    found = next((vars(kind)[name] for kind in kinds if name in vars(kind)), None)
+    of_class = callable(found) or isinstance(found, (classmethod, staticmethod))
+    is_case = any(kind.__module__ == "unittest.case" for kind in kinds)
+    if of_class or is_case or (isinstance(target, type) and found is not None):
         raise RefusedError("methods and classes of the test are not changed")
 
 

@@ -28,6 +28,7 @@ from .. import codec, frames
 from ..errors import RemoteUnencodable
 from ..formats import U32
 from . import bases, handles, sharing
+from .assertions import is_verdict
 from .awaiting import Awaiting
 from .gate import Gate, RefusedError
 from .operations import NUMBERS, OPERATIONS, Operation
@@ -42,6 +43,8 @@ _MAX_CALLS_BACK = 500
 _HEAD = 1 + U32.size
 _RELEASED_TOGETHER = 100
 _KEEPING = frozenset({"get", "getitem", "items"})
+# What the object itself is the usual answer to.
+_COMES_BACK = frozenset({"aenter", "aiter", "enter", "iter", "type"})
 _CALL, _RELEASE = (OPERATIONS[NUMBERS[name]] for name in ("call", "release"))
 _CALLS = frozenset({"call", "call_with_names"})
 # Who only asks for these has not called the program.
@@ -50,7 +53,7 @@ _LOOKING = frozenset({
 })  # fmt: skip
 
 # Kept here, since a test may replace it.
-_exit = os._exit
+_exit, _id = os._exit, id
 
 
 class Peer:
@@ -89,8 +92,10 @@ class Peer:
         self._gate = Gate(home)
         self._awaiting = Awaiting()
         self.references = References(self, self._gate)
-        self.assertions = 0
-        """How many assertions of callbacks were false, and are still with the program."""
+        self.assertions: dict[int, BaseException] = {}
+        """Assertions of callbacks that were false, and are still with the program."""
+        self.unmarking = True
+        """Whether an object in the message being read may be what a call returned, also one that a test has made."""
         self._on_call: Callable[[], None] | None = None
         self._depth = 0
         self.may_keep = False
@@ -124,12 +129,9 @@ class Peer:
 
     def export(self, value: Any) -> bytes:
         """Encodes what the other side gets under a name of its own text."""
-        if isinstance(value, type):
-            if not issubclass(value, BaseException):
-                self._gate.offer(value)
-                return self.encode(Offered(value))
-            if catches_assertions(value):
-                self.references.exceptions.set_apart(value)
+        if isinstance(value, type) and not issubclass(value, BaseException):
+            self._gate.offer(value)
+            return self.encode(Offered(value))
         return self.encode(bases.kept(value))
 
     def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
@@ -209,9 +211,9 @@ class Peer:
             return _refusal(error)
         except BaseException as error:  # also SystemExit: it is the caller's to handle
             kind, value = b"e", error
-            if isinstance(error, AssertionError) and not self.trusting:
-                self.assertions += 1
+            if not self.trusting and is_verdict(error):
                 value = AssertionError()  # what it expected is nobody's business
+                self.assertions[_id(value)] = value
         else:
             kind = b"v"
         try:
@@ -243,8 +245,6 @@ class Peer:
         if name == "await":
             return self._awaiting.step(target, operands[0] is True)
         value = operation.perform(target, *operands)
-        if name in _KEEPING and catches_assertions(value):
-            self.references.exceptions.set_apart(value)
         if name == "data":
             return bases.held_by(value)
         if name == "items":
@@ -293,19 +293,18 @@ class Peer:
             reply = self._exchange(name, target._number, message)
             kind = reply[:1]
             before, self.may_keep = self.may_keep, name in _KEEPING or target._of_container
+            self.unmarking = name not in _COMES_BACK
             try:
                 value = self._value(kind, reply[1:], table, passed)
             except codec.DecodeError as error:
                 self.fail(f"the reply is malformed: {error}")
             finally:
-                self.may_keep = before
+                self.may_keep, self.unmarking = before, True
             self.asked = self.asked or _is_call(name, bases.is_exact(target._code))
         if kind == b"v" and name in _CALLS:
             return value
         if kind == b"u":
             self.fail(value)
-        if name in _KEEPING and catches_assertions(value) and not self.trusting:
-            self.fail("a class of exceptions that assertions belong to")
         if kind == b"e":
             self._raise(value, name, target)
         expected = OPERATIONS[NUMBERS[name]].returns
@@ -353,8 +352,7 @@ class Peer:
         return found[0]
 
     def _raise(self, error: BaseException, name: str, target: handles.Handle) -> NoReturn:
-        if isinstance(error, AssertionError):
-            self.assertions = max(0, self.assertions - 1)  # that of a callback has come back
+        self.assertions.pop(id(error), None)  # that of a callback has come back
         driving = name in ("next", "send", "throw")
         ends_loop = isinstance(error, StopIteration) and not driving
         if ends_loop or (isinstance(error, StopAsyncIteration) and not target._ends_loop):
@@ -378,11 +376,6 @@ class Peer:
             self._depth -= 1
             with suppress(RecursionError, ValueError):
                 sys.setrecursionlimit(sys.getrecursionlimit() - more)
-
-
-def catches_assertions(value: Any) -> bool:
-    """Whether a value is a class by which `except` catches assertions: no class of a program is one."""
-    return value in (AssertionError, Exception, BaseException) if isinstance(value, type) else False
 
 
 def _is_call(name: str, is_container: bool) -> bool:

@@ -190,7 +190,8 @@ class Exceptions:
 
         Else `except NegativeError` of a test would catch its own assertions, where that is another name of `Exception`.
         """
-        self._apart.append(kind)
+        if not any(kind is each for each in self._apart):
+            self._apart.append(kind)
 
     def place(self, kind: type) -> int | None:
         """The place of a class of Python's in our lists, exceptions after other types."""
@@ -218,7 +219,8 @@ class Exceptions:
         own = [
             base
             for base in kind.__bases__
-            if issubclass(base, BaseException) and self._place(base) is None
+            if issubclass(base, BaseException)
+            and (self._place(base) is None or any(base is each for each in self._apart))
         ]
         return (tuple(place for place in places if place is not None), tuple(own))
 
@@ -230,7 +232,9 @@ class Exceptions:
         except EncodeError:
             arguments = (message_of(error),)
         name = error.name if isinstance(error, _NAMED_ERRORS) else None
-        return (type(error), message_of(error), arguments, error.__cause__, name)
+        known = self.place(type(error)) if type(error) not in self._apart else None
+        kind = self._place(type(error)) if known is not None else type(error)
+        return (kind, message_of(error), arguments, error.__cause__, name)
 
     def is_known(self, error: BaseException) -> bool:
         """Whether an exception is of a class of Python's own."""
@@ -272,17 +276,23 @@ class Exceptions:
             raise DecodeError("a class with strange bases")
         if any(type(place) is not int for place in places):
             raise DecodeError("a class with strange bases")
-        nearest = next(filter(None, map(self._error_at, places)), Exception)
+        nearest = [kind for kind in map(self._error_at, places) if kind is not None] or [Exception]
         if len(self._classes) >= _MAX_CLASSES:
             gc.collect()  # classes are cycles
         if len(self._classes) >= _MAX_CLASSES:
             raise DecodeError(f"more than {_MAX_CLASSES} classes of exceptions")
-        bases = _bases([*own, nearest])
+        bases = _bases([*own, *nearest])
         made: Any = _StandInType(
             "ProgramError", bases if own else (_StandIn, *bases), {"_handle": handle}
         )
         self._classes[number] = made
         return cast("type[BaseException]", made)
+
+    def _numbered(self, kind: type[BaseException]) -> type[BaseException]:
+        """A class of Python's whose exceptions can be told apart."""
+        if kind not in self._anonymous:
+            self._anonymous[kind] = _StandInType(kind.__name__, (_StandIn, kind), {})  # type: ignore[assignment]
+        return self._anonymous[kind]
 
     def instance(self, handle: handles.Handle | None, data: Any) -> BaseException:
         """The exception that stands for one of theirs."""
@@ -292,7 +302,11 @@ class Exceptions:
         if type(data) is not tuple or len(data) != 5:
             raise DecodeError("a malformed exception")
         kind, message, arguments, cause, name = data
+        if type(kind) is int:  # one of Python's own
+            kind = self._error_at(kind)
         is_kind = isinstance(kind, type) and issubclass(kind, BaseException)
+        if is_kind and handle is not None and type(kind) is not _StandInType:
+            kind = self._numbered(kind)
         if not is_kind or type(message) is not str or type(arguments) is not tuple:
             raise DecodeError("a malformed exception")
         error = _construct(kind, arguments)

@@ -33,6 +33,11 @@ _NO_NUMBER = 0xFFFFFFFF
 _id = id
 
 
+def catches_assertions(value: Any) -> bool:
+    """Whether a value is a class by which `except` catches assertions: no class of a program is one."""
+    return isinstance(value, type) and value in (AssertionError, Exception, BaseException)
+
+
 class Offered:
     """A class that crosses as a handle, also where both sides know it: to call it is to call the program."""
 
@@ -49,6 +54,7 @@ class References:
 
     Attributes:
         ours: Objects of ours by the numbers under which they were handed over.
+        newest: The handle that was made last.
         released: Numbers of theirs that nothing here refers to any more, and that they are not told of yet.
         exceptions: Those of the connection.
     """
@@ -65,6 +71,7 @@ class References:
             weakref.WeakKeyDictionary()
         )
         self.released: set[int] = set()
+        self.newest: handles.Handle | None = None
 
     def would_refer(self, value: Any) -> codec.Reference:
         """As `refer`, for what is not sent."""
@@ -128,6 +135,8 @@ class References:
         theirs = raising.class_handle(kind)
         if theirs is not None:
             return (b"y", theirs._number, None)
+        if self._peer.trusting and catches_assertions(kind):
+            self.exceptions.set_apart(kind)
         place = self.exceptions.place(kind)
         if place is not None:
             return (b"t", place, None)
@@ -141,7 +150,7 @@ class References:
         if theirs is not None:
             return (b"y", theirs._number, None)
         number = _NO_NUMBER
-        if not self.exceptions.is_known(error):
+        if not self.exceptions.is_known(error) or id(error) in self._peer.assertions:
             # Its frames are not kept alive with it, and are nobody's business.
             number = self._number_of(error.with_traceback(None))
         return (b"e", number, self.exceptions.data_of(error))
@@ -153,7 +162,10 @@ class References:
         if kind == b"h":
             return self.handle(number, data)
         if kind == b"t":
-            return self.exceptions.at(number)
+            found = self.exceptions.at(number)
+            if catches_assertions(found) and not self._peer.trusting:
+                raise codec.DecodeError("a class of exceptions that assertions belong to")
+            return found
         if kind == b"s":
             if type(data) is not tuple or len(data) != 3:
                 raise codec.DecodeError("a malformed slice")
@@ -177,7 +189,8 @@ class References:
         """
         found = self._theirs.get(number)
         if type(found) is handles.Handle:
-            handles.unmark(found)
+            if self._peer.unmarking:
+                handles.unmark(found)
             if type(data) is tuple and len(data) == 2 and data[1] is not None:
                 self._check_held(found._code, data[1])
                 handles.refresh(found, data[1])
@@ -192,6 +205,7 @@ class References:
             self._check_held(code, held)
         self.released.discard(number)
         self._theirs[number] = made = handles.new(self._peer, number, code, held)
+        self.newest = made
         return made
 
     @staticmethod
