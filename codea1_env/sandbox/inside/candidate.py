@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import codec, frames, script
-from .bridge.handles import hide_type
+from .bridge.hidden import hide_type
 from .bridge.peer import Peer
 from .privileges import limit_job
 from .running import MODULE_NAME, Caller, loaded, loaded_numpy

@@ -18,6 +18,7 @@ from typing import Any
 from . import codec, found_tests, frames, plan_program
 from .bridge import handles
 from .bridge.bases import FUNCTION
+from .bridge.hidden import hide_type
 from .bridge.peer import Peer
 from .bridge.raising import name_class
 from .bridge.stand_ins import type_of
@@ -154,7 +155,7 @@ def main(
     numpy = loaded_numpy()
     warm_up(numpy)
     settle()
-    handles.hide_type()
+    hide_type()
     job = start(seal, frames.Reader(job_pipe), reply_pipe)
     peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:

@@ -28,9 +28,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import RemoteUnencodable
-from .assertions import is_verdict
+from .assertions import must_stay, shown
 from .bases import CONSTANT, CONTAINERS, FUNCTION, base_of, is_exact
+from .hidden import HandleType, Unanswered
 from .operations import ARITHMETIC, ORDER
 
 if TYPE_CHECKING:
@@ -47,50 +47,17 @@ _COMPARING = frozenset({"endswith", "isdisjoint", "issubset", "issuperset", "sta
 _OF_SETS = frozenset({"difference", "intersection", "symmetric_difference", "union"})
 # What a test asks of these is about how a program is written.
 _HIDDEN = frozenset({"__annotations__", "__members__", "__qualname__"})
+_SLOTS = (
+    "_peer", "_number", "_code", "_data", "_made", "_mixed", "_is_class", "_of_container", "_ends_loop", "_stamp",
+)  # fmt: skip
 _put = object.__setattr__
 _CALCULATED, _MADE = 1, 2  # by arithmetic of objects that this side has made; by calling a class
 
 
-class _HandleType(type):
-    """Only so that looking at the type of a handle is not answered wrongly without a word."""
-
-    hidden = False
-
-    @property
-    def __name__(cls) -> str:  # type: ignore[override]
-        cls._refuse()
-        return str(type.__dict__["__name__"].__get__(cls))
-
-    def __eq__(cls, other: object) -> bool:
-        if type(other) is cls:
-            cls._refuse()
-        return cls is other
-
-    __hash__ = type.__hash__
-
-    def _refuse(cls) -> None:
-        if cls.hidden:
-            raise RemoteUnencodable("the type of an object of the program is not known")
-
-
-def hide_type() -> None:
-    """Lets no code of this process look at the type of a handle. Where foreign code runs."""
-    _HandleType.hidden = True
-
-
-class _Unanswered:
-    """Stands where a library looks for what is not known of an object of the program."""
-
-    def __get__(self, handle: Handle | None, kind: type) -> NoReturn:
-        raise RemoteUnencodable("the fields of an object of the program are not known")
-
-
-class Handle(metaclass=_HandleType):
+class Handle(metaclass=HandleType):
     """An object of the other process."""
 
-    __slots__ = (
-        "__weakref__", "_code", "_data", "_ends_loop", "_is_class", "_made", "_mixed", "_number", "_of_container", "_peer", "_stamp",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", *_SLOTS)
 
     if TYPE_CHECKING:
         _peer: Peer
@@ -105,7 +72,7 @@ class Handle(metaclass=_HandleType):
         _stamp: int
 
     __array_ufunc__ = None  # numpy must not hand its operations over
-    __dataclass_fields__ = _Unanswered()
+    __dataclass_fields__ = Unanswered()
 
     def __del__(self) -> None:
         self._peer.references.release(self)
@@ -234,10 +201,10 @@ class Handle(metaclass=_HandleType):
         return await self._peer.ask("aenter", self)
 
     async def __aexit__(self, *details: Any) -> Any:
-        if not _must_stay(self, details):
-            return await self._peer.ask("aexit", self, *_shown(self, details))
+        if not must_stay(self._peer, details):
+            return await self._peer.ask("aexit", self, *shown(self._peer, details))
         with contextlib.suppress(BaseException):
-            await self._peer.ask("aexit", self, *_shown(self, details))
+            await self._peer.ask("aexit", self, *shown(self._peer, details))
         return False
 
     def __aiter__(self) -> Any:
@@ -322,25 +289,13 @@ def _check_comparing(handle: Handle, name: str) -> None:
         handle._peer.fail(f"the method {name!r} of an object that a call returned")
 
 
-def _must_stay(handle: Handle, details: tuple[Any, ...]) -> bool:
-    """Whether an exception is a verdict, which no context manager of the program may suppress."""
-    return not handle._peer.trusting and details[1] is not None and is_verdict(details[1])
-
-
-def _shown(handle: Handle, details: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a context manager learns of the exception that ends its block: nothing of what a test expected."""
-    if _must_stay(handle, details):
-        return (AssertionError, AssertionError(), None)
-    return (*details[:2], None)
-
-
 def _exit(handle: Handle, name: str, details: tuple[Any, ...]) -> Any:
-    if not _must_stay(handle, details):
-        return handle._peer.ask(name, handle, *_shown(handle, details))
+    if not must_stay(handle._peer, details):
+        return handle._peer.ask(name, handle, *shown(handle._peer, details))
     with contextlib.suppress(
         BaseException
     ):  # what is raised there would take the assertion's place
-        handle._peer.ask(name, handle, *_shown(handle, details))
+        handle._peer.ask(name, handle, *shown(handle._peer, details))
     return False
 
 
@@ -516,11 +471,6 @@ def new(peer: Peer, number: int, code: int = 0, data: Any = None) -> Handle:
     for slot, value in zip(_SLOTS, values, strict=True):
         _put(made, slot, value)
     return made
-
-
-_SLOTS = (
-    "_peer", "_number", "_code", "_data", "_made", "_mixed", "_is_class", "_of_container", "_ends_loop", "_stamp",
-)  # fmt: skip
 
 
 def mark_class(handle: Handle) -> None:
