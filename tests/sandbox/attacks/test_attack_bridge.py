@@ -203,6 +203,10 @@ RIGHT = {
         "class S:\n    def __enter__(self): return self\n    def __exit__(self, kind, *a): return kind is KeyError\ndef get(k): raise KeyError(k)",
         "with S():\n    get(1)\nwith S():\n    raise KeyError(2)",
     ),
+    "an assertion of a callback that comes back": (
+        "def each(xs, cb):\n    for x in xs: cb(x)\ndef again(xs, cb):\n    try: each(xs, cb)\n    except AssertionError as e: raise e",
+        "def check(x): assert x == 1\nfor run in (each, again):\n    try: run([1, 2], check)\n    except AssertionError: pass\n    else: raise ValueError",
+    ),
     "bound methods": ("class C:\n    def m(self): return 1", "c = C()\nassert c.m == c.m and c.m() == 1"),
 }  # fmt: skip
 

@@ -81,8 +81,7 @@ class Gate:
             self._offered.append(kind)
 
     def _is_ours(self, value: Any) -> bool:
-        kind = value if isinstance(value, type) else type(value)
-        return kind.__module__ == self.home
+        return _class_of(value).__module__ == self.home
 
     def _is_opaque(self, value: Any) -> bool:
         """Whether an object offers nothing but calls: functions, methods, partials, wrappers of all kinds."""
@@ -167,7 +166,7 @@ class Gate:
     def _check_attribute(self, target: Any, name: Any) -> None:
         if type(name) is not str or not name.isidentifier():
             raise RefusedError("no name of an attribute")
-        kind = target if isinstance(target, type) else type(target)
+        kind = _class_of(target)
         of_named_tuple = issubclass(kind, tuple) and name in _OF_NAMED_TUPLES
         reveals = kind in _WITH_FRAMES and name.startswith(_REVEALING)
         if reveals or (name.startswith("_") and not of_named_tuple):
@@ -231,7 +230,7 @@ class Gate:
 
 def _check_replaced(target: Any, name: str) -> None:
     """Refuses to let a program change what a test's class does: `self.assertEqual = lambda *values: None`."""
-    kinds = target.__mro__ if isinstance(target, type) else type(target).__mro__
+    kinds = _class_of(target).__mro__
     found = next((vars(kind)[name] for kind in kinds if name in vars(kind)), None)
     of_class = callable(found) or isinstance(found, (classmethod, staticmethod))
     is_case = any(kind.__module__ == "unittest.case" for kind in kinds)

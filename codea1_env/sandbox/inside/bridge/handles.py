@@ -42,7 +42,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 # Methods of builtin containers that change nothing.
 _LOOKING = frozenset({"copy", "count", "get", "index", "items", "keys", "values"})
-# Methods of builtin types that compare with what they are given, or look for it: what holds data does them here.
+# Methods of builtin types that compare with what they are given: not on what a call returned.
 _COMPARING = frozenset({"endswith", "isdisjoint", "issubset", "issuperset", "startswith"})
 _OF_SETS = frozenset({"difference", "intersection", "symmetric_difference", "union"})
 # What a test asks of these is about how a program is written.
@@ -195,7 +195,13 @@ class Handle(metaclass=HandleType):
         return _ask(self, "enter")
 
     def __exit__(self, *details: Any) -> Any:
-        return _exit(self, "exit", details)
+        peer = self._peer
+        if not must_stay(peer, details):
+            return peer.ask("exit", self, *shown(peer, details))
+        # What is raised there would take the assertion's place.
+        with contextlib.suppress(BaseException):
+            peer.ask("exit", self, *shown(peer, details))
+        return False
 
     async def __aenter__(self) -> Any:
         return await self._peer.ask("aenter", self)
@@ -289,16 +295,6 @@ def _check_comparing(handle: Handle, name: str) -> None:
         handle._peer.fail(f"the method {name!r} of an object that a call returned")
 
 
-def _exit(handle: Handle, name: str, details: tuple[Any, ...]) -> Any:
-    if not must_stay(handle._peer, details):
-        return handle._peer.ask(name, handle, *shown(handle._peer, details))
-    with contextlib.suppress(
-        BaseException
-    ):  # what is raised there would take the assertion's place
-        handle._peer.ask(name, handle, *shown(handle._peer, details))
-    return False
-
-
 def _round(self: Handle, digits: int | None = None) -> Any:
     return round(self._data, digits) if _is_constant(self) else _ask(self, "round", digits)
 
@@ -352,9 +348,9 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 def _calculated(handle: Handle, result: Any, made: int, mixed: bool) -> Any:
     if type(result) is Handle:
-        if result is handle:
+        if result is handle:  # it stays what it was
             _put(result, "_made", made)
-        if result is not handle:  # which stays what it was
+        else:
             _put(result, "_made", made and _CALCULATED)
             _put(result, "_mixed", mixed)
     elif mixed:

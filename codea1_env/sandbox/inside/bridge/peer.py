@@ -352,7 +352,7 @@ class Peer:
         return found[0]
 
     def _raise(self, error: BaseException, name: str, target: handles.Handle) -> NoReturn:
-        self.assertions.pop(id(error), None)  # that of a callback has come back
+        self.assertions.pop(_id(error), None)  # that of a callback has come back
         driving = name in ("next", "send", "throw")
         ends_loop = isinstance(error, StopIteration) and not driving
         if ends_loop or (isinstance(error, StopAsyncIteration) and not target._ends_loop):

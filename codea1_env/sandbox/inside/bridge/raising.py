@@ -232,8 +232,7 @@ class Exceptions:
         except EncodeError:
             arguments = (message_of(error),)
         name = error.name if isinstance(error, _NAMED_ERRORS) else None
-        known = self.place(type(error)) if type(error) not in self._apart else None
-        kind = self._place(type(error)) if known is not None else type(error)
+        kind = self._place(type(error)) if self.is_known(error) else type(error)
         return (kind, message_of(error), arguments, error.__cause__, name)
 
     def is_known(self, error: BaseException) -> bool:
