@@ -2,6 +2,7 @@
 #   make train    two language models learn against each other (about 10 minutes on 2 cores, 8 GB of memory)
 #   make train PRESET=tabular    players without a language model (under 3 minutes, no torch)
 #   make test     all tests
+#   make test-fast    those for the loop of daily work, without language models (2 minutes)
 #   make lint     ruff and mypy
 #   make build    wheel and sdist in dist/
 # More arguments: make train ARGS="--seed 1", make test ARGS="tests/test_rewards.py -q".
@@ -20,7 +21,7 @@ TORCH_CPU := https://download.pytorch.org/whl/cpu
 # Torch and TRL are fetched where a language model plays.
 LLM := $(if $(shell grep -s '"llm"' codea1_env/data/presets/$(PRESET).toml)$(findstring llm,$(ARGS)),$(VENV)/.installed-llm)
 
-.PHONY: help train test lint build clean
+.PHONY: help train test test-fast lint build clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two pips in one folder
 
@@ -32,6 +33,9 @@ train: $(VENV)/.installed $(LLM)
 
 test: $(VENV)/.installed-llm $(VENV)/.installed-dev
 	$(RUN) -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
+
+test-fast: $(VENV)/.installed-dev
+	$(RUN) -m pytest --numprocesses $(JOBS) --no-loadscope-reorder -m 'not slow' $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(RUN) -m ruff check

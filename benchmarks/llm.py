@@ -24,11 +24,11 @@ from rich.table import Table
 from trl import GRPOConfig, GRPOTrainer
 
 from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
-from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.llm.trainer_drive import TrainerDrive
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 
-Rows = list[Row]
+Rows = list[TrainingRow]
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def random_rows(rng: np.random.Generator, rows: int, prompt: int, answer: int) -
     for index in range(rows):
         length = int(rng.integers(answer // 2, answer + 1))
         ids = rng.integers(100, 1000, prompt + length).tolist()
-        made.append(Row(tuple(ids[:prompt]), tuple(ids[prompt:]), None, float(index % 4)))
+        made.append(TrainingRow(tuple(ids[:prompt]), tuple(ids[prompt:]), None, float(index % 4)))
     return made
 
 

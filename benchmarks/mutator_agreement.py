@@ -43,7 +43,7 @@ from rich.progress import track
 
 from codea1_env.data.calls import literal_calls
 from codea1_env.data.fuzz import Call, vary_calls
-from codea1_env.evaluation.sandbox_speed.machine import this_machine
+from codea1_env.evaluation.machine import this_machine
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import Mutant, generate_mutants

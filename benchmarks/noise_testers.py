@@ -17,7 +17,7 @@ from codea1_env.data.calls import literal_calls
 from codea1_env.data.fuzz import Call, in_order, vary_calls
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
-from codea1_env.sandbox.inside.literals import NotLiteralError, read
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 from codea1_env.spaces import observe
 
 TESTERS = ("boundary", "fuzz", "hostile", "killer")

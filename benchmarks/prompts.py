@@ -38,7 +38,7 @@ from codea1_env.sandbox import Job, Sandbox
 from codea1_env.spaces import Observation, observe
 from codea1_env.verdicts import Round
 
-Wording = Callable[[Observation], list[Message]]
+PromptTemplate = Callable[[Observation], list[Message]]
 
 
 def main() -> int:
@@ -67,7 +67,9 @@ def main() -> int:
     asked = [problem for problem in spread for _ in range(options.samples)]
     console = Console(width=max(110, Console().width))
 
-    def answers(write: Wording, observations: Sequence[Observation]) -> tuple[list[str], list[str]]:
+    def answers(
+        write: PromptTemplate, observations: Sequence[Observation]
+    ) -> tuple[list[str], list[str]]:
         """What the model answers, and the last columns of its row."""
         agent = LLMAgent(backend, sampling, options.seed, write=write)
         started = time.process_time()
@@ -228,11 +230,11 @@ def dialogue(seen: Observation) -> list[Message]:
     return [user(code_sentence(seen)), assistant(seen["code"]), user(ask)]
 
 
-def bare(ask: Callable[[Observation], str]) -> Wording:
+def bare(ask: Callable[[Observation], str]) -> PromptTemplate:
     return lambda seen: [user(ask(seen))]
 
 
-def shot(ask: Callable[[Observation], str], *examples: tuple[Observation, str]) -> Wording:
+def shot(ask: Callable[[Observation], str], *examples: tuple[Observation, str]) -> PromptTemplate:
     """The question after worked examples."""
     return lambda seen: [
         *(turn for shown, answer in examples for turn in (user(ask(shown)), assistant(answer))),
@@ -242,7 +244,7 @@ def shot(ask: Callable[[Observation], str], *examples: tuple[Observation, str]) 
 
 SOLVED = (EXAMPLE, prompts.EXAMPLE.reference)
 TESTED = (WRONG, SHOT_TESTS)
-CODER: dict[str, Wording] = {
+CODER: dict[str, PromptTemplate] = {
     "few-shot": prompts.FewShot(NUM_TESTS),
     "detailed": prompts.Detailed(NUM_TESTS),
     "complete this": bare(code_complete),
@@ -252,7 +254,7 @@ CODER: dict[str, Wording] = {
     "docstring, 1 shot": shot(code_docstring, SOLVED),
     "asserts, 1 shot": shot(code_asserts, SOLVED),
 }
-TESTER: dict[str, Wording] = {
+TESTER: dict[str, PromptTemplate] = {
     "few-shot": prompts.FewShot(NUM_TESTS),
     "detailed": prompts.Detailed(NUM_TESTS),
     "plain": bare(test_plain),

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from codea1_env.code_a1_v0 import env, parallel_env, raw_env
     from codea1_env.mistake_book import MistakeBook
     from codea1_env.mutation import Mutant, generate_mutants
-    from codea1_env.problems import Problem, load_problems
+    from codea1_env.problems import Problem, load_problems, register_source
     from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
     from codea1_env.rewards import RewardConfig, SuiteOutcome, SuiteRewards, suite_rewards
     from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
     from codea1_env.spaces import CODER, TESTER, Observation
+    from codea1_env.sqlite_book import SqliteBook
+    from codea1_env.training import TrainConfig, train
 
 _HOME = {
     "Agent": "agents",
@@ -44,16 +46,20 @@ _HOME = {
     "RewardConfig": "rewards",
     "Round": "referee",
     "Sandbox": "sandbox",
+    "SqliteBook": "sqlite_book",
     "SuiteOutcome": "rewards",
     "SuiteRewards": "rewards",
     "TESTER": "spaces",
+    "TrainConfig": "training",
     "Verdict": "referee",
     "env": "code_a1_v0",
     "generate_mutants": "mutation",
     "load_problems": "problems",
     "parallel_env": "code_a1_v0",
     "raw_env": "code_a1_v0",
+    "register_source": "problems",
     "suite_rewards": "rewards",
+    "train": "training",
 }
 """Public name -> the module that defines it. The imports above say the same to type checkers."""
 
@@ -78,8 +84,10 @@ __all__ = [
     "RewardConfig",
     "Round",
     "Sandbox",
+    "SqliteBook",
     "SuiteOutcome",
     "SuiteRewards",
+    "TrainConfig",
     "Verdict",
     "__version__",
     "env",
@@ -87,7 +95,9 @@ __all__ = [
     "load_problems",
     "parallel_env",
     "raw_env",
+    "register_source",
     "suite_rewards",
+    "train",
 ]
 
 

@@ -19,8 +19,9 @@ counts. PettingZoo's own conversion would ask the tester for tests before there 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from gymnasium import logger, spaces
 from gymnasium.error import ResetNeeded
@@ -32,6 +33,7 @@ from codea1_env.game import Game
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
+from codea1_env.rewards import RewardFunction
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import (
     AGENTS,
@@ -44,6 +46,9 @@ from codea1_env.spaces import (
 )
 
 RENDER_MODES = ("human", "ansi", "html")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Step = tuple[
     dict[str, Observation],
@@ -64,6 +69,8 @@ class GameView:
         max_rounds: Rounds of an episode. From the second on the coder sees what broke its program.
         render_mode: "human", "ansi", "html" or None.
         referee: How programs and tests are judged and paid: number of tests, alpha, oracle, limits.
+        rewards: What both players are paid: a name in `codea1_env.rewards.REWARDS`, ``module:NAME``, ``FILE.py:NAME``, or
+            a function of outcome and config. None for what `referee` says, the paper's.
         mistake_book: The book to use, updated in place; None starts an empty one.
         sandbox: Where programs and tests run; None for the one that the whole process shares.
 
@@ -87,6 +94,7 @@ class GameView:
         max_rounds: int = 1,
         render_mode: str | None = None,
         referee: RefereeConfig | None = None,
+        rewards: str | RewardFunction | None = None,
         mistake_book: MistakeBook | None = None,
         sandbox: Sandbox | None = None,
     ) -> None:
@@ -99,6 +107,7 @@ class GameView:
             split=split,
             max_rounds=max_rounds,
             referee=referee,
+            rewards=rewards,
             mistake_book=mistake_book,
             sandbox=sandbox,
         )
@@ -213,6 +222,19 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
         return self.game.observation()
 
 
+def _with_arguments_of(
+    kind: Callable[P, object],
+) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Shows the arguments of a class as those of a function that hands all of them on."""
+
+    def shown(function: Callable[..., R]) -> Callable[P, R]:
+        function.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+        return function
+
+    return shown
+
+
+@_with_arguments_of(GameView)
 def env(**settings: Any) -> OrderEnforcingWrapper:
     """The game as a turn-based (AEC) environment that checks the order of calls.
 

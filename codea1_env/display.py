@@ -11,7 +11,7 @@ from codea1_env.verdicts import TestVerdict
 Tone = Literal["good", "bad", "warn"]
 
 
-class Row(NamedTuple):
+class DisplayRow(NamedTuple):
     """One test and what came of it."""
 
     tone: Tone
@@ -23,15 +23,17 @@ class Row(NamedTuple):
     """Expected and actual value, the reason why it does not count, or that its value was corrected."""
 
 
-def verdict_rows(tests: Sequence[TestVerdict]) -> list[Row]:
+def verdict_rows(tests: Sequence[TestVerdict]) -> list[DisplayRow]:
     """The rows of tests that were judged."""
     return [_row(test) for test in tests]
 
 
-def dropped_rows(dropped: Sequence[Dropped]) -> list[Row]:
+def dropped_rows(dropped: Sequence[Dropped]) -> list[DisplayRow]:
     """The rows of what no test could be made of."""
     return [
-        Row("warn", "invalid" if item.invalid else "no test", clean(item.text), clean(item.reason))
+        DisplayRow(
+            "warn", "invalid" if item.invalid else "no test", clean(item.text), clean(item.reason)
+        )
         for item in dropped
     ]
 
@@ -63,15 +65,15 @@ def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], in
     return shown, len(lines) - len(shown)
 
 
-def _row(test: TestVerdict) -> Row:
+def _row(test: TestVerdict) -> DisplayRow:
     text = clean(test.text)
     if not test.attacks:
-        return Row("warn", test.status, text, clean(test.reason))
+        return DisplayRow("warn", test.status, text, clean(test.reason))
     verdict = "not run" if test.outcome is None else test.outcome.value.replace("_", " ")
     details = [clean(test.message)] if test.message else []
     if test.status == "corrected":
         details.append(f"corrected, as written it {clean(test.reason)}")
-    return Row("bad" if test.broke else "good", verdict, text, "; ".join(details))
+    return DisplayRow("bad" if test.broke else "good", verdict, text, "; ".join(details))
 
 
 def _escape(character: str) -> str:

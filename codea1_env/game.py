@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from codea1_env.problems import Problem
 from codea1_env.programs import read_program
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program, parse_suite
+from codea1_env.rewards import RewardFunction
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import AGENTS, CODER, TESTER, Observation, observe
 from codea1_env.verdicts import Round
@@ -34,6 +36,8 @@ class Game:
         split: "train" or "eval" to play only these problems; None for all.
         max_rounds: Rounds of an episode. From the second on the coder sees what broke its program.
         referee: How programs and tests are judged and paid.
+        rewards: What both players are paid: a name in `codea1_env.rewards.REWARDS`, ``module:NAME``, ``FILE.py:NAME``, or
+            a function of outcome and config. None for what `referee` says, the paper's.
         mistake_book: The book to use. It is updated, and cleared by a reset with a seed, in place.
             None starts an empty one.
         sandbox: Where programs and tests run; None for the one that the whole process shares.
@@ -50,6 +54,7 @@ class Game:
         split: str | None = None,
         max_rounds: int = 1,
         referee: RefereeConfig | None = None,
+        rewards: str | RewardFunction | None = None,
         mistake_book: MistakeBook | None = None,
         sandbox: Sandbox | None = None,
     ) -> None:
@@ -69,6 +74,9 @@ class Game:
         self.problems = collect_problems(problems, split)
         self.max_rounds = max_rounds
         self.config = RefereeConfig() if referee is None else referee
+        if rewards is not None:
+            paying = replace(self.config.rewards, function=rewards)
+            self.config = replace(self.config, rewards=paying)
         self.book = MistakeBook() if mistake_book is None else mistake_book
         self.rng = np.random.default_rng()
         self.episode: Episode | None = None

@@ -19,7 +19,7 @@ Judged = tuple[list[Suite], Verdict]
 """The suites that attacked a program, and the verdict on it."""
 
 
-class Answers(NamedTuple):
+class AttackAnswers(NamedTuple):
     """What testers answered to the programs of one problem."""
 
     problem: Problem
@@ -35,12 +35,12 @@ def by_problem(
     programs: Sequence[Program],
     attacks: Sequence[str],
     history: Mapping[str, Sequence[str]],
-) -> list[Answers]:
+) -> list[AttackAnswers]:
     """Divides answers by their problem. Those to one problem stand together."""
     share = len(attacks) // max(1, len(programs))
     starts = [i for i, problem in enumerate(problems) if not i or problem != problems[i - 1]]
     return [
-        Answers(
+        AttackAnswers(
             problems[start],
             programs[start:end],
             attacks[start * share : end * share],
@@ -51,7 +51,7 @@ def by_problem(
 
 
 def judge_answers(
-    parts: Sequence[Answers],
+    parts: Sequence[AttackAnswers],
     sandbox: Sandbox,
     judge: Callable[[Sequence[Round]], Sequence[Verdict]],
 ) -> list[Judged]:
@@ -63,7 +63,7 @@ def judge_answers(
         judge: See `Referee.judge`.
     """
 
-    def judged(part: Answers) -> list[Judged]:
+    def judged(part: AttackAnswers) -> list[Judged]:
         parsed = parse_suites([(text, part.problem) for text in part.attacks], sandbox)
         share = len(parsed) // max(1, len(part.programs))
         suites = [parsed[i * share : (i + 1) * share] for i in range(len(part.programs))]

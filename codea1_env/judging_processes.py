@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import IO, Any, Self
 
-from codea1_env.judging import Answers, Judged, by_problem, judge_answers
+from codea1_env.judging import AttackAnswers, Judged, by_problem, judge_answers
 from codea1_env.oracle import gather
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
@@ -135,14 +135,14 @@ def _homes(names: Sequence[str], processes: int) -> list[int]:
 
 
 class _Work:
-    """Answers that wait for processes.
+    """AttackAnswers that wait for processes.
 
     Args:
         parts: The answers.
         homes: Which process each is for.
     """
 
-    def __init__(self, parts: Sequence[Answers], homes: Sequence[int]) -> None:
+    def __init__(self, parts: Sequence[AttackAnswers], homes: Sequence[int]) -> None:
         self.futures: list[Future[_Reply]] = [Future() for _ in parts]
         self._parts = parts
         self._waiting = dict(enumerate(homes))
@@ -179,7 +179,7 @@ class _Place:
         self._closed = False
         self.process: _Process | None = None
 
-    def ask(self, part: Answers) -> _Reply:
+    def ask(self, part: AttackAnswers) -> _Reply:
         """Has answers judged.
 
         Raises:
@@ -207,7 +207,7 @@ class _Place:
                         raise reply
                     return reply
         raise InfraError(
-            f"Answers could not be judged: the process that judges ended {_ATTEMPTS} times. Check the free memory "
+            f"AttackAnswers could not be judged: the process that judges ended {_ATTEMPTS} times. Check the free memory "
             f"of this machine, and standard error. What happened: {'; '.join(failures)}"
         )
 
@@ -249,7 +249,7 @@ class _Process:
         self.pid = self._process.pid
         _send(self._requests, settings)
 
-    def ask(self, part: Answers) -> _Reply | Exception:
+    def ask(self, part: AttackAnswers) -> _Reply | Exception:
         _send(self._requests, part)
         reply: _Reply | Exception = pickle.load(self._replies)
         return reply
@@ -286,7 +286,7 @@ def serve() -> None:
                 _send(answers, _answer(referee, pickle.load(requests)))
 
 
-def _answer(referee: Referee, part: Answers) -> _Reply | Exception:
+def _answer(referee: Referee, part: AttackAnswers) -> _Reply | Exception:
     referee.counters = Counters()
     try:
         return judge_answers([part], referee.sandbox, referee.judge), referee.counters

@@ -13,27 +13,27 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from codea1_env.comparison import Returned, read_reply, same, without_addresses
-from codea1_env.faults import Fault, missing_package
+from codea1_env.invalid_reasons import InvalidReason, missing_package
+from codea1_env.lru_cache import LRUCache
 from codea1_env.problems import Problem
 from codea1_env.programs import whole_program
-from codea1_env.remembered import Remembered
 from codea1_env.responses import Test
 from codea1_env.sandbox import RETURNED, Limits, Outcome, Sandbox, TestResult
-from codea1_env.sandbox.inside import literals
+from codea1_env.sandbox.inside.analysis import literals
 
 MOST_TIMEOUTS = 2
 """Calls of one suite that may reach a time limit, or end the process; those after them are not made. Otherwise a suite
 could cost as many time limits, or loads of a program, as it has tests."""
-COSTLY = frozenset({Fault.TIMEOUT, Fault.LIMIT})
+COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
 """What is wrong with such calls, where the reference makes them."""
 
 _SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _REASONS = {
-    Outcome.ERROR: ("raises on the reference", Fault.RAISES),
-    Outcome.TIMEOUT: ("takes too long on the reference", Fault.TIMEOUT),
-    Outcome.MEMORY: ("needs too much memory on the reference", Fault.LIMIT),
-    Outcome.EXITED: ("ends the process", Fault.LIMIT),
-    Outcome.UNENCODABLE: ("returns no plain data on the reference", Fault.UNENCODABLE),
+    Outcome.ERROR: ("raises on the reference", InvalidReason.RAISES),
+    Outcome.TIMEOUT: ("takes too long on the reference", InvalidReason.TIMEOUT),
+    Outcome.MEMORY: ("needs too much memory on the reference", InvalidReason.LIMIT),
+    Outcome.EXITED: ("ends the process", InvalidReason.LIMIT),
+    Outcome.UNENCODABLE: ("returns no plain data on the reference", InvalidReason.UNENCODABLE),
 }
 _NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 
@@ -69,7 +69,7 @@ class Truth:
     """The value in it, encoded."""
     reason: str = ""
     """Why the call cannot be a test; "" if it can."""
-    fault: Fault | None = None
+    fault: InvalidReason | None = None
 
     @cached_property
     def source(self) -> str | None:
@@ -93,8 +93,8 @@ class Oracle:
     def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
         self._sandbox = sandbox
         self._limits = limits
-        self._truths = Remembered[tuple[Subject, str], Truth]()
-        self._loaded = Remembered[Subject, TestResult]()
+        self._truths = LRUCache[tuple[Subject, str], Truth]()
+        self._loaded = LRUCache[Subject, TestResult]()
 
     def ask(
         self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
@@ -225,7 +225,7 @@ def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
         alike = first.outcome is second.outcome
         if alike:
             return _no_truth(first)
-    return Truth(reason=_NON_DETERMINISTIC, fault=Fault.NON_DETERMINISTIC)
+    return Truth(reason=_NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
 
 
 def _read(reply: bytes | TestResult) -> Returned | TestResult:
@@ -233,8 +233,8 @@ def _read(reply: bytes | TestResult) -> Returned | TestResult:
 
 
 def _no_truth(end: TestResult) -> Truth:
-    reason, fault = _REASONS.get(end.outcome, ("fails on the reference", Fault.LIMIT))
+    reason, fault = _REASONS.get(end.outcome, ("fails on the reference", InvalidReason.LIMIT))
     if end.outcome is Outcome.ERROR and missing_package(end.message):
-        fault = Fault.NOT_INSTALLED
+        fault = InvalidReason.NOT_INSTALLED
     message = without_addresses(end.message)
     return Truth(reason=f"{reason}: {message}" if message else reason, fault=fault)

@@ -8,19 +8,22 @@
 | `org/name` | any data set of the Hugging Face hub in one of the known layouts |
 | a file | .jsonl, .jsonl.gz or .parquet in one of the known layouts |
 | `NAME:FILE` | a file in the layout of the public set `NAME`; needed for `bigcodebench-instruct` only |
+| `FILE.py:NAME` | a function of yours that gives `Problem` objects; or a name that you gave it with `register_source` |
 
 The layouts are described in docs/problems.md. Nothing that is read here is parsed or run as Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.data.problem import Metadata, Problem, ProblemsError, StdinTest
 from codea1_env.data.schemas import to_problem
 from codea1_env.data.sources import HUB_SOURCES, rows
+from codea1_env.plugins import find
 
 __all__ = [
     "SOURCES",
@@ -32,10 +35,13 @@ __all__ = [
     "check_playable",
     "load_problems",
     "read_problems",
+    "register_source",
 ]
 
 SOURCES = ("starter", *HUB_SOURCES)
 """The names that `load_problems` knows, besides files and hub ids."""
+
+_registered: dict[str, Callable[[], Iterable[Problem]]] = {}
 
 
 class Located(NamedTuple):
@@ -49,7 +55,8 @@ def load_problems(source: str, split: str | None = None) -> list[Problem]:
     """Load a set of problems.
 
     Args:
-        source: One of `SOURCES`, a data set id of the hub, or the path of a file.
+        source: One of `SOURCES`, a data set id of the hub, the path of a file, `FILE.py:NAME`, or a name that
+            was given to `register_source`.
         split: Only the problems of this split ("train", "eval", ...); None for all.
 
     Returns:
@@ -88,7 +95,7 @@ def load_problems(source: str, split: str | None = None) -> list[Problem]:
         raise ProblemsError(
             str(source),
             f"Expect the split to be one of {', '.join(known) or 'none (this set has no splits)'}, "
-            f"actually: {split!r}. Leave it out to load all problems.",
+            f"actually: {split!r}. None (--split None) loads all problems.",
         )
     return chosen
 
@@ -102,6 +109,10 @@ def read_problems(
     """
     if split is not None and not isinstance(split, str):
         raise TypeError(f"Expect split to be a str or None, actually: {type(split)}")
+    own = _own_source(source)
+    if own is not None:
+        yield from own
+        return
     for row in rows(str(source) if isinstance(source, Path) else source, split):
         if isinstance(row, ProblemsError):
             yield row
@@ -110,6 +121,70 @@ def read_problems(
             yield Located(to_problem(row), row.where)
         except ProblemsError as error:
             yield error
+
+
+def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:
+    r"""Give a set of problems of yours a name for `load_problems`, and so for everything that takes problems.
+
+    Args:
+        name: What to call it.
+        load: Gives the problems, each time that they are loaded. `metadata["split"]` says what belongs to which split.
+
+    Raises:
+        ValueError: Something else has this name, or it would mean a file or a hub id.
+        TypeError: It cannot be called without arguments.
+
+    Example:
+        >>> register_source("ones", lambda: [Problem("ones/one", "def one():", "one", "def one():\n    return 1")])
+        >>> load_problems("ones")[0].task_id
+        'ones/one'
+    """
+    if name in _registered or name in SOURCES:
+        raise ValueError(f"Expect a name for the source that is free, actually {name!r} is taken.")
+    if not name or set(name) & set(":/\\") or "." in name:
+        raise ValueError(
+            f"Expect a name without '.', ':' and '/', which stand in files and ids, actually: {name!r}"
+        )
+    _check_source(name, load)
+    _registered[name] = load
+
+
+def _check_source(name: str, load: object) -> None:
+    try:
+        inspect.signature(load).bind()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"Expect the source {name!r} to be a function without parameters that gives problems, actually: {load!r:.200}"
+        ) from None
+
+
+def _own_source(source: str | Path) -> Iterator[Located | ProblemsError] | None:
+    """The problems of a registered name, or of FILE.py:NAME; None for other sources."""
+    name = str(source)
+    load = _registered.get(name)
+    if load is None and ".py:" in name:
+        try:
+            load = find(name, "function")
+        except ValueError as error:
+            raise ProblemsError("", str(error)) from error
+        try:
+            _check_source(name, load)
+        except TypeError as error:
+            raise ProblemsError("", str(error)) from error
+    return None if load is None else _located(name, load)
+
+
+def _located(name: str, load: Callable[[], Iterable[Problem]]) -> Iterator[Located | ProblemsError]:
+    number = 0
+    try:
+        for number, problem in enumerate(load(), 1):
+            where = f"{name}, problem {number}"
+            if isinstance(problem, Problem):
+                yield Located(problem, where)
+            else:
+                yield ProblemsError(where, f"Expect a Problem, actually: {type(problem)}")
+    except (TypeError, ValueError) as error:  # of `Problem`, or of the function itself
+        yield ProblemsError(f"{name}, problem {number + 1}", f"{type(error).__name__}: {error}")
 
 
 def check_playable(problems: Iterable[Problem]) -> None:

@@ -20,7 +20,7 @@ from codea1_env.comparison import (
     same,
     without_addresses,
 )
-from codea1_env.faults import Fault
+from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.judging import Judged, by_problem, judge_answers
 from codea1_env.oracle import (
     COSTLY,
@@ -244,7 +244,7 @@ class Referee:
         return [test for test in tests if test.fault is None or self._overlooked(test)]
 
     def _overlooked(self, test: Test) -> bool:
-        return test.fault is Fault.OUTSIDE_SIGNATURE and self.config.domain == "any"
+        return test.fault is InvalidReason.OUTSIDE_SIGNATURE and self.config.domain == "any"
 
     # Rule
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from codea1_env.display import Row, clean, code_lines, dropped_rows, verdict_rows
+from codea1_env.display import DisplayRow, clean, code_lines, dropped_rows, verdict_rows
 from codea1_env.episode import Episode, PlayedRound
 from codea1_env.feedback import shorten
 from codea1_env.rendering_html import html
@@ -103,7 +103,7 @@ def _code(code: str) -> Iterator[tuple[str, str]]:
         yield "dim", f"     │ ... {left_out} more lines"
 
 
-def _tests(rows: Sequence[Row], if_none: str) -> Iterator[tuple[str, str]]:
+def _tests(rows: Sequence[DisplayRow], if_none: str) -> Iterator[tuple[str, str]]:
     for row in rows:
         text = shorten(" ".join(row.text.split()), LINE_CHARS)
         yield row.tone, f"{MARKS[row.tone]} {row.verdict:<11} {text}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from codea1_env.display import Row, clean, code_lines, dropped_rows, verdict_rows
+from codea1_env.display import DisplayRow, clean, code_lines, dropped_rows, verdict_rows
 from codea1_env.episode import Episode, PlayedRound
 from codea1_env.responses import Program
 from codea1_env.spaces import CODER, TESTER
@@ -171,7 +171,7 @@ def _coloured(code: str) -> str:
     return "".join(parts)
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _table(rows: Sequence[DisplayRow]) -> str:
     if not rows:
         return '<p class="dim">No tests.</p>'
     cells = [

@@ -20,12 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from codea1_env.faults import Fault
+from codea1_env.invalid_reasons import InvalidReason
+from codea1_env.lru_cache import LRUCache
 from codea1_env.problems import Problem
 from codea1_env.reading.programs import read_programs
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.reading.suites import read_suites
-from codea1_env.remembered import Remembered
 from codea1_env.sandbox import AnalysisError, Sandbox
 
 MAX_ACTION_CHARS = 65_536
@@ -36,7 +36,7 @@ _TEXT_CHARS = 200
 _SHOWN = 200
 _PRINTABLE = str.maketrans("", "", string.printable)
 _PRINTABLE_ASCII = string.printable.encode()
-_FAULTS = {fault.value: fault for fault in Fault}
+_FAULTS = {fault.value: fault for fault in InvalidReason}
 _ANY = '{"parameters": null}'
 """The signature of a problem whose texts break the parser."""
 
@@ -62,7 +62,7 @@ class Dropped:
     text: str
     invalid: bool = True
     """Whether it counts as an invalid test: it was meant as one. Prose, prints and unused helpers were not."""
-    fault: Fault | None = None
+    fault: InvalidReason | None = None
 
 
 class Test(NamedTuple):
@@ -80,7 +80,7 @@ class Test(NamedTuple):
     """Source of the predicted value."""
     tolerance: float | None = None
     """How much numbers may differ from the value; None for the default of the game."""
-    fault: Fault | None = None
+    fault: InvalidReason | None = None
     """What is wrong with it, if that is known without asking the reference."""
     reason: str = ""
 
@@ -171,7 +171,7 @@ def parse_suite(text: str, problem: Problem, sandbox: Sandbox) -> Suite:
 def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> list[Suite]:
     """Finds the tests in testers' answers.
 
-    A test is at fault (`Fault.OUTSIDE_SIGNATURE`) if its arguments contradict the annotations of the problem's signature,
+    A test is at fault (`InvalidReason.OUTSIDE_SIGNATURE`) if its arguments contradict the annotations of the problem's signature,
     or where it has none, the shapes of the arguments in its golden tests and examples.
 
     Args:
@@ -265,14 +265,14 @@ def _text_problem(text: str) -> str | None:
 
 def _unread(item: tuple[str, str, str], error: AnalysisError) -> Any:
     reason = f"cannot be parsed: {error}"[:_SHOWN]
-    return [[], [[Fault.UNPARSABLE.value, reason, item[2][:_SHOWN], True]]]
+    return [[], [[InvalidReason.UNPARSABLE.value, reason, item[2][:_SHOWN], True]]]
 
 
 # Signatures are asked once for each problem
 
 _Asked = tuple[str, str, str, tuple[str, ...]]
 """What a signature is read from."""
-_remembered = Remembered[_Asked, str]()
+_remembered = LRUCache[_Asked, str]()
 
 
 def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
@@ -287,9 +287,8 @@ def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
         failed: set[_Asked] = set()
 
         def read(batch: list[_Asked]) -> list[str]:
-            asked = [(*texts, list(tests)) for *texts, tests in batch]
-            found: list[str] = sandbox.analyse(read_signatures, asked)
-            return found
+            asked = [(*each[:3], list(each[3])) for each in batch]
+            return sandbox.analyse(read_signatures, asked)
 
         def unread(key: _Asked, error: AnalysisError) -> str:
             failed.add(key)

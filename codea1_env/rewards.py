@@ -11,13 +11,26 @@ kept and ``h`` tests replayed from the Mistake Book, of which the program passes
 * adversarial: ``(f / K - (h - p) / h + 1) / 2``, or ``f / K`` where nothing was replayed;
 * tests: ``alpha * validity + (1 - alpha) * adversarial`` against a program that runs, else 0; less the
   share of characters that cannot be printed.
+
+Other rewards are functions beside it: see `REWARDS`. One of your own takes the same two arguments.
+
+    >>> def survives(outcome, config):
+    ...     broken = any(outcome.failed)
+    ...     return (0.0 if broken else 1.0), (1.0 if broken else 0.0)
+    >>> suite_rewards(SuiteOutcome(True, [False, True], 0, 0, 0), RewardConfig(function=survives)).test
+    1.0
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from codea1_env.plugins import find
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,8 @@ class RewardConfig:
     strict_paper: bool = False
     """Pay a program 0 where it could not be scored at all, as released, instead of None (left out of its group). A
     `RefereeConfig` follows with its defaults: any arguments, exact floats."""
+    function: str | RewardFunction = "code-a1"
+    """What both players are paid for one suite: a name in `REWARDS`, ``module:NAME``, ``FILE.py:NAME``, or a function."""
 
     def __post_init__(self) -> None:
         alpha, num_tests = self.alpha, self.num_tests
@@ -56,6 +71,7 @@ class RewardConfig:
             raise ValueError(
                 f"Expect RewardConfig.strict_paper to be True or False, actually: {self.strict_paper!r}"
             )
+        find_reward(self.function)  # a wrong name is an error now, not after the first round
 
 
 @dataclass(frozen=True)
@@ -111,16 +127,127 @@ class SuiteRewards:
     """Its part for breaking the program where old tests no longer do; from 0 to 1."""
 
 
+RewardFunction: TypeAlias = "Callable[[SuiteOutcome, RewardConfig], tuple[float | None, float]]"
+"""Pays one suite and the program that it attacked: what the program gets (None where nothing can score it, which
+leaves it out of its group), and what the suite gets."""
+
+
+def code_a1(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """The paper's rewards: see the top of this file."""
+    code = code_reward(outcome, strict_paper=config.strict_paper)
+    return code, _for_tests(
+        outcome, config, config.alpha, adversarial_reward(outcome, config.num_tests)
+    )
+
+
+def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """For players that begin with little that runs: 0.6 for execution, 0.4 for the contest.
+
+    A program gets 0.6 if it runs, and 0.4 times the paper's reward; a suite 0.6 times its validity, and 0.4 times its
+    adversarial part.
+
+    Example:
+        >>> outcome = SuiteOutcome(True, [True, False], 0, 0, 0)
+        >>> [round(reward, 3) for reward in execution_first(outcome, RewardConfig(num_tests=2))]
+        [0.8, 0.8]
+    """
+    code = code_reward(outcome, strict_paper=config.strict_paper)
+    runs = _EXECUTION if outcome.code_executes else 0.0
+    adversarial = adversarial_reward(outcome, config.num_tests)
+    return (
+        None if code is None else runs + (1 - _EXECUTION) * code,
+        _for_tests(outcome, config, _EXECUTION, adversarial),
+    )
+
+
+def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    """A program is a mutant that a suite kills or does not: to break it a second time earns nothing more.
+
+    Over the programs of a group the adversarial part is the suite's mutation score. A program that lives gets 1.
+
+    Example:
+        >>> mutation_score(SuiteOutcome(True, [True, True, False], 0, 0, 0), RewardConfig(num_tests=3))
+        (0.0, 1.0)
+    """
+    scored = bool(outcome.failed or outcome.history_total or config.strict_paper)
+    killed = any(outcome.failed[: config.num_tests])
+    lives = (
+        not killed
+        and outcome.history_passed == outcome.history_total
+        and bool(outcome.code_executes)
+    )
+    return (
+        float(lives) if scored else None,
+        _for_tests(outcome, config, config.alpha, float(killed)),
+    )
+
+
+_EXECUTION = 0.6
+
+REWARDS: dict[str, RewardFunction] = {
+    "code-a1": code_a1,
+    "execution-first": execution_first,
+    "mutation-score": mutation_score,
+}
+"""Rewards by name."""
+
+
+def _for_tests(
+    outcome: SuiteOutcome, config: RewardConfig, weight: float, adversarial: float
+) -> float:
+    reward = 0.0
+    if outcome.code_executes:
+        validity = validity_reward(len(outcome.failed), outcome.invalid, config.num_tests)
+        reward = weight * validity + (1 - weight) * adversarial
+    return reward - outcome.nonprintable_ratio
+
+
+@functools.lru_cache
+def find_reward(function: str | RewardFunction) -> RewardFunction:
+    """The function that a name in `REWARDS`, ``module:NAME`` or ``FILE.py:NAME`` stands for.
+
+    Raises:
+        ValueError: There is none.
+        TypeError: It is no function.
+
+    Example:
+        >>> find_reward("mutation-score").__name__
+        'mutation_score'
+    """
+    if isinstance(function, str):
+        if function in REWARDS:
+            return REWARDS[function]
+        if ":" not in function:
+            raise ValueError(
+                f"Expect rewards to be one of {', '.join(REWARDS)}, module:NAME, FILE.py:NAME or a function, "
+                f"actually: {function!r}"
+            )
+        function = find(function, "function")
+    try:
+        if isinstance(function, (str, type)):
+            raise TypeError
+        inspect.signature(function).bind(None, None)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"Expect rewards to be a function (outcome, config) -> (program's reward, suite's reward), "
+            f"actually: {function!r:.200}"
+        ) from None
+    return function
+
+
 def suite_rewards(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) -> SuiteRewards:
     """Pays one suite and the program that it attacked.
 
     Args:
         outcome: What happened.
-        config: Weight, size of a suite and what an unscorable program gets.
+        config: Who pays, and what it needs to know: weight, size of a suite, what an unscorable program gets.
 
     Returns:
-        The rewards of both players and the two parts of the tester's. These parts are given also where
-        the program does not execute and the suite is paid nothing.
+        The rewards of both players and the paper's two parts of the tester's. These parts are given also where
+        the program does not execute and the suite is paid nothing, and where other rewards are paid.
+
+    Raises:
+        ValueError: A function of yours returned something else than two rewards.
 
     Example:
         >>> suite_rewards(SuiteOutcome(True, [False, True], 1, history_passed=3, history_total=8))
@@ -129,16 +256,28 @@ def suite_rewards(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) 
         None
     """
     size = config.num_tests
-    validity = validity_reward(len(outcome.failed), outcome.invalid, size)
-    adversarial = adversarial_reward(outcome, size)
-    test = 0.0
-    if outcome.code_executes:
-        test = config.alpha * validity + (1 - config.alpha) * adversarial
+    code, test = _checked(find_reward(config.function)(outcome, config), config)
     return SuiteRewards(
-        code=code_reward(outcome, strict_paper=config.strict_paper),
-        test=test - outcome.nonprintable_ratio,
-        validity=validity,
-        adversarial=adversarial,
+        code=code,
+        test=test,
+        validity=validity_reward(len(outcome.failed), outcome.invalid, size),
+        adversarial=adversarial_reward(outcome, size),
+    )
+
+
+def _checked(paid: Any, config: RewardConfig) -> tuple[float | None, float]:
+    try:
+        code, test = paid
+        code = None if code is None else float(code)
+        test = float(test)
+    except (TypeError, ValueError):
+        pass
+    else:
+        if math.isfinite(test) and (code is None or math.isfinite(code)):
+            return code, test
+    raise ValueError(
+        f"Expect the reward function {config.function!r} to return the program's reward (or None) and the suite's, "
+        f"two finite numbers, actually: {paid!r:.200}"
     )
 
 

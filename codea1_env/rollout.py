@@ -140,11 +140,11 @@ class Rollouts:
                 reward,
                 group=f"{episode.problem.task_id}#{episode.index}",
             )
-            for episode in (self.episodes if selection == "all" else self.most_telling())
+            for episode in (self.episodes if selection == "all" else self.max_variance_episodes())
             for answer, reward in zip(episode.suite_answers, episode.test_rewards, strict=True)
         ]
 
-    def most_telling(self) -> list[RolloutEpisode]:
+    def max_variance_episodes(self) -> list[RolloutEpisode]:
         """Of each problem, the episode whose suites' rewards differ most (the first of equals)."""
         best: dict[str, RolloutEpisode] = {}
         for episode in self.episodes:

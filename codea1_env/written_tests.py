@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from codea1_env.lru_cache import LRUCache
 from codea1_env.problems import Problem
-from codea1_env.remembered import Remembered
 from codea1_env.responses import Suite, parse_suites
 from codea1_env.sandbox import Sandbox
 
@@ -37,7 +37,7 @@ class WrittenTests:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._known = Remembered[Key, Suite]()
+        self._known = LRUCache[Key, Suite]()
 
     def read(self, wanted: Iterable[tuple[Problem, str]]) -> dict[Key, Suite]:
         """What is in each text.

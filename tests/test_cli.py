@@ -122,13 +122,13 @@ def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[
         (["train", "--alpha", "7"], "Expect alpha to be between 0 and 1, actually: 7.0"),
         (["train", "--config", "none.toml"], "cannot read the configuration none.toml"),
         (["train", "--resume"], "expect --output-dir DIR with --resume"),
-        (["train", "--resume", "--output-dir", "none"], "expect none to be the folder of a run"),
+        (["train", "--resume", "--output-dir", "none"], "Expect none to be the folder of a run"),
         (["train", "--resume", "--preset", "quick"], "expect --resume without --preset"),
         (["train", "--problems", "none.jsonl"], "none.jsonl"),
         (["play", "--problem", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["play", "--problems", "none.jsonl"], "none.jsonl"),
         (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
-        (["play", "--tester", "none.py:Me"], "expect none.py to be a Python file"),
+        (["play", "--tester", "none.py:Me"], "Expect none.py to be a Python file"),
         (["play", "--rounds", "0"], "Expect max_rounds to be a positive integer, actually: 0"),
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["problems", "list", "--problems", "none.jsonl"], "none.jsonl"),
@@ -234,8 +234,8 @@ def test_play_with_a_player_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_
 @pytest.mark.parametrize(
     ("suffix", "message"),
     [
-        ("", "expect FILE.py:NAME"),
-        (":Nobody", "to define 'Nobody'"),
+        ("", "Expect module:NAME or FILE.py:NAME"),
+        (":Nobody", "to define the player 'Nobody'"),
         (":Mute", "it has no method act"),
     ],
 )

@@ -16,7 +16,7 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.cli.app import run
 from codea1_env.cli.errors import InputError
-from codea1_env.cli.eval_agents import Asking, Role, player_of
+from codea1_env.cli.eval_agents import Role, SamplingOptions, player_of
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
@@ -151,7 +151,7 @@ def test_a_folder_that_is_nothing(tmp_path: Path, capsys):
 
 def asked(role: Role, name: str, problems: list[Problem], sandbox: Sandbox) -> list[list[str]]:
     """What a player answers to the same observations with seeds 1, 1 and 2."""
-    asking = Asking(SamplingConfig(), FewShot(3), num_tests=3)
+    asking = SamplingOptions(SamplingConfig(), FewShot(3), num_tests=3)
     with ExitStack() as stack:
         player = player_of(role, name, problems, sandbox, asking, stack)
         seen = [observe(each, code=each.reference, turn=int(role == "tester")) for each in problems]

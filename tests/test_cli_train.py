@@ -221,3 +221,27 @@ def test_bad_budgets_and_threads(
 ) -> None:
     assert run(["train", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_file_extends_a_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "qwen2.5-coder-7b"\nseed = 5\n[coder_trainer]\nwarmup_steps = 3\n')
+    settings = dry_run("--config", str(path), capsys=capsys)
+    preset = dry_run("--preset", "qwen2.5-coder-7b", capsys=capsys)
+    preset["coder_trainer"]["warmup_steps"] = 3
+    assert settings == preset | {"seed": 5}
+    path.write_text('extends = "qwen"')
+    assert run(["train", "--dry-run", "--config", str(path)]) == 2
+    assert "unknown preset 'qwen'" in capsys.readouterr().err
+
+
+def test_a_runs_own_settings_do_not_undo_a_baseline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", "--dry-run"]) == 0
+    path = tmp_path / "config.toml"
+    path.write_text(capsys.readouterr().out)
+    assert run(["train", "--dry-run", "--config", str(path), "--baseline", "no-book"]) == 2
+    assert "leaves use_book to --baseline no-book" in capsys.readouterr().err
+    path.write_text(path.read_text().replace("use_book = true", "use_book = false"))
+    assert run(["train", "--dry-run", "--config", str(path), "--baseline", "no-book"]) == 0

@@ -24,7 +24,7 @@ from codea1_env.comparison import (
     without_addresses,
 )
 from codea1_env.sandbox import RETURNED, Outcome, TestResult
-from codea1_env.sandbox.inside.encoding import encode
+from codea1_env.sandbox.inside.codec.encoding import encode
 
 KEYS = st.one_of(
     st.integers(), st.text(max_size=5), st.booleans(), st.none(), st.binary(max_size=3),

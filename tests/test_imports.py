@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import subprocess
 import sys
@@ -154,3 +155,33 @@ def imported_modules(path: Path) -> list[str]:
             else:
                 modules.append(module)
     return modules
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_no_module_has_the_name_of_what_its_package_offers() -> None:
+    both = []
+    for init in sorted(ROOT.rglob("__init__.py")):
+        tree = ast.parse(init.read_text())
+        offered = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        modules = {path.stem for path in init.parent.iterdir()}
+        both += [f"{init.parent.name}.{name}" for name in offered & modules]
+    assert both == []
+
+
+def test_env_shows_its_arguments() -> None:
+    shown = inspect.signature(codea1_env.env).parameters
+    assert list(shown) == list(inspect.signature(codea1_env.raw_env).parameters)
+    assert "rewards" in shown

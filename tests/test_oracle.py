@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from codea1_env.faults import Fault
+from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, to_make
 from codea1_env.problems import Problem
 from codea1_env.responses import Test as Call
 from codea1_env.sandbox import RETURNED, Limits, Sandbox
 from codea1_env.sandbox.call_mode import encoded_arguments
-from codea1_env.sandbox.inside.encoding import encode
+from codea1_env.sandbox.inside.codec.encoding import encode
 
 LIMITS = Limits(call_cpu_time=0.3, call_wall_time=1.0)
 
@@ -58,22 +58,41 @@ def test_values(oracle):
 @pytest.mark.parametrize(
     ("code", "fault", "reason"),
     [
-        ("def f(n): return 1 / n", Fault.RAISES, "raises on the reference: ZeroDivisionError"),
-        ("def f(n): return f", Fault.UNENCODABLE, "returns no plain data on the reference"),
-        ("def f(n):\n    while True: pass", Fault.TIMEOUT, "takes too long on the reference"),
-        ("def f(n): return [0] * 10 ** 12", Fault.LIMIT, "needs too much memory"),
-        ("import os\ndef f(n): os._exit(0)", Fault.LIMIT, "ends the process"),
-        ("def f(n): return hash('a')", Fault.NON_DETERMINISTIC, "two runs on the reference differ"),
-        ("def f(n): import nothing", Fault.NOT_INSTALLED, "No module named 'nothing'"),
+        (
+            "def f(n): return 1 / n",
+            InvalidReason.RAISES,
+            "raises on the reference: ZeroDivisionError",
+        ),
+        ("def f(n): return f", InvalidReason.UNENCODABLE, "returns no plain data on the reference"),
+        (
+            "def f(n):\n    while True: pass",
+            InvalidReason.TIMEOUT,
+            "takes too long on the reference",
+        ),
+        ("def f(n): return [0] * 10 ** 12", InvalidReason.LIMIT, "needs too much memory"),
+        ("import os\ndef f(n): os._exit(0)", InvalidReason.LIMIT, "ends the process"),
+        (
+            "def f(n): return hash('a')",
+            InvalidReason.NON_DETERMINISTIC,
+            "two runs on the reference differ",
+        ),
+        ("def f(n): import nothing", InvalidReason.NOT_INSTALLED, "No module named 'nothing'"),
         # One of two runs goes wrong.
         ("def f(n): return 1 / ((hash('a') ^ hash('b')) % 3 % 2)", None, ""),
-        ("def f(n): raise KeyError(hash('a'))", Fault.RAISES, "raises on the reference: KeyError"),
+        (
+            "def f(n): raise KeyError(hash('a'))",
+            InvalidReason.RAISES,
+            "raises on the reference: KeyError",
+        ),
     ],
 )
 def test_calls_without_a_value(oracle, code, fault, reason):
     truth = oracle.ask({subject(code): [[call(0)]]})[subject(code)]["f(0)"]
     if fault is None:
-        assert truth.value == encode(1.0) or truth.fault in (Fault.RAISES, Fault.NON_DETERMINISTIC)
+        assert truth.value == encode(1.0) or truth.fault in (
+            InvalidReason.RAISES,
+            InvalidReason.NON_DETERMINISTIC,
+        )
         return
     assert (truth.fault, truth.value, truth.reply) == (fault, b"", b"")
     assert reason in truth.reason
@@ -84,7 +103,7 @@ def test_both_hash_seeds_must_agree_by_value_not_by_order(oracle):
     order = subject("def f(n): return list({chr(97 + k) * n for k in range(20)})")
     found = oracle.ask({words: [[call(9)]], order: [[call(9)]]})
     assert found[words]["f(9)"].fault is None
-    assert found[order]["f(9)"].fault is Fault.NON_DETERMINISTIC
+    assert found[order]["f(9)"].fault is InvalidReason.NON_DETERMINISTIC
 
 
 def test_a_float_that_differs_in_the_last_bit_is_not_deterministic(oracle):
@@ -94,7 +113,7 @@ def test_a_float_that_differs_in_the_last_bit_is_not_deterministic(oracle):
     assert oracle.ask({steady: [[call(9)]]})[steady]["f(9)"].fault is None
     loose = subject("def f(n): return sum(float(k) for k in {str(0.1 * k) for k in range(n)})")
     truth = oracle.ask({loose: [[call(999)]]})[loose]["f(999)"]
-    assert truth.fault is Fault.NON_DETERMINISTIC
+    assert truth.fault is InvalidReason.NON_DETERMINISTIC
 
 
 def test_each_call_is_asked_once_in_two_processes():
@@ -129,7 +148,9 @@ def test_without_a_call_it_is_still_asked_whether_it_loads():
 def test_a_reference_that_runs_with_one_hash_seed_only_is_broken(oracle):
     parity = subject("def f(n): return hash(str(n)) % 2")
     known = oracle.ask({parity: [[call(n) for n in range(40)]]})[parity]
-    differing = next(n for n in range(40) if known[f"f({n})"].fault is Fault.NON_DETERMINISTIC)
+    differing = next(
+        n for n in range(40) if known[f"f({n})"].fault is InvalidReason.NON_DETERMINISTIC
+    )
     for odd in (0, 1):
         code = f"if hash('{differing}') % 2 != {odd}: raise ValueError\ndef f(n): return n"
         with pytest.raises(BrokenReferenceError, match="ValueError"):
@@ -143,8 +164,8 @@ def test_slow_calls_stop_a_suite_and_not_those_beside_it():
         slow, other = [call(n) for n in (101, 1, 102, 2, 103)], [call(3), call(2)]
         found = oracle.ask({subject(code): [slow, other]})[subject(code)]
         assert {name: truth.fault for name, truth in found.items() if truth.fault} == {
-            "f(101)": Fault.TIMEOUT,
-            "f(102)": Fault.TIMEOUT,
+            "f(101)": InvalidReason.TIMEOUT,
+            "f(102)": InvalidReason.TIMEOUT,
         }
         assert {"f(1)", "f(2)", "f(3)"} <= found.keys()
         assert "f(103)" not in found

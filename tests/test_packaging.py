@@ -142,6 +142,7 @@ def test_core_dependencies_are_the_agreed_ones(metadata: configparser.ConfigPars
         "numpy",
         "pettingzoo",
         "rich",
+        "tomli-w",
         "tyro",
     }
     assert metadata["options"]["python_requires"] == ">=3.11"

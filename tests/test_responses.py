@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.faults import Fault
+from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import (
     MAX_ACTION_CHARS,
@@ -136,7 +136,9 @@ def test_a_suite(sandbox: Sandbox) -> None:
         "assert f([1]) == 2",
     ]
     assert suite.dropped == (
-        Dropped("cannot be parsed: '(' was never closed", "assert f(", True, Fault.UNPARSABLE),
+        Dropped(
+            "cannot be parsed: '(' was never closed", "assert f(", True, InvalidReason.UNPARSABLE
+        ),
     )
     first = suite.tests[0]
     assert first.call == encoded_arguments([[1]], {})
@@ -212,7 +214,7 @@ def test_calls_are_bound_as_the_reference_takes_them(
 )
 def test_what_is_outside_the_signature(sandbox: Sandbox, call: str, reason: str) -> None:
     (test,) = parse_suite(f"assert {call} == 1", DOUBLE, sandbox).tests
-    assert (test.fault, test.reason) == (Fault.OUTSIDE_SIGNATURE, reason)
+    assert (test.fault, test.reason) == (InvalidReason.OUTSIDE_SIGNATURE, reason)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_groups_and_rewards_of_the_tester(referee):
 
 def test_max_variance_takes_the_first_of_equals(referee):
     played = play(referee, ReferenceCoder(TWO), Cycle(""))
-    assert [episode.index for episode in played.most_telling()] == [0, 0]
+    assert [episode.index for episode in played.max_variance_episodes()] == [0, 0]
 
 
 def test_a_program_without_valid_tests_is_not_scored(referee):

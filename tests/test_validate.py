@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codea1_env.data.calls import literal_calls
-from codea1_env.data.validate import Finding, Kind, validate_problems
+from codea1_env.data.validate import FindingKind, ProblemFinding, validate_problems
 from codea1_env.problems import ProblemsError
 from codea1_env.sandbox import Limits, Sandbox
 
@@ -27,7 +27,7 @@ def row(task_id: str = "demo/other", **changes: object) -> dict[str, Any]:
     return {**GOOD, "task_id": task_id, "prompt": f"def double(x): # {task_id}", **changes}
 
 
-def check(path: Path, *rows: object, sandbox: Sandbox) -> list[Finding]:
+def check(path: Path, *rows: object, sandbox: Sandbox) -> list[ProblemFinding]:
     lines = [item if isinstance(item, str) else json.dumps(item) for item in rows]
     file = path / "set.jsonl"
     file.write_text("\n".join(lines))
@@ -37,37 +37,41 @@ def check(path: Path, *rows: object, sandbox: Sandbox) -> list[Finding]:
 @pytest.mark.parametrize(
     ("changes", "kind", "message"),
     [
-        ({"reference": "def double(x) return x"}, Kind.UNPARSABLE_REFERENCE, "Expect a Python program"),
-        ({"reference": "(" * 10_000}, Kind.UNPARSABLE_REFERENCE, "Expect a Python program"),
-        ({"entry_point": "triple"}, Kind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
-        ({"reference": "double = None.no"}, Kind.REFERENCE_FAILS, "Expect the reference to run, actually: error"),
-        ({"reference": "import os\nos._exit(0)"}, Kind.REFERENCE_FAILS, "Expect the reference to run, actually: exited"),
-        ({"tests": ["assert double(2) == 4", "assert double(3) == 7"]}, Kind.REFERENCE_FAILS, "to pass test 2, actually: fail"),
-        ({"tests": ["assert double('x') == 4 / 0"]}, Kind.REFERENCE_FAILS, "to pass test 1, actually: error"),
-        ({"tests": ["assert double(2 == 4"]}, Kind.REFERENCE_FAILS, "to pass test 1, actually: syntax_error"),
-        ({"test_program": "def check(f):\n    assert f(1) == 3\n\ncheck(double)"}, Kind.REFERENCE_FAILS, "to pass test 3"),
+        ({"reference": "def double(x) return x"}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
+        ({"reference": "(" * 10_000}, FindingKind.UNPARSABLE_REFERENCE, "Expect a Python program"),
+        ({"entry_point": "triple"}, FindingKind.MISSING_ENTRY_POINT, "to define 'triple', actually it does not"),
+        ({"reference": "double = None.no"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: error"),
+        ({"reference": "import os\nos._exit(0)"}, FindingKind.REFERENCE_FAILS, "Expect the reference to run, actually: exited"),
+        ({"tests": ["assert double(2) == 4", "assert double(3) == 7"]}, FindingKind.REFERENCE_FAILS, "to pass test 2, actually: fail"),
+        ({"tests": ["assert double('x') == 4 / 0"]}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: error"),
+        ({"tests": ["assert double(2 == 4"]}, FindingKind.REFERENCE_FAILS, "to pass test 1, actually: syntax_error"),
+        ({"test_program": "def check(f):\n    assert f(1) == 3\n\ncheck(double)"}, FindingKind.REFERENCE_FAILS, "to pass test 3"),
         ({"reference": "def double(x): return list({'a', 'b', 'c', 'd'})", "tests": ["assert len(double(1)) == 4"]},
-         Kind.NON_DETERMINISTIC, "two runs of double(1) to return the same value"),
+         FindingKind.NON_DETERMINISTIC, "two runs of double(1) to return the same value"),
         ({"reference": "import random\ndef double(x): return random.random()", "tests": ["assert double(1) < 1"]},
-         Kind.NON_DETERMINISTIC, "independent of random numbers"),
+         FindingKind.NON_DETERMINISTIC, "independent of random numbers"),
         ({"reference": "import time\ndef double(x): return time.time_ns()", "tests": ["assert double(1) > 1"]},
-         Kind.NON_DETERMINISTIC, "two runs of double(1)"),
+         FindingKind.NON_DETERMINISTIC, "two runs of double(1)"),
         ({"reference": "def double(x): return hash('a') % 2 * 2 if False else next(iter({'a', 'b'}))",
           "tests": [f"assert double({n}) == 'a'" for n in range(3)]}, None, ""),
-        ({"tests": []}, Kind.NO_TESTS, "Expect tests or a test_program, actually neither"),
-        ({"prompt": GOOD["prompt"]}, Kind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
-        ({"task_id": "demo/double"}, Kind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
+        ({"tests": []}, FindingKind.NO_TESTS, "Expect tests or a test_program, actually neither"),
+        ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
+        ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
     ],
 )  # fmt: skip
 def test_finding_has_kind_file_and_line(
-    changes: dict[str, Any], kind: Kind | None, message: str, tmp_path: Path, sandbox: Sandbox
+    changes: dict[str, Any],
+    kind: FindingKind | None,
+    message: str,
+    tmp_path: Path,
+    sandbox: Sandbox,
 ) -> None:
     bad = row(**changes)
     findings = check(tmp_path, GOOD, bad, row("demo/third"), sandbox=sandbox)
     if kind is None:  # which of the two comes first depends on the seed: fails or differs
         assert {finding.kind for finding in findings} <= {
-            Kind.REFERENCE_FAILS,
-            Kind.NON_DETERMINISTIC,
+            FindingKind.REFERENCE_FAILS,
+            FindingKind.NON_DETERMINISTIC,
         }
         assert findings
         return
@@ -90,14 +94,14 @@ def test_all_findings_are_reported_in_order(tmp_path: Path, sandbox: Sandbox) ->
         sandbox=sandbox,
     )
     assert [finding.kind for finding in findings] == [
-        Kind.BROKEN_ROW,
-        Kind.REFERENCE_FAILS,
-        Kind.REFERENCE_FAILS,
-        Kind.MISSING_ENTRY_POINT,
-        Kind.BROKEN_ROW,
-        Kind.DUPLICATE_ID,
-        Kind.DUPLICATE_PROMPT,
-        Kind.UNPARSABLE_REFERENCE,
+        FindingKind.BROKEN_ROW,
+        FindingKind.REFERENCE_FAILS,
+        FindingKind.REFERENCE_FAILS,
+        FindingKind.MISSING_ENTRY_POINT,
+        FindingKind.BROKEN_ROW,
+        FindingKind.DUPLICATE_ID,
+        FindingKind.DUPLICATE_PROMPT,
+        FindingKind.UNPARSABLE_REFERENCE,
     ]
 
 
@@ -120,7 +124,7 @@ def test_warnings_do_not_make_a_set_useless(tmp_path: Path, sandbox: Sandbox) ->
     file.write_text(json.dumps(row(tests=[])))
     report = validate_problems(file, sandbox)
     assert report.ok
-    assert [finding.kind for finding in report.warnings] == [Kind.NO_TESTS]
+    assert [finding.kind for finding in report.warnings] == [FindingKind.NO_TESTS]
 
 
 def test_slow_reference_is_a_warning(
@@ -129,7 +133,7 @@ def test_slow_reference_is_a_warning(
     monkeypatch.setattr("codea1_env.data.validate.SLOW", 0.01)
     busy = "def double(x):\n    for _ in range(3_000_000): pass\n    return 2 * x"
     findings = check(tmp_path, row(reference=busy), sandbox=sandbox)
-    assert {finding.kind for finding in findings} == {Kind.SLOW_REFERENCE}
+    assert {finding.kind for finding in findings} == {FindingKind.SLOW_REFERENCE}
 
 
 def test_endless_reference_fails_within_the_limits(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -140,7 +144,7 @@ def test_endless_reference_fails_within_the_limits(tmp_path: Path, sandbox: Sand
         call_cpu_time=0.2, call_wall_time=5, run_cpu_time=2, run_wall_time=20, calls_per_test=1
     )
     report = validate_problems(file, sandbox, limits=limits)
-    assert {finding.kind for finding in report.findings} == {Kind.REFERENCE_FAILS}
+    assert {finding.kind for finding in report.findings} == {FindingKind.REFERENCE_FAILS}
     assert "timeout" in report.findings[0].message
     assert {finding.task_id for finding in report.findings} == {"demo/endless"}
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from codea1_env.agents.custom import Setting, find_class
+from codea1_env.agents.custom import Setting, as_learner, own_player
 from codea1_env.agents.grpo import GRPO
 from codea1_env.agents.one_model import TabularSelfPlayer
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
@@ -22,6 +22,7 @@ from codea1_env.agents.scripted import (
     ScriptedAgent,
 )
 from codea1_env.agents.tabular import TabularAgent
+from codea1_env.plugins import find_class
 
 __all__ = [
     "ALGORITHMS",
@@ -44,8 +45,10 @@ __all__ = [
     "SoftmaxPolicy",
     "TabularAgent",
     "TabularSelfPlayer",
+    "as_learner",
     "find_class",
     "make_algorithm",
+    "own_player",
     "pool_of_programs",
     "pool_of_tests",
 ]

@@ -1,29 +1,28 @@
-"""Players and algorithms of your own, found by name; and what a player is made from."""
+"""Players of your own: what they are made from, and how."""
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import importlib.util
-import sys
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from codea1_env.agents.pools import Pool
+from codea1_env.agents.protocols import Agent, Learner
+from codea1_env.agents.scripted import FixedAgent
+from codea1_env.plugins import find
 from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import Observation
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a player of your own is made from: `Class(setting)` must give a `Learner`."""
+    """What a player of your own is made from, if its class has a parameter."""
 
     role: Literal["coder", "tester"]
-    pools: tuple[Pool, ...]
-    """Programs or tests of each problem that a tabular player chooses from; `pool.problem` is the problem.
-    Nothing in them is held back for measuring."""
     num_tests: int
     """Tests of a suite that count."""
     learning_rate: float
@@ -31,6 +30,16 @@ class Setting:
     seed: int
     """Seed of the player's random choices."""
     sandbox: Sandbox
+    make_pools: Callable[[], Sequence[Pool]]
+    """Makes `pools`, which costs something."""
+
+    @cached_property
+    def pools(self) -> tuple[Pool, ...]:
+        """Programs or tests of each problem that a tabular player chooses from; `pool.problem` is the problem.
+
+        Nothing in them is held back for measuring.
+        """
+        return tuple(self.make_pools())
 
     @property
     def draws(self) -> int:
@@ -43,58 +52,61 @@ class Setting:
         return np.random.default_rng(self.seed)
 
 
-class FileError(ValueError):
-    """A file cannot be run at all; what it raises when it runs is its own error."""
-
-
-def find_class(name: str) -> type[Any]:
-    """Find a class.
+def own_player(own: Any, setting: Setting) -> Agent:
+    """Make a player of your own.
 
     Args:
-        name: `module:Class`, or `FILE.py:Class`.
+        own: An agent; a class or function that makes one, from a `Setting` if it has a parameter without default; or
+            the name of any of these, as `FILE.py:NAME` or `module:NAME`.
+        setting: What it is made from.
 
     Raises:
-        ValueError: There is no such module or class; the nearest names are offered.
-
-    Example:
-        >>> find_class("codea1_env.agents:GRPO").__name__
-        'GRPO'
+        ValueError: There is nothing of this name, or it is no agent.
     """
-    home, colon, attribute = name.rpartition(":")
-    if not colon or not home or not attribute:
-        raise ValueError(f"Expect module:Class or FILE.py:Class, actually: {name!r}")
-    module = load_file(Path(home)) if home.endswith(".py") else _from_path(home, name)
-    found = getattr(module, attribute, None)
-    if not isinstance(found, type):
-        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
-        near = difflib.get_close_matches(attribute, classes, n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"It has: {', '.join(classes)}"
-        raise ValueError(f"Expect {home} to define the class {attribute!r}. {hint}")
-    return found
+    made = find(own, "player") if isinstance(own, str) else own
+    if isinstance(made, type) or (callable(made) and not hasattr(made, "act")):
+        made = made(setting) if _needs_setting(made) else made()
+    if not callable(getattr(made, "act", None)):
+        raise ValueError(f"Expect {own} to be an agent, actually: it has no method act")
+    return made  # type: ignore[no-any-return]  # checked just now
 
 
-def _from_path(module: str, name: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
+def _needs_setting(make: Callable[..., Any]) -> bool:
+    needed = [
+        each.name
+        for each in inspect.signature(make).parameters.values()
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    if len(needed) > 1:
         raise ValueError(
-            f"Expect {name!r} to name a module that can be imported, actually: {error}. A file is named "
-            "FILE.py:Class."
-        ) from error
+            f"Expect {make} to make a player from a Setting or from nothing, actually it needs: {', '.join(needed)}"
+        )
+    return bool(needed)
 
 
-def load_file(path: Path) -> Any:
-    """Run a Python file of the user's, in this process, and return it as a module.
+class FixedPlayer(FixedAgent):
+    """An agent that does not learn, in a place where others do."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
+        """Answer as the agent does."""
+        return self.agent.act(observations)
+
+
+def as_learner(agent: Agent) -> Learner:
+    """Let an agent take part in training; without a method `learn` it stays as it is.
 
     Raises:
-        FileError: There is no such file, or its name does not end with .py.
+        ValueError: It learns, but cannot be saved or loaded.
     """
-    if not path.is_file():
-        raise FileError(f"Expect {path} to be a Python file, actually: there is no such file")
-    spec = importlib.util.spec_from_file_location(f"codea1_custom_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise FileError(f"Expect the name of {path} to end with .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickle look there
-    spec.loader.exec_module(module)
-    return module
+    if not hasattr(agent, "learn"):
+        return FixedPlayer(agent)
+    missing = [name for name in ("save", "load") if not hasattr(agent, name)]
+    if missing:
+        raise ValueError(
+            f"Expect a player that learns to have save and load, for checkpoints, actually: {type(agent).__name__} "
+            f"has no {' and no '.join(missing)}"
+        )
+    return agent  # type: ignore[return-value]  # checked just now

@@ -6,7 +6,7 @@ this file is loaded on its own; it therefore imports only the standard library a
 
 import ast
 
-from codea1_env.sandbox.inside.literals import NotLiteralError, read, write
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
 MAX_BOUNDARY = 12
 """Boundary tests made from one golden test at most."""

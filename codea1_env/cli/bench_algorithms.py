@@ -32,8 +32,8 @@ from codea1_env.baselines.bench.suite import QUICK
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import parse, parse_some
+from codea1_env.evaluation.machine import this_machine
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.sandbox_speed.machine import this_machine
 from codea1_env.problems import load_problems
 
 
@@ -89,7 +89,7 @@ def run(arguments: Sequence[str]) -> int:
 def _run(
     command: AlgorithmsCommand,
     config: BenchConfig,
-    jobs: Sequence[scheduling.Job],
+    jobs: Sequence[scheduling.TrainingJob],
     folder: ResultFolder,
 ) -> int:
     console, machine = Console(stderr=command.json), this_machine()
@@ -127,7 +127,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _run_with_progress(
-    config: BenchConfig, jobs: Sequence[scheduling.Job], console: Console
+    config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console
 ) -> None:
     bar = Progress(
         TextColumn("runs {task.fields[done]}/{task.fields[runs]}"),

@@ -19,12 +19,12 @@ from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.player import Engine, is_model, load_player
-from codea1_env.agents.llm.prompts import Wording
+from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.agents.models import ModelError
 from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.export import find_weights
-from codea1_env.cli.players import CODERS, TESTERS, make_player
+from codea1_env.cli.players import CODERS, TESTERS, is_own, make_player
 from codea1_env.evaluation.running import AgentOf
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
@@ -37,12 +37,12 @@ _SCRIPTED = {"coder": CODERS, "tester": TESTERS}
 
 
 @dataclass(frozen=True)
-class Asking:
+class SamplingOptions:
     """How a player is asked."""
 
     sampling: SamplingConfig
     """How language models draw."""
-    wording: Wording
+    wording: PromptTemplate
     """What language models are told; for testers it says how many tests are wanted."""
     model: str | None = None
     """The name that a server has for its model; None for its first."""
@@ -75,7 +75,7 @@ def is_language_model(role: Role, name: str) -> bool:
     """Whether sampling settings mean something to this player."""
     if is_server(name):
         return True
-    known = name in _SCRIPTED[role] or ".py" in name
+    known = name in _SCRIPTED[role] or is_own(name)
     return not known and is_model(name) and not _is_table(role, name)
 
 
@@ -84,7 +84,7 @@ def player_of(
     name: str,
     problems: Sequence[Problem],
     sandbox: Sandbox,
-    asking: Asking,
+    asking: SamplingOptions,
     stack: ExitStack,
 ) -> AgentOf:
     """Find the player of this name.
@@ -125,10 +125,15 @@ def player_of(
             return _drawing(agent, asking.wording)
     except (BackendError, ModelError, RunError, ImportError) as error:
         raise InputError(str(error)) from error
+    if is_own(name):  # anew for each batch, with its seed
+        make_player(
+            name, known, problems, sandbox, 0, asking.num_tests
+        )  # a wrong name is an error now
+        return lambda seed: make_player(name, known, problems, sandbox, seed, asking.num_tests)
     return _reseeding(make_player(name, known, problems, sandbox, 0))
 
 
-def _drawing(agent: LLMAgent, wording: Wording) -> AgentOf:
+def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
     return lambda seed: LLMAgent(
         agent.backend, agent.sampling, seed, adapter=agent.adapter, write=wording
     )

@@ -22,7 +22,7 @@ from codea1_env.evaluation.best_of_n.judging import LIMITS, BestOfN
 from codea1_env.evaluation.best_of_n.programs import CodeResults, JudgedProgram
 from codea1_env.evaluation.best_of_n.report import KIND, BestOfNTally, build_best_of_n_report
 from codea1_env.evaluation.result_folder import REPORT, ResultFolder
-from codea1_env.evaluation.running import Plan
+from codea1_env.evaluation.running import EvaluationPlan
 from codea1_env.evaluation.samples import SampleFile
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
 from codea1_env.problems import Problem
@@ -149,7 +149,7 @@ def _evaluate(
             wording = WORDINGS[command.prompts](command.num_tests)
             asking = command.asking(wording, command.num_tests)
             tester = player_of("tester", command.agent or "", problems, sandbox, asking, stack)
-            plan = Plan(command.num_samples, command.batch_size, command.seed)
+            plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             evaluation.run_agent(tester, plan, shown.judged, white_box=command.white_box)
     report = build_best_of_n_report(
         _settings(command),

@@ -23,10 +23,10 @@ from codea1_env.evaluation.programs.judging import (
     TIME_LIMIT_FACTOR,
     TIME_LIMIT_WITHOUT_REFERENCE,
 )
-from codea1_env.evaluation.programs.report import Tally, build_report, check_k
+from codea1_env.evaluation.programs.report import OutcomeTally, build_report, check_k
 from codea1_env.evaluation.result_folder import REPORT, ResultFolder
-from codea1_env.evaluation.running import Plan
-from codea1_env.evaluation.samples import Sample, SampleFile, read_samples
+from codea1_env.evaluation.running import EvaluationPlan
+from codea1_env.evaluation.samples import ProgramSample, SampleFile, read_samples
 from codea1_env.problems import Problem
 from codea1_env.training.interrupt import stop_request
 
@@ -65,7 +65,9 @@ def run(arguments: Sequence[str]) -> int:
     )
 
 
-def _read_file(command: CodeCommand, problems: Sequence[Problem]) -> SampleFile[Sample] | None:
+def _read_file(
+    command: CodeCommand, problems: Sequence[Problem]
+) -> SampleFile[ProgramSample] | None:
     """Read the samples, and look at all that can be wrong with them before anything runs."""
     if command.samples is None:
         if command.k is not None:
@@ -95,11 +97,11 @@ def _settings(command: CodeCommand) -> dict[str, Any]:
 def _evaluate(
     command: CodeCommand,
     problems: Sequence[Problem],
-    file: SampleFile[Sample] | None,
+    file: SampleFile[ProgramSample] | None,
     folder: ResultFolder,
     console: Console,
 ) -> dict[str, Any]:
-    tally = Tally()
+    tally = OutcomeTally()
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request())
         sandbox = stack.enter_context(command.sandbox())
@@ -118,7 +120,7 @@ def _evaluate(
         else:
             asking = command.asking(WORDINGS[command.prompts]())
             coder = player_of("coder", command.agent or "", problems, sandbox, asking, stack)
-            plan = Plan(command.num_samples, command.batch_size, command.seed)
+            plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             shown.begin("programs", len(problems) * command.num_samples)
             evaluation.judge_agent(coder, plan, shown.judged)
     report = build_report(

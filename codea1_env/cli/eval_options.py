@@ -19,9 +19,9 @@ import codea1_env
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.player import Engine, computing_for
-from codea1_env.agents.llm.prompts import Wording
+from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
-from codea1_env.cli.eval_agents import Asking, Role, is_language_model, weights_of
+from codea1_env.cli.eval_agents import Role, SamplingOptions, is_language_model, weights_of
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
 from codea1_env.evaluation.programs.report import TooFewSamplesError
 from codea1_env.evaluation.result_folder import (
@@ -94,9 +94,9 @@ class AskingOptions(ComputingOptions):
         packages = ("numpy", *self.packages)
         return Sandbox(self.cores, level=self.sandbox_level, packages=packages)
 
-    def asking(self, wording: Wording, num_tests: int = 8) -> Asking:
+    def asking(self, wording: PromptTemplate, num_tests: int = 8) -> SamplingOptions:
         """How the agent is asked: in this wording, and a scripted tester for so many tests."""
-        return Asking(
+        return SamplingOptions(
             self.sampling(), wording, self.model, self.backend, num_tests, self.computing()
         )
 
@@ -137,7 +137,7 @@ class EvaluationOptions(AskingOptions):
 
     problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
     """"starter", humaneval+, mbpp+, mbpp, bigcodebench[-hard][-instruct], livecodebench, ult, a data set of the
-    Hugging Face hub, or a .jsonl, .jsonl.gz or .parquet file."""
+    Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."""
     split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Only this split."""
     max_problems: Annotated[int | None, tyro.conf.arg(metavar="N")] = None

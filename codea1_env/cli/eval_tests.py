@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-from codea1_env.agents.llm.prompts import WORDINGS, OneByOne, Wording
+from codea1_env.agents.llm.prompts import WORDINGS, OneByOne, PromptTemplate
 from codea1_env.cli.errors import InputError
-from codea1_env.cli.eval_agents import Asking, player_of
+from codea1_env.cli.eval_agents import SamplingOptions, player_of
 from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.eval_options import (
     EvaluationOptions,
@@ -27,7 +27,7 @@ from codea1_env.cli.eval_options import (
 from codea1_env.cli.eval_tests_display import print_suite_report
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.result_folder import REPORT, ResultFolder
-from codea1_env.evaluation.running import Plan
+from codea1_env.evaluation.running import EvaluationPlan
 from codea1_env.evaluation.samples import SampleFile, read_samples
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.evaluation.suites.generation import SuiteEvaluation
@@ -139,10 +139,10 @@ def _settings(command: TestsCommand) -> dict[str, Any]:
     return settings
 
 
-def _asking(command: TestsCommand) -> Asking:
+def _asking(command: TestsCommand) -> SamplingOptions:
     one_by_one = command.protocol == "rounds"
     number = 1 if one_by_one else command.num_tests
-    wording: Wording = WORDINGS[command.prompts](number)
+    wording: PromptTemplate = WORDINGS[command.prompts](number)
     wording = OneByOne(wording) if one_by_one else wording
     return command.asking(wording, number)
 
@@ -190,7 +190,7 @@ def _evaluate(
             tester = player_of(
                 "tester", command.agent or "", problems, sandbox, _asking(command), stack
             )
-            plan = Plan(command.num_samples, command.batch_size, command.seed)
+            plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             shown.begin("suites", faults.count("") * command.num_samples)
             rounds = command.num_tests if command.protocol == "rounds" else None
             evaluation.judge_agent(tester, plan, shown.judged, rounds=rounds)

@@ -10,8 +10,8 @@ import tyro
 
 from codea1_env.agents.llm.computing import Dtype
 from codea1_env.cli.errors import user_input
-from codea1_env.cli.settings import inline_table, read_inline_table
 from codea1_env.sandbox.packages import locate
+from codea1_env.training.settings import inline_table, read_inline_table
 
 Command = TypeVar("Command")
 

@@ -25,7 +25,7 @@ class PlayCommand(ComputingOptions):
     problem: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The problem, as in `codea1 problems list`; without it the seed decides."""
     problems: Annotated[str, tyro.conf.arg(metavar="SOURCE")] = "starter"
-    """Where problems come from: "starter", a data set, or a .jsonl, .jsonl.gz or .parquet file."""
+    """Where problems come from: "starter", a data set, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."""
     coder: Annotated[str, tyro.conf.arg(metavar="NAME|MODEL|FILE.py:NAME")] = "mutant"
     """Who writes the program: "mutant" (the reference with one fault), "reference", a language model
     ("smollm2-135m", owner/name on the hub, a folder with a model or with an exported adapter), or a class of
@@ -33,6 +33,8 @@ class PlayCommand(ComputingOptions):
     tester: Annotated[str, tyro.conf.arg(metavar="NAME|MODEL|FILE.py:NAME")] = "golden"
     """Who writes the tests: "golden" (the problem's own), "boundary" (moves arguments to the boundaries of
     their types), a language model, or a class of yours."""
+    rewards: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "code-a1"
+    """What both are paid: "code-a1" (the paper's), "execution-first", "mutation-score", or a function of yours."""
     rounds: int = 1
     """Rounds of the episode. From the second on the coder sees which tests broke its program."""
     render: Literal["human", "ansi", "html"] = "human"
@@ -63,6 +65,7 @@ def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) ->
         env = parallel_env(
             problems=problems,
             max_rounds=command.rounds,
+            rewards=command.rewards,
             render_mode=None if command.json else command.render,
             sandbox=sandbox,
         )

@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
-from codea1_env.agents import Agent, BoundaryTester, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.agents.custom import FileError, load_file
+from codea1_env.agents import (
+    Agent,
+    BoundaryTester,
+    GoldenTester,
+    MutantCoder,
+    Pool,
+    ReferenceCoder,
+    Setting,
+    own_player,
+    pool_of_programs,
+    pool_of_tests,
+)
 from codea1_env.agents.llm.player import computing_for, is_model, load_player
 from codea1_env.agents.models import DEFAULT_MODEL
 from codea1_env.cli.errors import InputError, unknown_name
 from codea1_env.cli.parsing import ComputingOptions
+from codea1_env.evaluation import hold_out
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 
 CODERS = ("mutant", "reference")
 TESTERS = ("golden", "boundary")
+
+
+def is_own(name: str) -> bool:
+    """Whether a player's name means one of the user's: FILE.py:NAME or module:NAME.
+
+    Example:
+        >>> is_own("mine.py:Coder"), is_own("golden"), is_own("http://127.0.0.1:8000/v1")
+        (True, False, False)
+    """
+    return (":" in name and "://" not in name) or name.endswith(".py")
 
 
 def make_player(
@@ -32,8 +53,7 @@ def make_player(
     """The player of this name.
 
     Args:
-        name: One of `known`, a language model (see `load_player`), or FILE.py:NAME, where NAME is a class that
-            needs no arguments, or an agent.
+        name: One of `known`, a language model (see `load_player`), or FILE.py:NAME (see `own_player`).
         known: `CODERS` or `TESTERS`.
         problems: The problems of the game.
         sandbox: Where scripted players run what they must.
@@ -44,8 +64,8 @@ def make_player(
     Raises:
         InputError: There is no such player.
     """
-    if ".py" in name:
-        return _from_file(name)
+    if is_own(name):
+        return _own(name, known, problems, sandbox, seed, num_tests)
     if name not in known and is_model(name):
         try:
             asked = computing or ComputingOptions()
@@ -74,23 +94,24 @@ def make_player(
     return BoundaryTester(problems, sandbox, num_tests, seed)
 
 
-def _from_file(name: str) -> Agent:
-    """The agent that a file of the user's defines. It is their own code, and runs in this process."""
-    file, colon, attribute = name.rpartition(":")
-    if not colon:
-        raise InputError(
-            f"expect FILE.py:NAME, actually: {name!r}. Add a colon and the agent's name"
-        )
+def _own(
+    name: str,
+    known: Sequence[str],
+    problems: Sequence[Problem],
+    sandbox: Sandbox,
+    seed: int,
+    num_tests: int,
+) -> Agent:
+    """A player of the user's: their own code, which runs in this process."""
+
+    def pools() -> list[Pool]:
+        splits = hold_out(problems, sandbox, seed)
+        if known is CODERS:
+            return [pool_of_programs(split) for split in splits]
+        return [pool_of_tests(split, sandbox, seed=seed) for split in splits]
+
+    role: Literal["coder", "tester"] = "coder" if known is CODERS else "tester"
     try:
-        module = load_file(Path(file))
-    except FileError as error:
-        raise InputError(f"e{str(error)[1:]}") from error
-    made = getattr(module, attribute, None)
-    if made is None:
-        raise InputError(f"expect {file} to define {attribute!r}, actually: it does not")
-    agent = made() if isinstance(made, type) else made
-    if not callable(getattr(agent, "act", None)):
-        raise InputError(
-            f"expect {attribute} in {file} to be an agent, actually: it has no method act"
-        )
-    return agent  # type: ignore[no-any-return]  # checked just now; the file is not known to mypy
+        return own_player(name, Setting(role, num_tests, 1.0, seed, sandbox, pools))
+    except ValueError as error:
+        raise InputError(str(error)) from error

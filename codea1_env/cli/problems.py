@@ -23,7 +23,7 @@ _Source = Annotated[
     tyro.conf.arg(
         metavar="SOURCE",
         help='"starter" (bundled), humaneval+, mbpp+, mbpp, kodcode, bigcodebench, ult, a data set of the '
-        "Hugging Face hub, or a .jsonl, .jsonl.gz or .parquet file.",
+        "Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours).",
     ),
 ]
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from codea1_env.cli.errors import unknown_name
 from codea1_env.cli.parsing import parse
 from codea1_env.sandbox import LevelUnavailableError
-from codea1_env.sandbox.inside.confinement import LEVELS
+from codea1_env.sandbox.inside.confine.confinement import LEVELS
 from codea1_env.sandbox.levels import LevelReport, examine, strongest_level
 
 USAGE = """\

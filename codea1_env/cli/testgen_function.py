@@ -24,8 +24,8 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.invent import can_be_called
-from codea1_env.testgen.pytest_file import default_output, pytest_file
 from codea1_env.testgen.target import Target, TargetError, import_root, read_target
+from codea1_env.testgen.written_file import default_output, pytest_file
 
 _SHOWN = 20
 """Findings, and mutants, that are printed."""

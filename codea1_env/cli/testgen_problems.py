@@ -20,14 +20,14 @@ from codea1_env.cli.eval_display import EvaluationProgress, left_out, percent, p
 from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_evaluation
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.result_folder import REPORT, ResultFolder
-from codea1_env.evaluation.running import Plan
+from codea1_env.evaluation.running import EvaluationPlan
 from codea1_env.evaluation.samples import SampleFile
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
 from codea1_env.problems import Problem
 from codea1_env.testgen.problem_suites import (
     PROBLEMS,
+    ProblemTally,
     SuiteWriting,
-    Tally,
     build_report,
     with_suite,
 )
@@ -100,7 +100,7 @@ def _write(
     folder: ResultFolder,
     console: Console,
 ) -> dict[str, Any]:
-    tally = Tally()
+    tally = ProblemTally()
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request())
         sandbox = stack.enter_context(command.sandbox())
@@ -120,7 +120,7 @@ def _write(
             asking = command.asking(WORDINGS[command.prompts](command.num_tests), command.num_tests)
             tester = player_of("tester", command.agent or "", problems, sandbox, asking, stack)
             shown.begin("suites", len(usable))
-            plan = Plan(command.num_samples, command.batch_size, command.seed)
+            plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             writing.from_agent(tester, plan, shown.judged)
     source = command.agent or str(command.samples)
     folder.write_lines(

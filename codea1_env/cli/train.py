@@ -21,11 +21,13 @@ from codea1_env.cli.errors import (
     InputError,
     library_errors,
     unknown_name,
+    user_input,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
-from codea1_env.cli.settings import apply_table, read_toml, to_toml
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
+from codea1_env.training.run_folder import read_config
+from codea1_env.training.settings import apply_table, read_toml, to_toml
 
 _PRESETS = files("codea1_env") / "data" / "presets"
 PRESETS = sorted(Path(entry.name).stem for entry in _PRESETS.iterdir())
@@ -90,7 +92,8 @@ class TrainCommand(Sources):
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 train`; returns the exit code."""
     sources = parse_some(SourcesAndFolder, arguments, name="train")
-    default = TrainCommand(settings=base_settings(sources))
+    with user_input():
+        default = TrainCommand(settings=base_settings(sources))
     command = parse(TrainCommand, arguments, name="train", default=default, switches_only=False)
     if sources.max_steps is not None:  # goes before a time budget
         settings = dataclasses.replace(command.settings, time_budget=None)
@@ -129,18 +132,55 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
     if sources.resume:
         return _settings_of_run(sources)
     for preset in filter(None, (sources.preset, "quick" if sources.quick else None)):
-        if preset not in PRESETS:
-            raise unknown_name("preset", preset, PRESETS)
-        table = read_toml(Path(str(_PRESETS / f"{preset}.toml")))
+        table = _preset_table(preset)
         config = apply_table(_without_budget(config, table), table, f"preset {preset}")
     if sources.baseline is not None:
         if sources.baseline not in BASELINES:
             raise unknown_name("baseline", sources.baseline, BASELINES)
         config = BASELINES[sources.baseline].apply(config)
     if sources.config is not None:
-        table = read_toml(sources.config)
+        table = _extended(read_toml(sources.config))
+        if sources.baseline is not None:
+            _check_beside(table, sources.baseline)
         config = apply_table(_without_budget(config, table), table, str(sources.config))
     return config
+
+
+def _check_beside(table: Mapping[str, Any], baseline: str) -> None:
+    """Refuse a file that would undo the baseline without a word: that of a run, which holds every setting.
+
+    Raises:
+        InputError: It says something else.
+    """
+    if not {field.name for field in dataclasses.fields(TrainConfig)} <= table.keys():
+        return  # the file wins, as documented
+    changes = BASELINES[baseline].overrides
+    undone = [name for name, value in changes.items() if name in table and table[name] != value]
+    if undone:
+        raise InputError(
+            f"expect a --config that leaves {', '.join(undone)} to --baseline {baseline}, actually: it sets "
+            f"{undone[0]} = {table[undone[0]]!r}. Remove the line from the file, or leave out --baseline"
+        )
+
+
+def _preset_table(name: str) -> dict[str, Any]:
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    return _extended(read_toml(Path(str(_PRESETS / f"{name}.toml"))))
+
+
+def _extended(table: dict[str, Any]) -> dict[str, Any]:
+    """A table with that of the preset that it extends below it; tables in both are joined."""
+    below = table.pop("extends", None)
+    if below is None:
+        return table
+    if not isinstance(below, str):
+        raise InputError(f"expect extends to name a preset in quotes, actually: {below!r}")
+    joined = _preset_table(below)
+    for name, value in table.items():
+        both = isinstance(value, Mapping) and isinstance(joined.get(name), Mapping)
+        joined[name] = joined[name] | value if both else value
+    return joined
 
 
 def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
@@ -157,13 +197,4 @@ def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
             )
     if sources.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the folder of the run to continue")
-    path = sources.output_dir / "config.toml"
-    if not path.is_file():
-        raise InputError(
-            f"expect {sources.output_dir} to be the folder of a run, actually: it has no config.toml. "
-            "Name another folder, or start a new run without --resume"
-        )
-    # A run's config.toml leaves out what is None.
-    nothing = TrainConfig(split=None, max_problems=None)
-    config = apply_table(nothing, read_toml(path), str(path))
-    return dataclasses.replace(config, output_dir=sources.output_dir)
+    return read_config(sources.output_dir)

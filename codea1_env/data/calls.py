@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import NotLiteralError, read, read_items, write
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, read_items, write
 
 
 def literal_calls(tests: list[str], name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:

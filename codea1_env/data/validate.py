@@ -43,7 +43,7 @@ SLOW_PROGRAM = Limits().test_cpu_time
 _BATCH = 32
 
 
-class Kind(enum.Enum):
+class FindingKind(enum.Enum):
     """What can be wrong with a problem."""
 
     BROKEN_ROW = "broken-row"
@@ -71,18 +71,18 @@ class Kind(enum.Enum):
     def is_warning(self) -> bool:
         """Whether a set with this finding can still be used."""
         return self in (
-            Kind.NO_REFERENCE,
-            Kind.NO_TESTS,
-            Kind.DUPLICATE_PROMPT,
-            Kind.SLOW_REFERENCE,
+            FindingKind.NO_REFERENCE,
+            FindingKind.NO_TESTS,
+            FindingKind.DUPLICATE_PROMPT,
+            FindingKind.SLOW_REFERENCE,
         )
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProblemFinding:
     """One thing that is wrong, and where."""
 
-    kind: Kind
+    kind: FindingKind
     where: str
     """File and line."""
     task_id: str
@@ -104,15 +104,15 @@ class ValidationReport:
     problems: int
     """Rows that could be read."""
     tests: int
-    findings: tuple[Finding, ...]
+    findings: tuple[ProblemFinding, ...]
 
     @property
-    def errors(self) -> tuple[Finding, ...]:
+    def errors(self) -> tuple[ProblemFinding, ...]:
         """The findings that make a problem useless."""
         return tuple(finding for finding in self.findings if not finding.kind.is_warning)
 
     @property
-    def warnings(self) -> tuple[Finding, ...]:
+    def warnings(self) -> tuple[ProblemFinding, ...]:
         """The other findings."""
         return tuple(finding for finding in self.findings if finding.kind.is_warning)
 
@@ -150,11 +150,11 @@ def validate_problems(
     items = list(itertools.islice(read_problems(source, split), limit))
     if not items:
         raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
-    findings: list[tuple[int, Finding]] = []
+    findings: list[tuple[int, ProblemFinding]] = []
     kept: list[tuple[int, Located]] = []
     for index, item in enumerate(items):
         if isinstance(item, ProblemsError):
-            finding = Finding(Kind.BROKEN_ROW, item.where, "", item.expectation)
+            finding = ProblemFinding(FindingKind.BROKEN_ROW, item.where, "", item.expectation)
             findings.append((index, finding))
         elif split is None or item.problem.metadata.get("split") == split:
             kept.append((index, item))
@@ -169,7 +169,12 @@ def validate_problems(
             else:
                 message = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
                 findings.append(
-                    (index, Finding(Kind.NO_REFERENCE, item.where, item.problem.task_id, message))
+                    (
+                        index,
+                        ProblemFinding(
+                            FindingKind.NO_REFERENCE, item.where, item.problem.task_id, message
+                        ),
+                    )
                 )
         runs = [
             [_submit(sandbox, item.problem, limits, seed) for seed in (0, 1)] for _, item in batch
@@ -177,7 +182,7 @@ def validate_problems(
         for (index, item), (first, second) in zip(batch, runs, strict=True):
             results = first.result(), second.result()
             for kind, message in _judge(item.problem, *results, sandbox, limits):
-                finding = Finding(kind, item.where, item.problem.task_id, message)
+                finding = ProblemFinding(kind, item.where, item.problem.task_id, message)
                 findings.append((index, finding))
         if progress is not None:
             progress(min(start + _BATCH, len(kept)), len(kept))
@@ -186,7 +191,7 @@ def validate_problems(
     return ValidationReport(str(source), len(kept), tests, ordered)
 
 
-def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, Finding]]:
+def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, ProblemFinding]]:
     ids: dict[str, str] = {}
     prompts: dict[str, str] = {}
     for index, (problem, where) in items:
@@ -195,13 +200,16 @@ def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, Fin
             message = (
                 f"Expect every task_id once, actually it is also at {first}. Rename one of them."
             )
-            yield index, Finding(Kind.DUPLICATE_ID, where, problem.task_id, message)
+            yield index, ProblemFinding(FindingKind.DUPLICATE_ID, where, problem.task_id, message)
         first = prompts.setdefault(problem.prompt, where)
         if first is not where:
             message = (
                 f"Expect every prompt once, actually it is also at {first}. Reword one of them."
             )
-            yield index, Finding(Kind.DUPLICATE_PROMPT, where, problem.task_id, message)
+            yield (
+                index,
+                ProblemFinding(FindingKind.DUPLICATE_PROMPT, where, problem.task_id, message),
+            )
 
 
 def _submit(sandbox: Sandbox, problem: Problem, limits: Limits, seed: int) -> Future[JobResult]:
@@ -210,16 +218,16 @@ def _submit(sandbox: Sandbox, problem: Problem, limits: Limits, seed: int) -> Fu
 
 def _judge(
     problem: Problem, first: JobResult, second: JobResult, sandbox: Sandbox, limits: Limits
-) -> Iterator[tuple[Kind, str]]:
+) -> Iterator[tuple[FindingKind, str]]:
     """Yield what two runs of the reference show."""
     shown = problem.all_tests or [repr(test.stdin) for test in problem.stdin_tests]
     if not shown:
-        yield Kind.NO_TESTS, "Expect tests or a test_program, actually neither. Add some."
+        yield FindingKind.NO_TESTS, "Expect tests or a test_program, actually neither. Add some."
     loads = first.load.outcome, second.load.outcome
     if loads != (Outcome.PASS, Outcome.PASS):
         if loads[0] is not loads[1]:
             yield (
-                Kind.NON_DETERMINISTIC,
+                FindingKind.NON_DETERMINISTIC,
                 f"Expect the reference to load alike twice, actually: {_both(loads)}.",
             )
             return
@@ -233,20 +241,20 @@ def _judge(
         if one.outcome is not two.outcome:
             differ = True
             yield (
-                Kind.NON_DETERMINISTIC,
+                FindingKind.NON_DETERMINISTIC,
                 f"Expect two runs of test {number} to agree, actually: "
                 f"{_both((one.outcome, two.outcome))} ({test}). Make the reference independent of "
                 "random numbers, time and the order of sets.",
             )
         elif one.outcome is not Outcome.PASS:
             yield (
-                Kind.REFERENCE_FAILS,
+                FindingKind.REFERENCE_FAILS,
                 f"Expect the reference to pass test {number}, actually: {one.outcome.value}, "
                 f"{one.message:.200} ({test}). Correct the test or the reference.",
             )
         elif max(one.cpu_time, two.cpu_time) > slow:
             yield (
-                Kind.SLOW_REFERENCE,
+                FindingKind.SLOW_REFERENCE,
                 f"Expect test {number} to take less than {slow:g} s, actually: "
                 f"{max(one.cpu_time, two.cpu_time):.1f} s ({test}). Use smaller arguments, or raise the limits.",
             )
@@ -256,28 +264,28 @@ def _judge(
 
 def _load_failure(
     problem: Problem, load: TestResult, sandbox: Sandbox, limits: Limits
-) -> tuple[Kind, str]:
+) -> tuple[FindingKind, str]:
     if load.outcome is Outcome.SYNTAX_ERROR:
         return (
-            Kind.UNPARSABLE_REFERENCE,
+            FindingKind.UNPARSABLE_REFERENCE,
             f"Expect a Python program, actually: {load.message:.200}. Correct the reference.",
         )
     alone = sandbox.submit(Job(problem.reference, limits=limits)).result()
     if alone.load.outcome is Outcome.PASS:
         return (
-            Kind.MISSING_ENTRY_POINT,
+            FindingKind.MISSING_ENTRY_POINT,
             f"Expect the reference to define {problem.entry_point!r}, actually it does not. "
             "Correct entry_point or the reference.",
         )
     return (
-        Kind.REFERENCE_FAILS,
+        FindingKind.REFERENCE_FAILS,
         f"Expect the reference to run, actually: {load.outcome.value}, {load.message:.200}. Correct it.",
     )
 
 
 def _different_values(
     problem: Problem, sandbox: Sandbox, limits: Limits
-) -> Iterator[tuple[Kind, str]]:
+) -> Iterator[tuple[FindingKind, str]]:
     """Compare what the calls in the tests return: a test may hold although the value varies."""
     try:
         calls = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
@@ -293,7 +301,7 @@ def _different_values(
         if not _same(a, b):
             shown = ", ".join([*map(repr, arguments), *(f"{k}={v!r}" for k, v in keywords.items())])
             yield (
-                Kind.NON_DETERMINISTIC,
+                FindingKind.NON_DETERMINISTIC,
                 f"Expect two runs of {problem.entry_point}({shown:.100}) to return the same value, actually: "
                 f"{a.value!r:.100} and {b.value!r:.100}. Make the reference independent of random numbers, "
                 "time and the order of sets.",

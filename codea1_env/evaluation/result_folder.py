@@ -33,7 +33,7 @@ class FolderError(ValueError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class FolderKind:
     """What a folder holds the results of."""
 
     name: str
@@ -46,7 +46,7 @@ class Kind:
     """Settings that may be others when it goes on."""
 
 
-EVALUATION = Kind("an evaluation", SETTINGS, VERSION)
+EVALUATION = FolderKind("an evaluation", SETTINGS, VERSION)
 
 
 class ResultFolder:
@@ -63,7 +63,12 @@ class ResultFolder:
     """
 
     def __init__(
-        self, path: Path, settings: Mapping[str, Any], *, resume: bool, kind: Kind = EVALUATION
+        self,
+        path: Path,
+        settings: Mapping[str, Any],
+        *,
+        resume: bool,
+        kind: FolderKind = EVALUATION,
     ) -> None:
         self.path = path
         self._kind = kind

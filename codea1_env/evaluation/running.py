@@ -38,7 +38,7 @@ class Stopped(Exception):  # noqa: N818  not an error
 
 
 @dataclass(frozen=True)
-class Plan:
+class EvaluationPlan:
     """How many samples an agent is asked for."""
 
     num_samples: int
@@ -90,7 +90,7 @@ class Checked(Awaited[V_co], Protocol[V_co]):
         ...
 
 
-class Pending(Protocol[V_co]):
+class PendingAnswers(Protocol[V_co]):
     """A sample that is being judged."""
 
     def result(self) -> V_co:
@@ -148,7 +148,7 @@ def check_problems(
 
 def generate(
     problems: Sequence[P],
-    plan: Plan,
+    plan: EvaluationPlan,
     folder: ResultFolder,
     write: Callable[[Sequence[P], int], Sequence[Mapping[str, Any]]],
     read: Callable[[P, int, Mapping[str, Any]], S],
@@ -193,7 +193,7 @@ def given(samples: Sequence[S], folder: ResultFolder) -> Iterator[Sequence[S]]:
 def judge(
     batches: Iterable[Sequence[S]],
     folder: ResultFolder,
-    submit: Callable[[S], Pending[V]],
+    submit: Callable[[S], PendingAnswers[V]],
     to_row: Callable[[S, V], Mapping[str, Any]],
     from_row: Callable[[Mapping[str, Any]], V],
     watch: Callable[[S, V], None],
@@ -242,10 +242,10 @@ class _Recorder(Generic[S, V]):
         self._watch = watch
         self._thread = ThreadPoolExecutor(1, "recorder")
         self._written: list[Future[None]] = []
-        self._pending: list[Pending[V]] = []
+        self._pending: list[PendingAnswers[V]] = []
         self._error: BaseException | None = None
 
-    def add(self, sample: S, pending: Pending[V]) -> None:
+    def add(self, sample: S, pending: PendingAnswers[V]) -> None:
         """Write the verdict on a sample once it is known and all before it are written."""
         if self._error is not None:
             raise self._error
@@ -263,7 +263,7 @@ class _Recorder(Generic[S, V]):
             pending.cancel()
         self._thread.shutdown(wait=True)
 
-    def _record(self, sample: S, pending: Pending[V]) -> None:
+    def _record(self, sample: S, pending: PendingAnswers[V]) -> None:
         if self._error is not None:
             return  # a gap would put later verdicts in wrong places
         try:

@@ -26,7 +26,7 @@ class SamplesError(ValueError):
 
 
 @dataclass(frozen=True)
-class Sample:
+class ProgramSample:
     """One program for one problem."""
 
     task_id: str
@@ -54,7 +54,7 @@ class SampleFile(Generic[S]):
     """Problems without samples."""
 
 
-def read_samples(path: Path, problems: Sequence[Problem]) -> SampleFile[Sample]:
+def read_samples(path: Path, problems: Sequence[Problem]) -> SampleFile[ProgramSample]:
     """Read programs made elsewhere.
 
     Args:
@@ -187,7 +187,7 @@ def _field(fields: Mapping[str, Any]) -> str:
     return "solution" if "solution" in fields else "completion"
 
 
-def _sample(problem: Problem, index: int, fields: Mapping[str, Any]) -> Sample:
+def _sample(problem: Problem, index: int, fields: Mapping[str, Any]) -> ProgramSample:
     name = _field(fields)
     code = fields[name] if name == "solution" else problem.prompt + fields[name]
-    return Sample(problem.task_id, index, code, fields)
+    return ProgramSample(problem.task_id, index, code, fields)

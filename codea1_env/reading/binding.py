@@ -6,7 +6,7 @@ import functools
 import json
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import read, write
+from codea1_env.sandbox.inside.analysis.literals import read, write
 
 from .chunks import parse
 from .domains import Check, checker, described, shape

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import NotLiteralError, read, write
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
 
 Domain = Any
 Check = Callable[[Any], bool]

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import NotLiteralError, read
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 
 from .chunks import PARSE_ERRORS, parse
 

@@ -7,7 +7,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, read, read_items
+from codea1_env.sandbox.inside.analysis.literals import (
+    LiteralMeter,
+    NotLiteralError,
+    read,
+    read_items,
+)
 
 MAX_TOLERANCE = 0.01
 """A larger tolerance says too little. Of values above 1 it is relative."""
@@ -65,7 +70,7 @@ class Conditions:
         meter: What the whole text may cost.
     """
 
-    def __init__(self, entry_point: str, meter: Meter) -> None:
+    def __init__(self, entry_point: str, meter: LiteralMeter) -> None:
         self.entry_point = entry_point
         self.meter = meter
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, read, write
+from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read, write
 
 from .chunks import PARSE_ERRORS, parse
 from .domains import annotated
@@ -236,7 +236,7 @@ def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
 
 
 def _literal_call(node: ast.Call) -> Call | None:
-    meter = Meter()
+    meter = LiteralMeter()
     try:
         arguments = [read(each, None, meter) for each in node.args]
         keywords = {str(each.arg): read(each.value, None, meter) for each in node.keywords}

@@ -9,7 +9,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
+from codea1_env.sandbox.inside.analysis.literals import (
+    UNKNOWN,
+    LiteralMeter,
+    NotLiteralError,
+    read,
+    read_items,
+)
 
 from .assertions import said_by
 from .endings import PURE_METHODS, called_or_named, ends, is_main, is_skipped, swallows
@@ -60,7 +66,7 @@ class Statements:
     def __init__(
         self,
         entry_point: str,
-        meter: Meter,
+        meter: LiteralMeter,
         add: Callable[[Prediction], None],
         drop: Callable[[str, str, str, bool], None],
     ) -> None:

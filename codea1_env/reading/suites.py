@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from codea1_env.sandbox.inside import codec
-from codea1_env.sandbox.inside.literals import Meter, NotLiteralError, write
+from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, write
 
 from .binding import BindingError, Signature, UnwritableError, signature_of
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
@@ -82,7 +82,7 @@ class _Suite:
         self._entry_point = entry_point
         self._signature = signature
         self._chars = MAX_CHARS
-        self._statements = Statements(entry_point, Meter(_ITEMS), self._add, self._drop)
+        self._statements = Statements(entry_point, LiteralMeter(_ITEMS), self._add, self._drop)
 
     def read(self, text: str) -> None:
         """Finds the tests of an answer."""

@@ -7,7 +7,13 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, read_items
+from codea1_env.sandbox.inside.analysis.literals import (
+    UNKNOWN,
+    LiteralMeter,
+    NotLiteralError,
+    read,
+    read_items,
+)
 
 _MAX_ROWS = 1_000
 
@@ -21,7 +27,7 @@ def parameters_of(node: ast.FunctionDef) -> list[str]:
 
 
 def rows_of(
-    node: ast.FunctionDef, names: Mapping[str, Any], meter: Meter
+    node: ast.FunctionDef, names: Mapping[str, Any], meter: LiteralMeter
 ) -> Iterator[dict[str, Any]]:
     """What the parameters stand for, each time the function runs: defaults, and the rows of tables above it."""
     defaults: dict[str, Any] = {}
@@ -51,7 +57,7 @@ def arguments_of(
     call: ast.Call,
     node: ast.FunctionDef,
     names: Mapping[str, Any],
-    meter: Meter,
+    meter: LiteralMeter,
     value_of: Callable[[ast.expr], Any],
 ) -> dict[str, Any] | None:
     """What the parameters of a function stand for in a call of it; None if that is not known."""
@@ -75,7 +81,7 @@ def arguments_of(
 
 
 def _table(
-    decorator: ast.Call, node: ast.FunctionDef, names: Mapping[str, Any], meter: Meter
+    decorator: ast.Call, node: ast.FunctionDef, names: Mapping[str, Any], meter: LiteralMeter
 ) -> list[dict[str, Any]]:
     given = {str(keyword.arg): keyword.value for keyword in decorator.keywords}
     parts = list(decorator.args)
@@ -100,7 +106,7 @@ def _table(
     return [dict(zip(columns, row, strict=True)) for row in rows if len(row) == len(columns)]
 
 
-def _columns(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> list[str]:
+def _columns(node: ast.expr, names: Mapping[str, Any], meter: LiteralMeter) -> list[str]:
     try:
         value = read(node, names, meter)
     except NotLiteralError:
@@ -111,7 +117,7 @@ def _columns(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> list[str
     return [str(name) for name in value] if type(value) in (list, tuple) else []
 
 
-def _row(node: ast.expr, columns: int, names: Mapping[str, Any], meter: Meter) -> list[Any]:
+def _row(node: ast.expr, columns: int, names: Mapping[str, Any], meter: LiteralMeter) -> list[Any]:
     if (
         type(node) is ast.Call
         and getattr(node.func, "attr", getattr(node.func, "id", "")) == "param"
@@ -124,7 +130,7 @@ def _row(node: ast.expr, columns: int, names: Mapping[str, Any], meter: Meter) -
     return list(read(node, names, meter))
 
 
-def _cell(node: ast.expr, names: Mapping[str, Any], meter: Meter) -> Any:
+def _cell(node: ast.expr, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
     try:
         return read(node, names, meter)
     except NotLiteralError:

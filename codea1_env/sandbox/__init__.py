@@ -9,7 +9,7 @@ It knows nothing of games, rewards or models, and can be used alone:
 """
 
 from .call_mode import Answers, encoded_arguments
-from .inside.running import RETURNED
+from .inside.run.running import RETURNED
 from .levels import LevelReport, examine, strongest_level
 from .outcomes import meaning_of
 from .pool import MAX_INPUT, Sandbox, default_sandbox

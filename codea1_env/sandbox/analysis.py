@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .inside import codec, frames
+from .inside import codec
+from .inside.codec import frames
 from .results import AnalysisError, InfraError, SandboxError, one_line
 from .worker import cpu_time_of, environment, interpreter
 
@@ -51,7 +52,8 @@ class Analyst:
         """Calls a module-level function of this package in a helper process.
 
         Args:
-            function: Its module may import only the standard library. Only its file and name are sent.
+            function: Its module may import only the standard library, and modules here that do the same. Only its file
+                and name are sent.
             arguments: Plain data.
             timeout: Seconds of CPU time, and a fifth of the seconds, that it may take.
 
@@ -150,7 +152,7 @@ class _Helper:
         os.set_blocking(self._send, False)
         try:
             self._process = subprocess.Popen(
-                interpreter("start.py", "analyst", str(their_receive), str(their_send)),
+                interpreter("start.py", "analysis.analyst", str(their_receive), str(their_send)),
                 pass_fds=[their_receive, their_send],
                 env=environment(0),
                 cwd="/",

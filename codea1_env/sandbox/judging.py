@@ -39,6 +39,7 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
         job: The program and its tests.
         limits: What the job may use.
     """
+    asked = limits
     plans = planner.plans(job.tests, job.entry_point)
     why = too_long(job.code)
     if why is not None:
@@ -97,7 +98,31 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
             if index not in results or result.outcome in (Outcome.PASS, Outcome.ERROR):
                 results[index] = result
     assert load is not None
+    if job.capture_output:
+        judged = {index for index, _ in programs}
+        alone = [
+            (index, ProgramPlan(tuple(dict.fromkeys(plan.names))))
+            for index, plan in valued
+            if index not in judged
+        ]
+        printed = run(lambda slots: _what_is_printed(slots, job, alone, asked))
+        results |= {
+            index: replace(results[index], stdout=each.stdout, stderr=each.stderr)
+            for index, each in printed.items()
+        }
     return JobResult(load, tuple(results[index] for index in range(len(plans))), tuple(final))
+
+
+def _what_is_printed(
+    slots: Slots, job: Job, tests: Sequence[tuple[int, ProgramPlan]], limits: Limits
+) -> dict[int, TestResult]:
+    """Runs tests again that are judged by values, each alone, only for what is printed then."""
+    once = replace(limits, calls_per_test=1)
+    return (
+        _run_tests(slots, job, tests, once.with_room_for(tests=len(tests)), None)[1]
+        if tests
+        else {}
+    )
 
 
 def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
@@ -142,7 +167,7 @@ def _run_tests(
         started = time.monotonic()
         loaded, result, said = program_mode.run_test(
             slots, job.code, job.entry_point, job.tests[index], plan.names, plan.modules, left, plan.code,
-            final_call,
+            final_call, job.capture_output,
         )  # fmt: skip
         final += [said] if said is not None else []
         cut = left.call_cpu_time < test_cpu_time or left.call_wall_time < test_wall_time
@@ -158,7 +183,10 @@ def _with_line(verdict: TestResult, test: str) -> TestResult:
     """A failed test of one assertion failed there."""
     if verdict.passed:
         return verdict
-    return replace(verdict, line=1 + test.count("\n", 0, max(test.find("assert"), 0)))
+    lines = [line.lstrip() for line in test.split("\n")]
+    asserting = (number for number, line in enumerate(lines, 1) if line.startswith("assert"))
+    other = (number for number, line in enumerate(lines, 1) if line and not line.startswith("#"))
+    return replace(verdict, line=next(asserting, next(other, 1)))
 
 
 def _undefined(names: Sequence[str], entry_point: str) -> TestResult:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .inside.confinement import LEVELS
+from .inside.confine.confinement import LEVELS
 from .results import InfraError, LevelUnavailableError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _remedy(level: str) -> str:
 
 @functools.cache
 def examine(level: str) -> LevelReport:
-    """Starts a worker at a level and lets a child try what the level forbids. Remembered.
+    """Starts a worker at a level and lets a child try what the level forbids. LRUCache.
 
     Raises:
         InfraError: Three workers died, which says nothing of the machine. It is not remembered.

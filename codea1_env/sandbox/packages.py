@@ -53,9 +53,10 @@ def _folder(name: str) -> str | None:
     if spec is None or spec.origin in (None, "built-in", "frozen"):
         # A package without an __init__ has only folders.
         places = list(spec.submodule_search_locations or ()) if spec is not None else []
-        return str(Path(places[0]).parent) if places else None
+        return str(Path(places[0]).parent.resolve()) if places else None
     path = Path(str(spec.origin)).parent
-    return str(path.parent if spec.submodule_search_locations else path)
+    # Without symbolic links, behind which a sandbox's own file system has nothing.
+    return str((path.parent if spec.submodule_search_locations else path).resolve())
 
 
 def _needed(name: str) -> list[str]:

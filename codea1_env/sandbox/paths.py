@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from .inside.confinement import Settings
+from .inside.confine.confinement import Settings
 from .packages import library_folders
 
 # Not to be read: data sets, this project's own reference solutions, other people's code.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .analysis import Analyst
-from .inside.planning import encoded_plans
+from .inside.analysis.planning import encoded_plans
 from .results import AnalysisError, Outcome, TestResult
 
 MAX_CHARACTERS = 8_000_000

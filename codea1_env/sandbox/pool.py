@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, as_completed
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
 from .call_mode import Answers, run_calls
 from .inside import codec
-from .inside.running import loaded_numpy
+from .inside.run.running import loaded_numpy
 from .judging import Run, judge
 from .levels import check_level, strongest_level
 from .packages import locate
@@ -28,15 +28,31 @@ from .results import (
     Limits,
     ScriptResult,
     TestResult,
+    check_limits,
+    check_seed,
+    check_text,
 )
 from .script_mode import run_script
 from .value_mode import call_values
-from .workers import Kind, LocalPool, Pool
+from .workers import LocalPool, WorkerKind, WorkerPool
 
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _check_job(job: object) -> None:
+    if not isinstance(job, Job):
+        raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
+
+
+def _check_call(code: object, name: object, limits: object, hash_seed: object) -> None:
+    check_text("code", code)
+    check_text("name", name)
+    check_limits("limits", limits)
+    check_seed("hash_seed", hash_seed)
 
 
 def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
@@ -50,7 +66,7 @@ class _Starters(NamedTuple):
 
     owner: int
     """The number of the process that made them."""
-    pool: Pool
+    pool: WorkerPool
     analyst: Analyst
     planner: Planner
 
@@ -96,8 +112,12 @@ class Sandbox:
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
             raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
         self.workers = workers
+        check_limits("limits", limits)
         self.limits = limits if limits is not None else Limits()
-        names = (packages,) if isinstance(packages, str) else tuple(packages)
+        names = (packages,) if isinstance(packages, str) else packages
+        names = tuple(names) if isinstance(names, Iterable) else (names,)
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"Expect packages to be names, actually: {packages!r:.100}")
         self._packages = locate(names)
         for name in names:
             if name not in self._packages and name != "numpy":
@@ -122,7 +142,7 @@ class Sandbox:
         return self._starters
 
     @property
-    def _pool(self) -> Pool:
+    def _pool(self) -> WorkerPool:
         return self._here().pool
 
     @property
@@ -148,6 +168,7 @@ class Sandbox:
         *,
         entry_point: str | None = None,
         limits: Limits | None = None,
+        capture_output: bool = False,
     ) -> list[TestResult]:
         """Judges tests on one program.
 
@@ -156,6 +177,7 @@ class Sandbox:
             tests: Test texts, judged one by one: `assert f(1) == 2`, or any other program text.
             entry_point: See `Job.entry_point`.
             limits: See `Job.limits`.
+            capture_output: See `Job.capture_output`.
 
         Returns:
             One result per test, in order.
@@ -163,7 +185,7 @@ class Sandbox:
         Raises:
             InfraError: The sandbox failed three times.
         """
-        job = Job(code, tests, entry_point, limits)
+        job = Job(code, tests, entry_point, limits, capture_output=capture_output)
         self._pool.check_open()
         return list(self._judge(job).tests)
 
@@ -174,6 +196,7 @@ class Sandbox:
         *,
         entry_point: str | None = None,
         limits: Limits | None = None,
+        capture_output: bool = False,
     ) -> list[TestResult]:
         """As `run_tests`, for asyncio: other tasks go on meanwhile.
 
@@ -185,7 +208,7 @@ class Sandbox:
         """
         import asyncio  # most users of this module do without
 
-        job = Job(code, tests, entry_point, limits)
+        job = Job(code, tests, entry_point, limits, capture_output=capture_output)
         return list((await asyncio.wrap_future(self.submit(job))).tests)
 
     def run_many(
@@ -206,6 +229,9 @@ class Sandbox:
         self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
     ) -> list[JobResult]:
         """As `run_many`, with how loading the program ended. The first failure of ours is raised."""
+        jobs = list(jobs)
+        for job in jobs:
+            _check_job(job)
         futures = [self.submit(job) for job in jobs]
         try:
             if progress is not None:
@@ -218,6 +244,7 @@ class Sandbox:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Starts a job and returns at once."""
+        _check_job(job)
         self._checked(job.scratch)
         return self._pool.submit(lambda: self._judge(job))
 
@@ -227,13 +254,13 @@ class Sandbox:
 
         return self._run(attempt, self._kind(job), job.limits)
 
-    def _run(self, attempt: Attempt[T], kind: Kind, limits: Limits | None) -> T:
+    def _run(self, attempt: Attempt[T], kind: WorkerKind, limits: Limits | None) -> T:
         """Everything that runs in this sandbox goes through here."""
         return run_by_work(self._pool, kind, attempt, limits if limits is not None else self.limits)
 
-    def _kind(self, job: Job) -> Kind:
+    def _kind(self, job: Job) -> WorkerKind:
         mentions = any(map(self._mentions.search, (job.code, *job.tests)))
-        return Kind(job.hash_seed, mentions, scratch=self._checked(job.scratch))
+        return WorkerKind(job.hash_seed, mentions, scratch=self._checked(job.scratch))
 
     def _checked(self, scratch: bool) -> bool:
         if scratch and self.level != "namespaces":
@@ -270,7 +297,7 @@ class Sandbox:
             InfraError: The sandbox failed three times.
         """
         self._pool.check_open()
-        return self._run(*self._calls(code, name, arguments, hash_seed), limits)
+        return self._run(*self._calls(code, name, arguments, hash_seed, limits), limits)
 
     def submit_calls(
         self,
@@ -282,7 +309,7 @@ class Sandbox:
         hash_seed: int = 0,
     ) -> Future[list[CallResult]]:
         """Starts calls, as `call` does, and returns at once."""
-        attempt, kind = self._calls(code, name, arguments, hash_seed)
+        attempt, kind = self._calls(code, name, arguments, hash_seed, limits)
         return self._pool.submit(lambda: self._run(attempt, kind, limits))
 
     def _calls(
@@ -291,10 +318,14 @@ class Sandbox:
         name: str,
         arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
         hash_seed: int,
-    ) -> tuple[Attempt[list[CallResult]], Kind]:
+        limits: Limits | None,
+    ) -> tuple[Attempt[list[CallResult]], WorkerKind]:
+        _check_call(code, name, limits, hash_seed)
         numpy = loaded_numpy(numbers=False)
         packages = bool(self._mentions.search(code))
         values = [(name, list(args), dict(kwargs)) for args, kwargs in arguments]
+        if not all(isinstance(key, str) for _, _, kwargs in values for key in kwargs):
+            raise TypeError("Expect keyword arguments to have names that are str, actually: others")
         try:
             try:
                 calls = [codec.encode(call) for call in values]
@@ -309,7 +340,7 @@ class Sandbox:
         def attempt(run: Run, limits: Limits) -> list[CallResult]:
             return run(lambda slots: call_values(slots, code, name, calls, limits, numpy))
 
-        return attempt, Kind(hash_seed, packages)
+        return attempt, WorkerKind(hash_seed, packages)
 
     def submit_encoded(
         self,
@@ -331,11 +362,12 @@ class Sandbox:
             limits: For each call; see `Job.limits`.
             hash_seed: See `Job.hash_seed`.
         """
+        _check_call(code, name, limits, hash_seed)
 
         def attempt(run: Run, limits: Limits) -> Answers:
             return run(lambda slots: run_calls(slots, code, name, calls, limits))
 
-        kind = Kind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
+        kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
         return self._pool.submit(lambda: self._run(attempt, kind, limits))
 
     def run_script(
@@ -370,7 +402,9 @@ class Sandbox:
         attempt, kind = self._script(code, stdin, scratch)
         return self._pool.submit(lambda: self._run(attempt, kind, limits))
 
-    def _script(self, code: str, stdin: str, scratch: bool) -> tuple[Attempt[ScriptResult], Kind]:
+    def _script(
+        self, code: str, stdin: str, scratch: bool
+    ) -> tuple[Attempt[ScriptResult], WorkerKind]:
         for name, text in (("code", code), ("stdin", stdin)):
             if not isinstance(text, str):
                 raise TypeError(
@@ -385,7 +419,9 @@ class Sandbox:
         def attempt(run: Run, limits: Limits) -> ScriptResult:
             return run(lambda slots: run_script(slots, code, data, limits))
 
-        return attempt, Kind(0, bool(self._mentions.search(code)), scratch=self._checked(scratch))
+        return attempt, WorkerKind(
+            0, bool(self._mentions.search(code)), scratch=self._checked(scratch)
+        )
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Calls a function in a thread, for several runs of which one depends on the last, and returns at once.
@@ -396,13 +432,14 @@ class Sandbox:
         """
         return self._pool.submit(function)
 
-    def analyse(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def analyse(self, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
         """Calls one of this package's own functions on hostile text, in a helper process.
 
-        See `Analyst.analyse`.
+        See `Analyst.analyse`. There are no keywords.
         """
         self._pool.check_open()
-        return self._here().analyst.analyse(function, *arguments)
+        found: T = self._here().analyst.analyse(function, *arguments)
+        return found
 
     def close(self) -> None:
         """Cancels what has not begun, waits for what has, and ends all processes."""

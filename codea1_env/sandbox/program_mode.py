@@ -9,7 +9,7 @@ from typing import Any
 
 from .inside import codec
 from .outcomes import Stop, cpu_backstop, outcome_of, reply_of
-from .results import NEVER_CALLED, CallResult, Limits, Outcome, TestResult
+from .results import NEVER_CALLED, CallResult, Limits, Outcome, TestResult, one_line
 from .slots import Slots
 from .supervise import Supervised, Watch, end_all
 from .value_mode import Reply, job_frame, readable
@@ -25,6 +25,7 @@ _VERDICTS = {
 
 _SHAPES = ((str, str, int, str), (str, str, type(None), str))
 _MAX_TRACEBACK = 4000
+_MOST_LINES = 1 << 30
 
 
 def run_test(
@@ -37,6 +38,7 @@ def run_test(
     limits: Limits,
     compiled: bytes = b"",
     final_call: bytes | None = None,
+    capture: bool = False,
 ) -> tuple[TestResult, TestResult, CallResult | None]:
     """Judges one test with a process for the program and a process for the test.
 
@@ -50,12 +52,13 @@ def run_test(
         limits: The call limits are for loading, and again for the test.
         compiled: What the test compiles to, where its plan knows it.
         final_call: An encoded call of the program, made when the test's process has ended.
+        capture: Whether to keep what both print.
 
     Returns:
         How loading ended, the verdict, and what came of the final call.
     """
     program, tester = slots.take(with_test=True).with_test()
-    pair = _Pair(program, tester, limits, final_call)
+    pair = _Pair(program, tester, limits, final_call, capture)
     return pair.run(code, entry_point, test, names, modules, compiled)
 
 
@@ -63,12 +66,18 @@ class _Pair:
     """A program's process and a test's process."""
 
     def __init__(
-        self, program: Supervised, test: Supervised, limits: Limits, final_call: bytes | None
+        self,
+        program: Supervised,
+        test: Supervised,
+        limits: Limits,
+        final_call: bytes | None,
+        capture: bool,
     ) -> None:
         self.program = program
         self.test = test
         self.limits = limits
         self._final_call = final_call
+        self._capture = capture
         self._running = [test, program]
         self._ended_test: Ended | None = None
 
@@ -84,10 +93,15 @@ class _Pair:
         verdict: bytes | Stop | None = None
         final: bytes | Stop | None = None
         offered = [name for name in names if entry_point in (None, name)]
+        if self._capture:
+            self.program.keep_output()
+            self.test.keep_output()
         try:
             self.program.start(
                 self.limits,
-                job_frame(code, entry_point, self.limits, offered, serving=True),
+                job_frame(
+                    code, entry_point, self.limits, offered, serving=True, capture=self._capture
+                ),
                 may_send=2 if self._final_call is None else 3,
             )
             self.test.start(self.limits, may_send=1)
@@ -100,12 +114,12 @@ class _Pair:
                     self.watch.lap()
                     self.test.send(self._test_job(test, modules, exports, compiled))
                     verdict = self._frame(self.test)
-            if self.program.stop is None:
+            if self.program.stop is None and isinstance(loaded, bytes):
                 self.program.read()  # that it was called stands in its pipe: it said so before it answered
             if self.program.ended_by_itself():  # whatever the test says: a crash is never a pass
                 self.program.stop = self.program.stop or Stop.CLOSED
             called = bool(self.program.frames)
-            if [*self.program.frames] not in ([], [b"called"]):
+            if isinstance(loaded, bytes) and [*self.program.frames] not in ([], [b"called"]):
                 self.program.stop = Stop.FLOOD
             stop = self.program.stop
             if self._final_call is not None and stop is None and isinstance(verdict, bytes):
@@ -124,7 +138,7 @@ class _Pair:
         if isinstance(loaded, Stop):
             load = outcome_of(stop or loaded, ended_program, self.limits)
         if load.outcome is not Outcome.PASS:
-            return load, replace(load, cpu_time=cpu), None
+            return load, replace(load, cpu_time=cpu, **self._printed()), None
         if verdict in (Stop.CPU, Stop.WALL):
             result = outcome_of(verdict, ended_program, self.limits)
         elif stop is not None:
@@ -138,13 +152,19 @@ class _Pair:
         called = called and result.called
         if result.outcome is Outcome.PASS and not called:
             result = TestResult(Outcome.ERROR, NEVER_CALLED)
-        result = replace(result, cpu_time=cpu, called=called, peak_memory=ended_program.memory)
+        result = replace(
+            result, cpu_time=cpu, called=called, peak_memory=ended_program.memory, **self._printed()
+        )
         if self._final_call is None:
             return load, result, None
         if isinstance(final, bytes):
             return load, result, readable(Reply(final, 0.0), codec.Meter(codec.VALUES))
         why = result if final is None else outcome_of(final, ended_program, self.limits)
         return load, result, CallResult(why.outcome, None, why.message)
+
+    def _printed(self) -> dict[str, Any]:
+        program, test = self.program.printed(), self.test.printed()
+        return {"stdout": program[0] + test[0], "stderr": program[1] + test[1]}
 
     def _call_program(self, call: bytes) -> bytes | Stop:
         """Calls the program when the verdict is there. The test's process is ended first: it has no say."""
@@ -179,6 +199,7 @@ class _Pair:
                 "memory": int(self.limits.memory),
                 "cpu_seconds": cpu_backstop(self.limits),
                 "result": int(self.limits.result),
+                "capture": self._capture,
             }
         )
 
@@ -208,5 +229,9 @@ def _verdict(frame: bytes) -> TestResult:
         if kind == "uncalled":
             return TestResult(Outcome.ERROR, NEVER_CALLED, called=False)
         if kind in _VERDICTS:
-            return TestResult(_VERDICTS[kind], message, line=line, traceback=trace[:_MAX_TRACEBACK])
+            in_text = line is not None and 1 <= line <= _MOST_LINES
+            shown = "\n".join(map(one_line, trace[:_MAX_TRACEBACK].split("\n")))
+            return TestResult(
+                _VERDICTS[kind], message, line=line if in_text else None, traceback=shown
+            )
     return TestResult(Outcome.FORBIDDEN, "in the test: a malformed verdict")

@@ -9,7 +9,7 @@ from . import pace
 from .judging import Run, T
 from .results import Limits
 from .slots import Slots
-from .workers import Kind, Pool
+from .workers import WorkerKind, WorkerPool
 
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
@@ -27,7 +27,7 @@ class Attempt(Protocol[R_co]):
         """
 
 
-def run_by_work(pool: Pool, kind: Kind, attempt: Attempt[R], limits: Limits) -> R:
+def run_by_work(pool: WorkerPool, kind: WorkerKind, attempt: Attempt[R], limits: Limits) -> R:
     """Runs something within limits that say how much of this machine at its best it may use.
 
     It is repeated at most once, so that what never ends has an end, and only where a limit of CPU time was

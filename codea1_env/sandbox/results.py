@@ -77,7 +77,7 @@ class Limits:
     memory: int = 2 << 30
     """Address space of one process."""
     output: int = 1 << 20
-    """Bytes that a script prints to stdout. What other programs, and tests, print is dropped."""
+    """Bytes that a script prints to stdout. Of what else is printed more is dropped, if it is kept at all."""
     result: int = 32 << 20
     """Bytes of one encoded value that crosses a process boundary."""
 
@@ -139,6 +139,41 @@ class Limits:
         )
 
 
+def check_text(name: str, value: object, wanted: str = "a str") -> None:
+    """Refuse what is no text.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"Expect {name} to be {wanted}, actually: {type(value)}")
+
+
+def exact_text(text: str) -> str:
+    """A text of a derived class, such as numpy's, as a plain one."""
+    return text if type(text) is str else str.__str__(text)
+
+
+def check_limits(name: str, limits: object) -> None:
+    """Refuse what are no limits.
+
+    Raises:
+        TypeError: They are none.
+    """
+    if limits is not None and not isinstance(limits, Limits):
+        raise TypeError(f"Expect {name} to be Limits or None, actually: {type(limits)}")
+
+
+def check_seed(name: str, seed: object) -> None:
+    """Refuse another hash seed than there is.
+
+    Raises:
+        ValueError: There is none of this number.
+    """
+    if isinstance(seed, bool) or seed not in (0, 1):
+        raise ValueError(f"Expect {name} to be 0 or 1, actually: {seed!r}")
+
+
 def one_line(text: str) -> str:
     r"""A text of hostile origin as one short line of printable characters, that can be encoded.
 
@@ -180,6 +215,10 @@ class TestResult:
     """The lines of the test's own frames, outermost first. What happened inside the program is not seen from there."""
     peak_memory: int = 0
     """The largest resident memory of the program's process in bytes, where the test had a process of its own."""
+    stdout: str = ""
+    """With `Job.capture_output`: what the program printed, then what the test printed, each cut at `Limits.output`."""
+    stderr: str = ""
+    """The same of standard error."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", _explained(self.outcome, self.message))
@@ -217,6 +256,8 @@ class ScriptResult:
     message: str = ""
     """As in `TestResult`."""
     cpu_time: float = 0.0
+    stderr: str = ""
+    """What it wrote to standard error, cut at `Limits.output`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", _explained(self.outcome, self.message))
@@ -240,6 +281,8 @@ class Job:
         scratch: Whether program and tests each have a folder that they may write to: their current one, of 16 MiB,
             empty at the start and gone afterwards. Without it they can write no file. Only at level "namespaces",
             since no other can bound it.
+        capture_output: Whether results carry what program and test print. A test that only says what a call returns
+            runs once more for it, in a process of its own: verdicts and times are those without it.
     """
 
     code: str
@@ -249,22 +292,29 @@ class Job:
     hash_seed: int = 0
     final_call: str | None = None
     scratch: bool = False
+    capture_output: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.code, str):
-            raise TypeError(f"Expect Job.code to be a str, actually: {type(self.code)}")
+        check_text("Job.code", self.code)
+        for name in ("entry_point", "final_call"):
+            if getattr(self, name) is not None:
+                check_text(f"Job.{name}", getattr(self, name), "a str or None")
+        check_limits("Job.limits", self.limits)
         if not isinstance(self.tests, (str, list, tuple)):
             object.__setattr__(self, "tests", tuple(self.tests))  # a generator gives its items once
         if isinstance(self.tests, str) or not all(isinstance(test, str) for test in self.tests):
             raise TypeError(
                 f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}"
             )
-        if not isinstance(self.final_call, str | None):
-            raise TypeError(
-                f"Expect Job.final_call to be a str or None, actually: {type(self.final_call)}"
-            )
-        if self.hash_seed not in (0, 1):
-            raise ValueError(f"Expect Job.hash_seed to be 0 or 1, actually: {self.hash_seed!r}")
+        if not all(type(test) is str for test in self.tests):  # np.str_, say
+            object.__setattr__(self, "tests", tuple(map(exact_text, self.tests)))
+        object.__setattr__(self, "code", exact_text(self.code))
+        check_seed("Job.hash_seed", self.hash_seed)
+        for name in ("scratch", "capture_output"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(
+                    f"Expect Job.{name} to be True or False, actually: {getattr(self, name)!r}"
+                )
 
 
 @dataclass(frozen=True)

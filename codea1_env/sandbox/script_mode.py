@@ -22,7 +22,7 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
         limits: The limits of one call are for the whole program.
     """
     child = slots.take(with_test=False).without_test()
-    child.printed = bytearray()
+    child.keep_output(is_answer=True)
     try:
         child.start(limits, job_frame(code, None, limits, stdin=stdin), may_send=1)
         watch = Watch(child)
@@ -39,12 +39,14 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
             child.dismiss()
         raise
     ended = child.end()
-    stdout = bytes(child.printed).decode("utf-8", "replace")
+    stdout, stderr = child.printed()
     if stop is not None:
         if stop is Stop.CLOSED:  # `end` knows whether the process had ended, too
             stop = child.stop or stop
         why = outcome_of(stop, ended, limits)
-        return ScriptResult(why.outcome, stdout, why.message, max(spent, child.used(ended)))
+        cpu_time = max(spent, child.used(ended))
+        return ScriptResult(why.outcome, stdout, why.message, cpu_time, stderr)
     assert not isinstance(frame, Stop)
     outcome, content = reply_of(frame)
-    return ScriptResult(outcome, stdout, "" if outcome is Outcome.PASS else str(content), spent)
+    message = "" if outcome is Outcome.PASS else str(content)
+    return ScriptResult(outcome, stdout, message, spent, stderr)

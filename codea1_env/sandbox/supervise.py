@@ -10,10 +10,10 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from .inside import frames
+from .inside.codec import frames
 from .outcomes import Stop, reached_backstop
 from .results import Limits
-from .worker import Answer, Ended, Process, Worker, WorkerDiedError, is_stopped, queue_time_of
+from .worker import Answer, ChildProcess, Ended, Worker, WorkerDiedError, is_stopped, queue_time_of
 
 _READ = 1 << 18
 _LAST_BYTES_TIMEOUT = 2.0
@@ -64,14 +64,16 @@ class Supervised:
         self._worker = worker
         job, reply = pipe_to_child(), pipe_from_child()
         theirs = [job.theirs, reply.theirs]
-        self.job, self.reply, self.output = job.ours, reply.ours, -1
+        self.job, self.reply = job.ours, reply.ours
         self._open = {job.ours, reply.ours}
+        self.streams: tuple[int, ...] = ()
+        """Where its standard output and its standard error come out."""
         if role != b"v":
-            output = pipe_from_child()
-            theirs.append(output.theirs)
-            self._open.add(output.ours)
-            self.output = output.ours
-        self.process: Process | None = None
+            streams = pipe_from_child(), pipe_from_child()
+            theirs += [stream.theirs for stream in streams]
+            self.streams = streams[0].ours, streams[1].ours
+            self._open.update(self.streams)
+        self.process: ChildProcess | None = None
         self.frames: deque[bytes] = deque()
         self.stop: Stop | None = None
         self.frames_left = 0
@@ -79,8 +81,8 @@ class Supervised:
         """Whether foreign code has begun: what happened before is no fault of it."""
         self._unsent = bytearray()
         self._received = bytearray()
-        self.printed: bytearray | None = None
-        """What it has printed, where that is the answer."""
+        self._printed: dict[int, bytearray] = {}
+        self._output_is_answer = False
         try:
             self._asked = worker.fork(role, [*theirs, *peers])
         except BaseException:
@@ -201,26 +203,50 @@ class Supervised:
             return False
         return True
 
-    def read_output(self) -> bool:
+    def keep_output(self, *, is_answer: bool = False) -> None:
+        """Has what the child prints kept for `printed`, as far as it is not too long.
+
+        Args:
+            is_answer: Whether it is an outcome that more was printed to standard output.
+        """
+        self._printed = {stream: bytearray() for stream in self.streams}
+        self._output_is_answer = is_answer
+
+    def read_output(self, stream: int) -> bool:
         """Reads some of what the child has printed; False at the end of it.
 
-        It is forgotten, unless somebody wants it: then it is the answer, and may not be too long. Never more
-        than a piece at once, since a program may print as quickly as we read.
+        It is forgotten, unless somebody wants it. Never more than a piece at once, since a program may print as
+        quickly as we read.
         """
         try:
-            data = os.read(self.output, _READ)
+            data = os.read(stream, _READ)
         except BlockingIOError:
             return True
-        if self.printed is not None and self.stop not in (Stop.OUTPUT, Stop.FLOOD):
-            self.printed += data
-            if len(self.printed) > self.limits.output:
+        kept = self._printed.get(stream)
+        if kept is not None:
+            kept += data[: int(self.limits.output) + 1 - len(kept)]
+            full = len(kept) > self.limits.output
+            if (
+                full
+                and self._output_is_answer
+                and stream == self.streams[0]
+                and self.stop is not Stop.FLOOD
+            ):
                 self.stop = Stop.OUTPUT
         return bool(data)
 
     def read_all_output(self) -> None:
-        """Reads what a child that has answered had printed before, as far as it may be an answer."""
-        while self.stop is not Stop.OUTPUT and is_readable(self.output) and self.read_output():
-            pass
+        """Reads what a child that has answered had printed before, as far as it is kept."""
+        for stream, kept in self._printed.items():
+            while len(kept) <= self.limits.output and is_readable(stream):
+                if not self.read_output(stream):
+                    break
+
+    def printed(self) -> tuple[str, str]:
+        """What it has printed to standard output and to standard error."""
+        most = int(self.limits.output)
+        kept = [bytes(self._printed.get(stream, b""))[:most] for stream in self.streams]
+        return kept[0].decode("utf-8", "replace"), kept[1].decode("utf-8", "replace")
 
     @property
     def unread(self) -> bool:
@@ -267,6 +293,7 @@ class Supervised:
         Raises:
             WorkerDiedError: The worker is gone, or the child has ended for a reason that is not the program's.
         """
+        self.read_all_output()
         if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
             self.stop = Stop.LEFT
         ended = self._worker.ended(self.dismiss())
@@ -328,8 +355,8 @@ class Watch:
         self._by_descriptor: dict[int, tuple[Supervised, str]] = {}
         for child in children:
             self._add(child.reply, child, "reply")
-            if child.output >= 0:
-                self._add(child.output, child, "output")
+            for stream in child.streams:
+                self._add(stream, child, "output")
             self._add(child.handle, child, "handle")
         self._cpu_before = 0.0
         self._queued = 0.0
@@ -418,7 +445,7 @@ class Watch:
             if what == "job":
                 child.write()
             elif what == "output":
-                if not child.read_output():
+                if not child.read_output(descriptor):
                     self._poll.unregister(descriptor)
             elif what == "handle":
                 while child.read():  # what it wrote before it ended

@@ -65,7 +65,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Returned:
+class CallsReturned:
     """What became of some calls.
 
     Attributes:
@@ -88,6 +88,7 @@ def job_frame(
     names: Sequence[str] = (),
     *,
     serving: bool = False,
+    capture: bool = False,
     stdin: bytes | None = None,
 ) -> bytes:
     """What a candidate's process is told."""
@@ -97,6 +98,7 @@ def job_frame(
             "entry_point": entry_point,
             "names": list(names),
             "serves_a_test": serving,
+            "capture": capture,
             "stdin": stdin,
             "memory": int(limits.memory),
             "cpu_seconds": cpu_backstop(limits),
@@ -111,7 +113,7 @@ def run_calls(
     entry_point: str | None,
     calls: Sequence[bytes],
     limits: Limits,
-) -> Returned:
+) -> CallsReturned:
     """Loads a program and makes calls, in order, in one process.
 
     A call that hangs or kills the process keeps the results before it; the calls after it go on in a new
@@ -126,7 +128,7 @@ def run_calls(
     """
     why = too_long(code)
     if why is not None:
-        return Returned(why, _missing(why, len(calls)))
+        return CallsReturned(why, _missing(why, len(calls)))
     job = job_frame(code, entry_point, limits)
     results: list[Reply | CallResult] = []
     load: TestResult | None = None
@@ -143,7 +145,9 @@ def run_calls(
             break
     why = load if load.outcome is not Outcome.PASS else TestResult(Outcome.TIMEOUT, RUN_LIMIT)
     results += _missing(why, len(calls) - len(results))
-    return Returned(load, results, limits.run_cpu_time - cpu_left, limits.run_wall_time - wall_left)
+    return CallsReturned(
+        load, results, limits.run_cpu_time - cpu_left, limits.run_wall_time - wall_left
+    )
 
 
 def _missing(why: TestResult, count: int) -> list[Reply | CallResult]:

@@ -125,7 +125,7 @@ def share_processor(first: int, second: int) -> None:
 
 
 @dataclass
-class Process:
+class ChildProcess:
     """A forked child.
 
     Attributes:
@@ -194,7 +194,7 @@ class Worker:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                interpreter("start.py", "zygote", str(theirs.fileno())),
+                interpreter("start.py", "run.zygote", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 env=environment(hash_seed),
                 cwd="/",
@@ -277,15 +277,15 @@ class Worker:
         """
         return self._ask(role, descriptors)
 
-    def forked(self, answer: Answer) -> Process:
+    def forked(self, answer: Answer) -> ChildProcess:
         """The child that was asked for."""
         self._wait(answer)
         self._unclaimed.discard(answer.handle)
         (number,) = _NUMBER.unpack(answer.data)
         pid = _outer_pid(answer.handle) if self._own_process_tree else number
-        return Process(number, pid, answer.handle)
+        return ChildProcess(number, pid, answer.handle)
 
-    def end(self, process: Process) -> Answer:
+    def end(self, process: ChildProcess) -> Answer:
         """Asks for a child to be killed, if it still runs, and reaped; closes its handle.
 
         Raises:

@@ -20,7 +20,7 @@ _THREADS = 2  # for each worker: while it runs one job, the next one and the las
 T = TypeVar("T")
 
 
-class Kind(NamedTuple):
+class WorkerKind(NamedTuple):
     """What a job needs of a worker.
 
     Attributes:
@@ -37,13 +37,13 @@ class Kind(NamedTuple):
     scratch: bool = False
 
 
-class Pool(Protocol):
+class WorkerPool(Protocol):
     """Where jobs run. The one pool here is of processes on this machine."""
 
     closed: bool
     """Whether `close` was called."""
 
-    def run(self, task: Callable[[Slots], T], kind: Kind, *, alone: bool = False) -> T:
+    def run(self, task: Callable[[Slots], T], kind: WorkerKind, *, alone: bool = False) -> T:
         """Runs a task as soon as a worker is free, or, `alone`, while no other runs; returns its result."""
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
@@ -77,13 +77,13 @@ class LocalPool:
         # a half each, and those who want one cannot keep them waiting for ever.
         self._gate = threading.Lock()
         self._lock = threading.Lock()
-        self._idle: defaultdict[Kind, list[Slots]] = defaultdict(list)
+        self._idle: defaultdict[WorkerKind, list[Slots]] = defaultdict(list)
         self._executor: ThreadPoolExecutor | None = None
         self.closed = False
         self._drained = False
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Calls a function in a thread, and returns at once. See `Pool.submit`.
+        """Calls a function in a thread, and returns at once. See `WorkerPool.submit`.
 
         Raises:
             SandboxError: The sandbox is closed.
@@ -103,8 +103,8 @@ class LocalPool:
                     stack.enter_context(self._places)
             yield
 
-    def run(self, task: Callable[[Slots], T], kind: Kind, *, alone: bool = False) -> T:
-        """Runs a task in this thread as soon as a place is free, or all are. See `Pool.run`.
+    def run(self, task: Callable[[Slots], T], kind: WorkerKind, *, alone: bool = False) -> T:
+        """Runs a task in this thread as soon as a place is free, or all are. See `WorkerPool.run`.
 
         Raises:
             InfraError: It failed three times because of the sandbox itself.
@@ -134,7 +134,7 @@ class LocalPool:
             f"processes and descriptors of this machine. What happened: {'; '.join(failures)}"
         )
 
-    def _take(self, kind: Kind) -> Slots:
+    def _take(self, kind: WorkerKind) -> Slots:
         with self._lock:
             if self._drained:
                 self.check_open()
@@ -144,12 +144,12 @@ class LocalPool:
         worker = start_worker(kind.hash_seed, self._level(), self._packages, *kind[1:])
         return Slots(worker, calls_only=kind.calls_only, scratch=kind.scratch)
 
-    def _give_back(self, slots: Slots | None, kind: Kind) -> None:
+    def _give_back(self, slots: Slots | None, kind: WorkerKind) -> None:
         if slots is not None:
             with self._lock:
                 self._idle[kind].append(slots)
 
-    def _get_ready(self, slots: Slots, kind: Kind) -> None:
+    def _get_ready(self, slots: Slots, kind: WorkerKind) -> None:
         try:
             slots.get_ready()
         except (WorkerDiedError, OSError):  # its last job is done all the same

@@ -5,8 +5,8 @@ For the problems of a set (`problem_suites`), and for a function or class of a u
 
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.kills import Kills, find_kills, reduce_suite
-from codea1_env.testgen.pytest_file import pytest_file
 from codea1_env.testgen.target import Target, TargetError, read_target
+from codea1_env.testgen.written_file import pytest_file
 
 __all__ = [
     "FunctionSuite",

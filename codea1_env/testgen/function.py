@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codea1_env.evaluation.test_programs.answers import read_test_programs
-from codea1_env.evaluation.test_programs.ruling import Reference, Subject
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import Finding
@@ -16,7 +16,7 @@ from codea1_env.testgen.kills import Kills, reduce_and_check
 from codea1_env.testgen.search import Invented, search
 from codea1_env.testgen.stated import entry_point, examples, judge, of_tester
 from codea1_env.testgen.target import Target
-from codea1_env.testgen.texts import Test
+from codea1_env.testgen.texts import GeneratedTest
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class FunctionSuite:
     """Tests for a function, and what was found on the way."""
 
     target: Target
-    tests: tuple[Test, ...]
+    tests: tuple[GeneratedTest, ...]
     """Few tests that pass and kill as many mutants as all that were found."""
     findings: tuple[Finding, ...]
     """Where the function does something else than somebody expected."""
@@ -117,10 +117,10 @@ def mutants_of(target: Target, sandbox: Sandbox) -> list[Mutant]:
 
 def _that_pass(
     invented: Invented, target: Target, sandbox: Sandbox
-) -> list[tuple[Test, frozenset[int]]]:
+) -> list[tuple[GeneratedTest, frozenset[int]]]:
     """Those that also hold in their written form, in two processes with different hash seeds."""
     texts = [test.text for test in invented.tests]
-    rulings = Reference(sandbox, share=1.0).rule(Subject.of(target.problem), texts)
+    rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
     return [
         (test, kills)
         for test, kills in zip(invented.tests, invented.kills, strict=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import NotLiteralError, read
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 
 Kind = tuple[Any, ...]
 

@@ -15,10 +15,17 @@ from typing import Any
 
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.result_folder import VERSION, ResultFolder
-from codea1_env.evaluation.running import AgentOf, Plan, check_problems, generate, given, judge
+from codea1_env.evaluation.running import (
+    AgentOf,
+    EvaluationPlan,
+    check_problems,
+    generate,
+    given,
+    judge,
+)
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suite, suite_sample
-from codea1_env.evaluation.test_programs.ruling import Reference, Subject
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
 from codea1_env.rollout import ask
@@ -34,7 +41,7 @@ _MAX_TESTS = 256
 
 
 @dataclass(frozen=True)
-class Answers:
+class SuiteAnswers:
     """All answers for one problem; a sample, as `running.judge` takes it."""
 
     task_id: str
@@ -75,12 +82,12 @@ class ProblemSuite:
         return cls(**values | {"tests": tuple(row["tests"])})
 
 
-Watch = Callable[[Answers, ProblemSuite], None]
+Watch = Callable[[SuiteAnswers, ProblemSuite], None]
 """Told of every suite, in order; also of those that were known before a resume."""
 
 
 @dataclass
-class Tally:
+class ProblemTally:
     """Collects the suites as they come."""
 
     suites: dict[str, ProblemSuite] = field(default_factory=dict)
@@ -90,7 +97,7 @@ class Tally:
         """Suites so far."""
         return len(self.suites)
 
-    def add(self, answers: Answers, suite: ProblemSuite) -> None:
+    def add(self, answers: SuiteAnswers, suite: ProblemSuite) -> None:
         """Take one more."""
         self.suites[answers.task_id] = suite
 
@@ -157,7 +164,7 @@ class SuiteWriting:
         ordered = sorted(known, key=lambda each: place[each.task_id])
         self._write(given(ordered, self._folder), watch)
 
-    def from_agent(self, tester: AgentOf, plan: Plan, watch: Watch) -> None:
+    def from_agent(self, tester: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
         """Make suites of what a tester writes. It is shown each problem with its reference.
 
         Raises:
@@ -191,7 +198,7 @@ class SuiteWriting:
     def _fault(self, problem: Problem) -> str:
         if not problem.playable:
             return "it has no reference whose function tests can call"
-        failure = self._reference.load_failure(Subject.of(problem))
+        failure = self._reference.load_failure(RuledProblem.of(problem))
         if failure is not None:
             return f"its reference does not run: {failure.outcome.value}, {failure.message}"
         try:
@@ -200,9 +207,9 @@ class SuiteWriting:
             return f"its reference cannot be parsed: {error}"
         return ""
 
-    def _suite(self, answers: Answers) -> ProblemSuite:
+    def _suite(self, answers: SuiteAnswers) -> ProblemSuite:
         problem = self.problems[answers.task_id]
-        subject = Subject.of(problem)
+        subject = RuledProblem.of(problem)
         texts: list[str] = []
         unread = 0
         for sample in answers.samples:
@@ -235,7 +242,7 @@ class SuiteWriting:
         )
 
 
-def suite_row(answers: Answers, suite: ProblemSuite) -> dict[str, Any]:
+def suite_row(answers: SuiteAnswers, suite: ProblemSuite) -> dict[str, Any]:
     """A row of verdicts.jsonl."""
     return {"task_id": answers.task_id, "sample": answers.index, **dataclasses.asdict(suite)}
 
@@ -269,7 +276,7 @@ def with_suite(problem: Problem, tests: Sequence[str], source: str) -> dict[str,
 def build_report(
     settings: Mapping[str, Any],
     faults: Mapping[str, str],
-    tally: Tally,
+    tally: ProblemTally,
     unknown: Mapping[str, int],
 ) -> dict[str, Any]:
     """All that is known at the end, as report.json has it. Equal suites give equal reports.
@@ -313,14 +320,14 @@ def _why_empty(suite: ProblemSuite) -> str:
     return f"none of {suite.written} tests can be used" if suite.written else "no test was written"
 
 
-def _by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[Answers]:
+def _by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[SuiteAnswers]:
     """The answers of each problem together; they come one after the other."""
     current: list[SuiteSample] = []
     for batch in batches:
         for sample in batch:
             if current and current[0].task_id != sample.task_id:
-                yield Answers(current[0].task_id, tuple(current))
+                yield SuiteAnswers(current[0].task_id, tuple(current))
                 current = []
             current.append(sample)
     if current:
-        yield Answers(current[0].task_id, tuple(current))
+        yield SuiteAnswers(current[0].task_id, tuple(current))

@@ -30,7 +30,7 @@ from codea1_env.testgen.invent import Kind, Parameter, calls, pick, plans, with_
 from codea1_env.testgen.kills import reduce_suite
 from codea1_env.testgen.observing import Observer, Seen, differ, is_stable
 from codea1_env.testgen.target import Target
-from codea1_env.testgen.texts import Test, Trial, names_around, observed_test, trial_text
+from codea1_env.testgen.texts import GeneratedTest, Trial, names_around, observed_test, trial_text
 
 _CALLS = 100
 """Made-up calls, of which some are tried on all mutants."""
@@ -51,7 +51,7 @@ _MAX_CHARS = 600
 class Invented:
     """What came of a search."""
 
-    tests: list[Test] = field(default_factory=list)
+    tests: list[GeneratedTest] = field(default_factory=list)
     """Few tests that kill as many mutants as all that were tried."""
     kills: list[frozenset[int]] = field(default_factory=list)
     """For each test the numbers of mutants that it kills, and no other test does."""
@@ -171,7 +171,7 @@ class _Search:
         killed = frozenset[int]().union(*self._kills.values())
         return [number for number in range(len(self._codes)) if number not in killed]
 
-    def _test(self, name: str) -> Test:
+    def _test(self, name: str) -> GeneratedTest:
         return observed_test(self._usable[name], self._seen[name].found, self._shape)
 
     # Trials

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import NotLiteralError, read
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 
 _PARSE_ERRORS = (ValueError, RecursionError, MemoryError, OverflowError)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.evaluation.test_programs.facts import facts
-from codea1_env.evaluation.test_programs.ruling import Reference, Subject
-from codea1_env.faults import Fault
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
+from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.testgen.findings import Finding, what_it_did
 from codea1_env.testgen.observing import Observer
 from codea1_env.testgen.target import Target
-from codea1_env.testgen.texts import Test, Trial, stated_test
+from codea1_env.testgen.texts import GeneratedTest, Trial, stated_test
 
-_DISAGREES = (Fault.WRONG_VALUE, Fault.RAISES, Fault.TIMEOUT, Fault.LIMIT)
+_DISAGREES = (
+    InvalidReason.WRONG_VALUE,
+    InvalidReason.RAISES,
+    InvalidReason.TIMEOUT,
+    InvalidReason.LIMIT,
+)
 _OWN_MISTAKES = (
     "NameError",
     "ImportError",
@@ -34,7 +39,7 @@ _UNSAFE = "uses more than the function and plain values, and would run outside t
 class Stated:
     """A test, and who says what is right."""
 
-    test: Test
+    test: GeneratedTest
     source: str = ""
     """The expression that is tested, where it is known."""
     expected: str = ""
@@ -45,7 +50,7 @@ class Stated:
 class Judged:
     """What came of stated tests."""
 
-    kept: tuple[Test, ...]
+    kept: tuple[GeneratedTest, ...]
     findings: tuple[Finding, ...]
     dropped: tuple[tuple[str, str], ...]
     """Text and reason of those that are no use, through no fault of the program."""
@@ -67,7 +72,7 @@ def examples(target: Target) -> list[Stated]:
 
 def of_tester(text: str) -> Stated:
     """A test that a tester wrote."""
-    return Stated(Test(text, text, "tester"))
+    return Stated(GeneratedTest(text, text, "tester"))
 
 
 def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
@@ -86,7 +91,7 @@ def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
         elif (finding := _finding(each, target, sandbox)) is not None:
             findings.append(finding)
     texts = [each.test.text for each in stated if each.test.origin == "tester"]
-    rulings = Reference(sandbox, share=1.0).rule(Subject.of(target.problem), texts)
+    rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
     seen: set[str] = set()
     for text in texts:
         ruling = rulings[text]
@@ -96,7 +101,7 @@ def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
         finding, reason = None, ruling.reason.replace("the reference", "the program")
         if ruling.status == "kept":
             if ruling.stable:
-                kept.append(Test(text, text, "tester"))
+                kept.append(GeneratedTest(text, text, "tester"))
                 continue
             reason = _UNSAFE
         elif ruling.fault in _DISAGREES:
@@ -111,7 +116,7 @@ def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
 
 def _judge_examples(
     stated: Sequence[Stated], target: Target, sandbox: Sandbox
-) -> tuple[list[Test], list[Stated]]:
+) -> tuple[list[GeneratedTest], list[Stated]]:
     """Those that pass, and those that fail. What the author says is a test: nobody asks whether it is one."""
     kept, failed = [], []
     for each in stated:
@@ -137,7 +142,7 @@ def _judge_examples(
     return kept, failed
 
 
-def entry_point(target: Target, tests: Sequence[Test]) -> str | None:
+def entry_point(target: Target, tests: Sequence[GeneratedTest]) -> str | None:
     """The only name of the program that tests use; None if they use others, too."""
     return None if any(test.uses for test in tests) else target.name
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from codea1_env.data.fuzz import in_order
-from codea1_env.sandbox.inside.literals import write
+from codea1_env.sandbox.inside.analysis.literals import write
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 """How close a float must come: the tolerance of `pytest.approx`."""
@@ -25,7 +25,7 @@ Origin = Literal["docstring", "tester", "observed"]
 
 
 @dataclass(frozen=True)
-class Test:
+class GeneratedTest:
     """One test."""
 
     __test__ = False  # pytest would collect a class of this name
@@ -136,7 +136,7 @@ def trial_text(trial: Trial, shape: Shape) -> str:
     return "; ".join([f"{shape.object} = {made}", *steps])
 
 
-def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Test:
+def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> GeneratedTest:
     """The test that a trial gives what it gave when it was observed.
 
     Args:
@@ -170,7 +170,7 @@ def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Test:
 
 def stated_test(
     before: str, source: str, wanted: Mapping[str, str], uses: Sequence[str] = ()
-) -> Test:
+) -> GeneratedTest:
     """The test that an example of a docstring gives what the docstring says.
 
     Args:
@@ -279,13 +279,15 @@ class _Writer:
             f"with pytest.raises({error}):\n    {source}",
         )
 
-    def test(self, origin: Origin, uses: Sequence[str] = ()) -> Test:
+    def test(self, origin: Origin, uses: Sequence[str] = ()) -> GeneratedTest:
         text, shown = "\n".join(self._text), "\n".join(self._shown)
         imports = "".join(f"import {name}\n" for name in modules_of(text))
-        return Test(imports + text, shown, origin, tuple(dict.fromkeys(self._errors)), tuple(uses))
+        return GeneratedTest(
+            imports + text, shown, origin, tuple(dict.fromkeys(self._errors)), tuple(uses)
+        )
 
 
-def names_around(test: Test) -> list[str]:
+def names_around(test: GeneratedTest) -> list[str]:
     """The modules that a test expects to be imported: it cannot test a function of such a name."""
     return [*test.modules, *(["pytest"] if "pytest." in test.shown else [])]
 

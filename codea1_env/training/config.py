@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
+import types
 import typing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +13,11 @@ from typing import Any, Literal
 
 from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.plugins import name_of
+from codea1_env.rewards import find_reward
+
+CODERS = ("tabular", "llm", "reference", "mutant")
+TESTERS = ("tabular", "llm", "golden", "boundary")
 
 
 @dataclass(frozen=True)
@@ -32,12 +39,12 @@ class TrainConfig:
     max_problems: int | None = None
     """Train on the first so many problems of the split only."""
 
-    coder: Literal["tabular", "llm", "reference", "mutant"] = "tabular"
-    """Who writes programs: a learning player (a table of answers, or a language model), or a script that
-    submits the reference or mutants of it."""
-    tester: Literal["tabular", "llm", "golden", "boundary"] = "tabular"
-    """Who writes tests: a learning player (a table of answers, or a language model), or a script that submits
-    golden tests or boundary tests."""
+    coder: str = "tabular"
+    """Who writes programs: a learning player ("tabular", a table of answers, or "llm", a language model), a script that
+    submits the "reference" or a "mutant" of it, or a player of yours (FILE.py:NAME)."""
+    tester: str = "tabular"
+    """Who writes tests: a learning player ("tabular", "llm"), a script that submits "golden" or "boundary" tests, or a
+    player of yours (FILE.py:NAME)."""
     freeze_coder: bool = False
     """The coder plays but does not learn."""
     freeze_tester: bool = False
@@ -71,6 +78,9 @@ class TrainConfig:
     """Parts that the problems of a step are divided into: while the tester attacks one part, the sandbox judges
     the part before. Pays where a GPU generates, and processors are idle meanwhile."""
 
+    rewards: str = "code-a1"
+    """What both players are paid: a name in `codea1_env.rewards.REWARDS` ("code-a1", "execution-first",
+    "mutation-score"), module:NAME, or FILE.py:NAME. In Python also the function itself, by whose name it is kept."""
     alpha: float = 0.5
     """Weight of validity in the tester's reward; the rest is adversarial."""
     wrong_oracle: Literal["correct", "drop"] = "correct"
@@ -171,13 +181,9 @@ class TrainConfig:
     """Folder of the run; None for a new one in runs/, named after the time."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         if isinstance(self.output_dir, str):  # what most callers write
             object.__setattr__(self, "output_dir", Path(self.output_dir))
-        for name in ("coder_sampling", "tester_sampling"):
-            table = getattr(self, name)
-            if isinstance(table, dict):  # as TOML has it
-                stop = tuple(table.get("stop", ()))
-                object.__setattr__(self, name, SamplingConfig(**(table | {"stop": stop})))
         for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -195,6 +201,15 @@ class TrainConfig:
                 )
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"Expect alpha to be between 0 and 1, actually: {self.alpha!r}")
+        for name, known in (("coder", CODERS), ("tester", TESTERS)):
+            player = getattr(self, name)
+            if player not in known and ":" not in player:
+                raise ValueError(
+                    f"Expect {name} to be one of {', '.join(map(repr, known))}, or FILE.py:NAME, actually: {player!r}"
+                )
+        if callable(self.rewards):
+            object.__setattr__(self, "rewards", name_of(self.rewards))
+        find_reward(self.rewards)
         self._check_language_models()
         self._check_self_play()
         if self.algorithm not in ALGORITHMS and ":" not in self.algorithm:
@@ -210,6 +225,25 @@ class TrainConfig:
                 raise ValueError(
                     f"Expect {name} to be one of {', '.join(map(repr, choices))}, "
                     f"actually: {getattr(self, name)!r}"
+                )
+
+    def _check_types(self) -> None:
+        """Says of which type a value must be, where Python would only say that it cannot compare it."""
+        hints = typing.get_type_hints(TrainConfig)
+        for each in dataclasses.fields(self):
+            value, hint = getattr(self, each.name), hints[each.name]
+            kinds = set(typing.get_args(hint)) if isinstance(hint, types.UnionType) else {hint}
+            if not kinds <= _CHECKED.keys() or (each.name == "rewards" and callable(value)):
+                continue
+            is_bool = isinstance(value, bool)
+            if not any(
+                isinstance(value, _CHECKED[kind]) and is_bool is (kind is bool) for kind in kinds
+            ):
+                wanted = " or ".join(sorted(_NAMES[kind] for kind in kinds))
+                hint_at = "; hand players of yours to train(config, coder=..., tester=...)"
+                raise TypeError(
+                    f"Expect {each.name} to be {wanted}, actually: {value!r:.200}"
+                    + (hint_at if each.name in ("coder", "tester") else "")
                 )
 
     def _check_self_play(self) -> None:
@@ -263,6 +297,17 @@ class TrainConfig:
                     f"for adapters), actually: {rate!r}. A preset such as smollm2-cpu sets what it needs."
                 )
 
+
+_CHECKED: dict[Any, type] = {
+    int: numbers.Integral, float: numbers.Real, str: str, bool: bool, type(None): type(None),
+}  # fmt: skip
+_NAMES = {
+    int: "an integer",
+    float: "a number",
+    str: "a str",
+    bool: "True or False",
+    type(None): "None",
+}
 
 _POSITIVE = (
     "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch", "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem",

@@ -101,6 +101,6 @@ def demonstrations(
             None,
             group=episode.problem.task_id,
         )
-        for episode in played.most_telling()
+        for episode in played.max_variance_episodes()
         for _ in range(config.num_suites)
     ]

@@ -111,7 +111,7 @@ def train(
         display.begin("prepare")
         limits = Limits(call_cpu_time=config.time_limit)
         sandbox = sandbox or stack.enter_context(Sandbox(workers=config.workers, limits=limits))
-        rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper)
+        rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper, config.rewards)
         referee = Referee(
             sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         )

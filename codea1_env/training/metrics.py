@@ -106,7 +106,7 @@ def episode_rows(
         step: Number of the step.
         chats: What language models were shown in an episode, by name.
     """
-    for episode in rollouts.most_telling():
+    for episode in rollouts.max_variance_episodes():
         verdict = episode.verdict
         yield {
             "step": step,

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from codea1_env.agents import (
+    Agent,
     Algorithm,
     BoundaryTester,
     FixedAgent,
@@ -22,7 +23,9 @@ from codea1_env.agents import (
     Setting,
     TabularAgent,
     TabularSelfPlayer,
+    as_learner,
     make_algorithm,
+    own_player,
     pool_of_programs,
     pool_of_tests,
 )
@@ -41,8 +44,8 @@ _CODER, _TESTER = 0, 1
 """Streams of random numbers: the seed of a player is (seed of the run, stream)."""
 
 
-OwnPlayer = Learner | Callable[[Setting], Learner]
-"""A player of your own, or what makes it."""
+OwnPlayer = Agent | Callable[..., Agent]
+"""A player of your own, or what makes it: see `codea1_env.agents.own_player`."""
 
 
 @dataclass(frozen=True)
@@ -135,16 +138,25 @@ def _own(
     held_out: Sequence[HeldOut],
     sandbox: Sandbox,
 ) -> Learner | None:
-    """A player of your own; made here, if a class or a function was given."""
-    if player is None or not (isinstance(player, type) or not hasattr(player, "act")):
-        return player  # type: ignore[return-value]  # told apart just now
-    if role == "coder":
-        pools = [pool_of_programs(split, config.pool_size) for split in held_out]
-    else:
-        pools = _pools_of_tests(config, held_out, sandbox)
-    rate = config.learning_rate if role == "coder" else config.tester_learning_rate
-    seed = _seed(config, _CODER if role == "coder" else _TESTER)
-    return player(Setting(role, tuple(pools), config.num_tests, rate, seed, sandbox))
+    """A player of your own: the one that is given, or that the configuration names."""
+    is_coder = role == "coder"
+    name = config.coder if is_coder else config.tester
+    own = player if player is not None else name if ":" in name else None
+    if own is None:
+        return None
+
+    def pools() -> list[Pool]:
+        if is_coder:
+            return [pool_of_programs(split, config.pool_size) for split in held_out]
+        return _pools_of_tests(config, held_out, sandbox)
+
+    rate = config.learning_rate if is_coder else config.tester_learning_rate
+    seed = _seed(config, _CODER if is_coder else _TESTER)
+    setting = Setting(role, config.num_tests, rate, seed, sandbox, pools)
+    try:
+        return as_learner(own_player(own, setting))
+    except ValueError as error:
+        raise RunError(str(error)) from error
 
 
 def _make_coder(

@@ -14,7 +14,6 @@ import dataclasses
 import json
 import os
 import time
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import IO, Any
 from codea1_env.folder_lock import lock_folder
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
+from codea1_env.training.settings import SettingsError, apply_table, read_toml, to_toml
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT = "held_out.jsonl"
@@ -52,18 +52,15 @@ def decided(config: TrainConfig) -> TrainConfig:
     Raises:
         RunError: The folder's config.toml cannot be read.
     """
-    path = (config.output_dir or Path()) / "config.toml"
-    begun = _read_table(path) if path.is_file() else {}
-    if "time_budget" in begun or not begun:
+    folder = config.output_dir or Path()
+    begun = read_config(folder) if (folder / "config.toml").is_file() else None
+    if begun is None or begun.time_budget is not None:
         return config  # it had not begun
     names = [name for name in _MACHINE if getattr(config, name) in (None, "auto")]
     if config.time_budget is not None:
         names += _BUDGET
         config = dataclasses.replace(config, time_budget=None)
-    try:
-        return dataclasses.replace(config, **{name: begun[name] for name in names if name in begun})
-    except (TypeError, ValueError) as error:
-        raise RunError(f"Expect {path} to hold a run's settings, actually: {error}") from error
+    return dataclasses.replace(config, **{name: getattr(begun, name) for name in names})
 
 
 class RunFolder:
@@ -110,17 +107,12 @@ class RunFolder:
         path = config.output_dir
         if path is None:
             raise RunError("Expect output_dir to name the run to resume, actually: None.")
-        if not (path / "config.toml").is_file():
-            raise RunError(
-                f"Expect {path} to hold a run, actually: it has no config.toml. Check output_dir, or start "
-                "a new run without resume."
-            )
-        begun, now = _read_table(path / "config.toml"), tomllib.loads(to_toml(config))
-        names = sorted((begun.keys() | now.keys()) - _MAY_CHANGE)
+        begun = read_config(path)
+        names = sorted({field.name for field in dataclasses.fields(config)} - _MAY_CHANGE)
         differences = [
-            f"{name} was {begun.get(name)!r}, now {now.get(name)!r}"
+            f"{name} was {getattr(begun, name)!r}, now {getattr(config, name)!r}"
             for name in names
-            if begun.get(name) != now.get(name)
+            if getattr(begun, name) != getattr(config, name)
         ]
         if differences:
             raise RunError(
@@ -132,7 +124,9 @@ class RunFolder:
     def write_config(self, config: TrainConfig) -> None:
         """Write config.toml, all or nothing."""
         part = self.path / ".config.toml.part"
-        part.write_text(to_toml(config), encoding="utf-8")
+        # The folder may be moved.
+        table = to_toml(dataclasses.replace(config, output_dir=None))
+        part.write_text(table, encoding="utf-8")
         os.replace(part, self.path / "config.toml")
 
     def append(self, name: str, row: Mapping[str, Any]) -> None:
@@ -197,41 +191,25 @@ def whole_row(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) and type(row.get("step")) is int else None
 
 
-def to_toml(config: Any) -> str:
-    """Write a configuration as TOML. What is None is left out; so is the folder, which may be moved.
+def read_config(folder: Path) -> TrainConfig:
+    """The configuration of a run, as it was written.
 
-    Example:
-        >>> to_toml(TrainConfig()).splitlines()[0]
-        'problems = "starter"'
+    Raises:
+        RunError: The folder holds no run, or none of this version of the package.
     """
-    values = dataclasses.asdict(config)
-    tables = {name: value for name, value in values.items() if isinstance(value, dict)}
-    plain = {name: values[name] for name in values if name not in {*tables, "output_dir"}}
-    lines = _toml_lines(plain)
-    for name, table in tables.items():
-        if table:
-            lines += [f"\n[{name}]\n", *_toml_lines(table)]
-    return "".join(lines)
-
-
-def _toml_lines(table: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{name} = {_toml_value(value)}\n" for name, value in table.items() if value is not None
-    ]
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items()) + "}"
-    # JSON's numbers, booleans, strings and lists are TOML's, but for DEL, which TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _read_table(path: Path) -> dict[str, Any]:
+    path = folder / "config.toml"
+    if not path.is_file():
+        raise RunError(
+            f"Expect {folder} to be the folder of a run, actually: it has no config.toml. "
+            "Name another folder, or start a new run without resume."
+        )
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunError(f"Expect {path} to be a configuration in TOML, actually: {error}") from error
+        config = apply_table(TrainConfig(), read_toml(path), str(path))
+    except SettingsError as error:
+        raise RunError(
+            f"Expect the settings of a run of this version, actually: {error}"
+        ) from error
+    return dataclasses.replace(config, output_dir=folder)
 
 
 def _end_of_step(path: Path, step: int) -> int:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import tomllib
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from codea1_env.evaluation import hold_out
 from codea1_env.problems import Problem, load_problems
@@ -17,6 +14,7 @@ from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.players import Players, make_players
+from codea1_env.training.run_folder import read_config
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
     Raises:
         RunError: It is not the folder of a run, or it has no checkpoint that can be loaded.
     """
-    config = _config(path)
+    config = read_config(path)
     saved = checkpoints(path)
     if not saved:
         raise RunError(
@@ -53,19 +51,3 @@ def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
     players = make_players(config, problems, held_out, sandbox, models=models)
     load_checkpoint(saved[-1], players.coder, players.tester, config)
     return SavedRun(config, tuple(problems), players)
-
-
-def _config(path: Path) -> TrainConfig:
-    file = path / "config.toml"
-    try:
-        table: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"Expect {path} to be the folder of a run, actually: {error}") from error
-    # A run's config.toml leaves out what is None.
-    nothing = TrainConfig(split=None, max_problems=None)
-    try:
-        return dataclasses.replace(nothing, **table, output_dir=path)
-    except (TypeError, ValueError) as error:
-        raise RunError(
-            f"Expect {file} to be of this version of the package, actually: {error}"
-        ) from error

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from codea1_env.agents.llm.chat import encode_chat
-from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.llm.shared_prompts import common_beginning
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
@@ -165,7 +165,9 @@ def measure_speed(
     prompt = encoded[1][0]
     # Answers that are alike in nothing but their length, as drawn ones are.
     answers = [prompt[i : i + 1] + prompt[:length][1:] for i in range(size)]
-    rows = [Row(prompt, ids, (-1.0,) * len(ids), float(i % 2)) for i, ids in enumerate(answers)]
+    rows = [
+        TrainingRow(prompt, ids, (-1.0,) * len(ids), float(i % 2)) for i, ids in enumerate(answers)
+    ]
     tokens = len(prompt) + sum(len(row.completion_ids) for row in rows)
     updates = []
     for count in range(2):

@@ -44,7 +44,7 @@ _ENDING = 10.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What a run does, and how long that takes."""
 
     config: TrainConfig
@@ -71,7 +71,7 @@ def fit_to_machine(
     known: Mapping[str, float],
     say: Callable[[str], None],
     tell: Callable[[float], None],
-) -> Plan:
+) -> RunPlan:
     """Decide what a configuration leaves to the machine.
 
     Args:
@@ -88,16 +88,16 @@ def fit_to_machine(
     models = LanguageModels(config, len(problems))
     if known:
         step = {name: value for name, value in known.items() if name not in ONCE}
-        return Plan(config, step, known.get("evaluate", 0.0), models)
+        return RunPlan(config, step, known.get("evaluate", 0.0), models)
     if "llm" not in (config.coder, config.tester) or config.backend != "transformers":
-        return Plan(config, {}, 0.0, models)
+        return RunPlan(config, {}, 0.0, models)
     if world_size() > 1:
         if config.time_budget is not None:
             raise RunError(
                 "Expect one process with time_budget, actually: "
                 f"{world_size()}. Set max_steps instead."
             )
-        return Plan(config, {}, 0.0, models)
+        return RunPlan(config, {}, 0.0, models)
     bases: dict[Path, Any] = {}
     available = available_memory() + own_memory() if best_device() == "cpu" else None
     try:
@@ -119,7 +119,7 @@ def fit_to_machine(
         generation_threads=computing.generation_threads,
     )
     if config.time_budget is None and best_device() != "cpu":
-        return Plan(config, {}, 0.0, LanguageModels(config, len(problems), bases))
+        return RunPlan(config, {}, 0.0, LanguageModels(config, len(problems), bases))
 
     def fits(size: TrainConfig) -> bool:
         return available is None or _memory(size, computing.dtype, folder) <= available
@@ -131,7 +131,7 @@ def fit_to_machine(
     if config.time_budget is not None:
         config = _within(config, speed, problems, time.perf_counter() - started, fits)
     number = min(len(problems), config.max_problems or len(problems))
-    plan = Plan(
+    plan = RunPlan(
         config,
         phases_of_step(speed, config),
         seconds_of_measurement(speed, config, number),
@@ -260,7 +260,7 @@ def _with_measurements(config: TrainConfig, speed: Speed, seconds: float) -> Tra
     return dataclasses.replace(config, eval_samples=1)
 
 
-def _summary(plan: Plan, problems: int) -> str:
+def _summary(plan: RunPlan, problems: int) -> str:
     config = plan.config
     words = (
         f"{config.max_steps} steps of {config.problems_per_step} of {problems} problems, answers of at most "

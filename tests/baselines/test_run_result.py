@@ -11,12 +11,12 @@ import pytest
 
 from codea1_env.baselines.bench import BenchConfig, collect, find_entry, run_all
 from codea1_env.baselines.bench.run_result import DamagedRunError, read_ending, read_logs
-from codea1_env.baselines.bench.schedule import Job, forget_unusable, jobs_of
+from codea1_env.baselines.bench.schedule import TrainingJob, forget_unusable, jobs_of
 
 CONFIG = BenchConfig(("golden-tests",), seeds=1, max_problems=4, max_steps=2, processes=1)
 
 
-def job_in(folder: Path) -> Job:
+def job_in(folder: Path) -> TrainingJob:
     (job,) = jobs_of(CONFIG, [find_entry("golden-tests")], folder)
     return job
 
@@ -29,12 +29,12 @@ def finished(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def job(finished: Path, tmp_path: Path) -> Job:
+def job(finished: Path, tmp_path: Path) -> TrainingJob:
     shutil.copytree(finished, tmp_path / "copy")
     return job_in(tmp_path / "copy")
 
 
-def test_a_whole_run_is_kept(job: Job):
+def test_a_whole_run_is_kept(job: TrainingJob):
     assert forget_unusable([job]) == []
     assert job.done
     logs = read_logs(job.folder / "run", CONFIG.max_steps)
@@ -54,7 +54,7 @@ def test_a_whole_run_is_kept(job: Job):
         '{"status": "ok", "error": "", "seconds": NaN}',
     ],
 )
-def test_a_result_that_is_none(job: Job, content: str):
+def test_a_result_that_is_none(job: TrainingJob, content: str):
     (job.folder / "result.json").write_text(content)
     with pytest.raises(DamagedRunError, match=r"result\.json to "):
         read_ending(job.folder)
@@ -90,7 +90,7 @@ def _changed(**values: object):
         ("metrics.jsonl", _changed(step="2"), "whole rows are those of steps 0, 1"),
     ],
 )  # fmt: skip
-def test_logs_that_are_not_whole(job: Job, name: str, change, message: str):
+def test_logs_that_are_not_whole(job: TrainingJob, name: str, change, message: str):
     path = job.folder / "run" / name
     path.write_text("".join(line + "\n" for line in change(path.read_text().splitlines())))
     with pytest.raises(DamagedRunError, match=message):
@@ -101,7 +101,9 @@ def test_logs_that_are_not_whole(job: Job, name: str, change, message: str):
 
 
 @pytest.mark.parametrize("has_result", [True, False])
-def test_a_damaged_run_is_run_again_to_the_same_results(finished: Path, job: Job, has_result: bool):
+def test_a_damaged_run_is_run_again_to_the_same_results(
+    finished: Path, job: TrainingJob, has_result: bool
+):
     path = job.folder / "run" / "held_out.jsonl"
     path.write_bytes(path.read_bytes()[:50])
     if not has_result:
@@ -113,7 +115,7 @@ def test_a_damaged_run_is_run_again_to_the_same_results(finished: Path, job: Job
     assert (after.status, after.start, after.end) == ("ok", before.start, before.end)
 
 
-def test_rows_after_a_checkpoint_may_be_cut_off(job: Job):
+def test_rows_after_a_checkpoint_may_be_cut_off(job: TrainingJob):
     run = job.folder / "run"
     for name in ("metrics.jsonl", "held_out.jsonl"):
         path = run / name
@@ -126,7 +128,7 @@ def test_rows_after_a_checkpoint_may_be_cut_off(job: Job):
 
 
 @pytest.mark.parametrize("name", ["coder/tabular.json", "manifest.json", None])
-def test_a_run_goes_on_from_a_whole_checkpoint_only(job: Job, name: str | None):
+def test_a_run_goes_on_from_a_whole_checkpoint_only(job: TrainingJob, name: str | None):
     # As if the run had been killed after the second of three steps.
     longer = dataclasses.replace(CONFIG, max_steps=3)
     (job.folder / "result.json").unlink()

@@ -11,7 +11,7 @@ from codea1_env.evaluation.best_of_n.judging import BestOfN, ProgramRun
 from codea1_env.evaluation.best_of_n.programs import JudgedProgram
 from codea1_env.evaluation.best_of_n.report import BestOfNTally, build_best_of_n_report
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
-from codea1_env.evaluation.running import Plan, Stopped
+from codea1_env.evaluation.running import EvaluationPlan, Stopped
 from codea1_env.evaluation.samples import digest
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.problems import Problem
@@ -89,7 +89,7 @@ def test_matrix_and_figures(sandbox, tmp_path):
     tally = BestOfNTally()
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         own = evaluation(sandbox, folder)
-        own.run_agent(Writer(), Plan(2, 3, 0), tally.add, white_box=False)
+        own.run_agent(Writer(), EvaluationPlan(2, 3, 0), tally.add, white_box=False)
         rows = folder.rows("verdicts.jsonl")
         answers = folder.rows("samples.jsonl")
     # Tests of step, in the order in which they were written: step(1) == 2 (twice), step(-1) == 0, step(0) == 0, and
@@ -134,7 +134,7 @@ def test_a_file_gives_the_same_as_an_agent(sandbox, tmp_path):
         with ResultFolder(tmp_path / name, {}, resume=False) as folder:
             own = evaluation(sandbox, folder)
             if name == "agent":
-                own.run_agent(Writer(), Plan(2, 2, 0), lambda *_: None, white_box=False)
+                own.run_agent(Writer(), EvaluationPlan(2, 2, 0), lambda *_: None, white_box=False)
             else:
                 own.run_file(samples()[::-1], lambda *_: None)
             found.append(folder.rows("verdicts.jsonl"))
@@ -153,7 +153,7 @@ def test_white_box_testers_see_the_programs_in_turn(sandbox, tmp_path):
     tester = Writer()
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         evaluation(sandbox, folder).run_agent(
-            tester, Plan(6, 4, 0), lambda *_: None, white_box=True
+            tester, EvaluationPlan(6, 4, 0), lambda *_: None, white_box=True
         )
     codes = [each.code for each in PROGRAMS["demo/next"]]
     assert tester.seen[:6] == [("demo/next", code) for code in (*codes, *codes[:2])]
@@ -161,7 +161,7 @@ def test_white_box_testers_see_the_programs_in_turn(sandbox, tmp_path):
     blind = Writer()
     with ResultFolder(tmp_path / "blind", {}, resume=False) as folder:
         evaluation(sandbox, folder).run_agent(
-            blind, Plan(2, 4, 0), lambda *_: None, white_box=False
+            blind, EvaluationPlan(2, 4, 0), lambda *_: None, white_box=False
         )
     assert {code for _, code in blind.seen} == {""}
 
@@ -208,20 +208,24 @@ def test_stopped_and_resumed_gives_the_same_bytes(after, sandbox, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     with ResultFolder(whole, {}, resume=False) as folder:
         evaluation(sandbox, folder).run_agent(
-            Writer(), Plan(2, 1, 0), lambda *_: None, white_box=False
+            Writer(), EvaluationPlan(2, 1, 0), lambda *_: None, white_box=False
         )
     seen: list[ProgramRun] = []
     with ResultFolder(parts, {}, resume=False) as folder:
         own = evaluation(sandbox, folder, lambda: len(seen) >= after)
         with pytest.raises(Stopped):
-            own.run_agent(Writer(), Plan(2, 1, 0), lambda run, _: seen.append(run), white_box=False)
+            own.run_agent(
+                Writer(), EvaluationPlan(2, 1, 0), lambda run, _: seen.append(run), white_box=False
+            )
     rest = Writer()
     asked = len((parts / "samples.jsonl").read_text().splitlines())
     for task in list(TESTS):  # whoever goes on gives the answers that come next
         rest.counts[task] = min(2, max(0, asked - 2 * list(TESTS).index(task)))
     with ResultFolder(parts, {}, resume=True) as folder:
         tally = BestOfNTally()
-        evaluation(sandbox, folder).run_agent(rest, Plan(2, 1, 0), tally.add, white_box=False)
+        evaluation(sandbox, folder).run_agent(
+            rest, EvaluationPlan(2, 1, 0), tally.add, white_box=False
+        )
     assert len(rest.seen) == 4 - asked
     assert tally.total == 6
     for name in ("samples.jsonl", "verdicts.jsonl"):

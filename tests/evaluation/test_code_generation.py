@@ -11,10 +11,10 @@ import pytest
 
 from codea1_env.agents import MutantCoder
 from codea1_env.evaluation.programs.generation import CodeEvaluation
-from codea1_env.evaluation.programs.report import Tally, build_report
+from codea1_env.evaluation.programs.report import OutcomeTally, build_report
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
-from codea1_env.evaluation.running import Plan, Stopped
-from codea1_env.evaluation.samples import Sample, read_samples
+from codea1_env.evaluation.running import EvaluationPlan, Stopped
+from codea1_env.evaluation.samples import ProgramSample, read_samples
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import InfraError, Sandbox
 
@@ -65,7 +65,7 @@ def judge(
     rows = [{"task_id": task, "solution": code} for task, code in programs]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = read_samples(path, problems)
-    tally = Tally()
+    tally = OutcomeTally()
     with ResultFolder(folder / "results", {}, resume=False) as results:
         evaluation = CodeEvaluation(problems, sandbox, results)
         evaluation.run_references()
@@ -168,7 +168,9 @@ def test_verdicts_do_not_depend_on_workers_or_time(tmp_path):
             mutants = MutantCoder(problems, sandbox)
             evaluation = CodeEvaluation(problems, sandbox, folder)
             evaluation.run_references()
-            evaluation.judge_agent(lambda _, coder=mutants: coder, Plan(3, 4, 0), lambda *_: None)
+            evaluation.judge_agent(
+                lambda _, coder=mutants: coder, EvaluationPlan(3, 4, 0), lambda *_: None
+            )
         outputs.append((tmp_path / str(workers) / "verdicts.jsonl").read_bytes())
     assert outputs[0] == outputs[1]
     assert outputs[0].count(b"\n") == 18
@@ -180,7 +182,9 @@ def test_agents_are_asked_in_batches_with_a_seed_each(sandbox, tmp_path):
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         evaluation = CodeEvaluation([NEXT, PLUS], sandbox, folder)
         evaluation.run_references()
-        evaluation.judge_agent(coder, Plan(num_samples=3, batch_size=4, seed=7), lambda *_: None)
+        evaluation.judge_agent(
+            coder, EvaluationPlan(num_samples=3, batch_size=4, seed=7), lambda *_: None
+        )
         samples = folder.rows("samples.jsonl")
     assert coder.asked == 6
     assert len(set(coder.seeds)) == len(coder.seeds) == 2
@@ -203,7 +207,7 @@ class StopAfter:
 
 def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
     answers = [f"def next_number(n):\n    return n + {i}\n" for i in range(12)]
-    plan = Plan(num_samples=12, batch_size=2, seed=0)
+    plan = EvaluationPlan(num_samples=12, batch_size=2, seed=0)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     with ResultFolder(whole, {}, resume=False) as folder:
         evaluation = CodeEvaluation([NEXT], sandbox, folder)
@@ -231,7 +235,7 @@ def test_stopped_and_resumed_nothing_is_done_twice(sandbox, tmp_path):
 
 
 def test_rows_that_a_kill_cut_off_are_made_again(sandbox, tmp_path):
-    plan = Plan(num_samples=4, batch_size=2, seed=0)
+    plan = EvaluationPlan(num_samples=4, batch_size=2, seed=0)
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         evaluation = CodeEvaluation([NEXT], sandbox, folder)
         evaluation.run_references()
@@ -256,7 +260,7 @@ def test_verdicts_of_other_samples_are_refused(sandbox, tmp_path):
         evaluation = CodeEvaluation([NEXT], sandbox, folder)
         evaluation.run_references()
         with pytest.raises(FolderError, match="go on with demo/next, sample 0"):
-            evaluation.judge_agent(Coder(["x"]), Plan(1, 1, 0), lambda *_: None)
+            evaluation.judge_agent(Coder(["x"]), EvaluationPlan(1, 1, 0), lambda *_: None)
 
 
 def test_a_failing_sandbox_is_no_verdict(sandbox, tmp_path, monkeypatch):
@@ -267,19 +271,19 @@ def test_a_failing_sandbox_is_no_verdict(sandbox, tmp_path, monkeypatch):
         own.close()
         evaluation._sandbox = own
         with pytest.raises((InfraError, RuntimeError)):
-            evaluation.judge_agent(Coder(["x"]), Plan(2, 2, 0), lambda *_: None)
+            evaluation.judge_agent(Coder(["x"]), EvaluationPlan(2, 2, 0), lambda *_: None)
         assert folder.rows("verdicts.jsonl") == []
 
 
 def test_an_error_of_the_watcher_is_raised(sandbox, tmp_path):
-    def watch(sample: Sample, verdict: object) -> None:
+    def watch(sample: ProgramSample, verdict: object) -> None:
         raise ZeroDivisionError
 
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         evaluation = CodeEvaluation([NEXT], sandbox, folder)
         evaluation.run_references()
         with pytest.raises(ZeroDivisionError):
-            evaluation.judge_agent(Coder(["x"]), Plan(4, 2, 0), watch)
+            evaluation.judge_agent(Coder(["x"]), EvaluationPlan(4, 2, 0), watch)
 
 
 def test_what_a_problem_gives_is_there_once(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -299,7 +303,7 @@ def test_what_a_problem_gives_is_there_once(sandbox: Sandbox, tmp_path: Path) ->
         evaluation.run_references()
         evaluation.judge_agent(
             Coder([program]),
-            Plan(num_samples=1, batch_size=2, seed=0),
+            EvaluationPlan(num_samples=1, batch_size=2, seed=0),
             lambda sample, verdict: seen.append((sample.code, verdict.outcome)),
         )
     assert seen == [(f"import math\n\n\n{program}", "pass"), (program, "pass")]

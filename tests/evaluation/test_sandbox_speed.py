@@ -10,20 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from codea1_env.cli.app import run
-from codea1_env.evaluation.sandbox_speed import (
-    Figure,
+from sandbox_speed import (
     SpeedConfig,
+    SpeedFigure,
     endurance,
     fresh_python,
     measure,
     processes,
     verdicts,
 )
-from codea1_env.evaluation.sandbox_speed.baselines import BareFork
-from codea1_env.evaluation.sandbox_speed.inputs import first_inputs
-from codea1_env.evaluation.sandbox_speed.jobs import check_program, questions, subjects
+from sandbox_speed.baselines import BareFork
+from sandbox_speed.inputs import first_inputs
+from sandbox_speed.jobs import check_program, questions, subjects
+
+from codea1_env.cli.app import run
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Outcome, Sandbox
 
@@ -43,16 +43,16 @@ def silent(_: str) -> None:
 @pytest.mark.parametrize(
     ("figure", "ratio", "met"),
     [
-        (Figure("s", "w", 6.0, baseline=5.0, at_most=1.4), 1.2, True),
-        (Figure("s", "w", 8.0, baseline=5.0, at_most=1.4), 1.6, False),
-        (Figure("s", "w", 8.0, baseline=5.0, at_least=1.5), 1.6, True),
-        (Figure("s", "w", 3.0, at_most=5.0), None, True),
-        (Figure("s", "w", 3.0, baseline=1.0), 3.0, None),
-        (Figure("s", "w", None, at_most=5.0), None, False),
+        (SpeedFigure("s", "w", 6.0, baseline=5.0, at_most=1.4), 1.2, True),
+        (SpeedFigure("s", "w", 8.0, baseline=5.0, at_most=1.4), 1.6, False),
+        (SpeedFigure("s", "w", 8.0, baseline=5.0, at_least=1.5), 1.6, True),
+        (SpeedFigure("s", "w", 3.0, at_most=5.0), None, True),
+        (SpeedFigure("s", "w", 3.0, baseline=1.0), 3.0, None),
+        (SpeedFigure("s", "w", None, at_most=5.0), None, False),
     ],
 )
 def test_figure_compares_the_ratio_or_else_the_value(
-    figure: Figure, ratio: float | None, met: bool | None
+    figure: SpeedFigure, ratio: float | None, met: bool | None
 ) -> None:
     assert figure.ratio == ratio
     assert figure.met is met

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
-from codea1_env.evaluation.running import Plan, Stopped
+from codea1_env.evaluation.running import EvaluationPlan, Stopped
 from codea1_env.evaluation.suites.coverage import Coverage
 from codea1_env.evaluation.suites.generation import SuiteEvaluation
 from codea1_env.evaluation.suites.judging import SuiteJudge
@@ -185,7 +185,7 @@ def run_agent(
         tally.add(sample, score)
         options.get("watch", lambda: None)()
 
-    evaluation.judge_agent(tester, Plan(12, 2, 0), watch)
+    evaluation.judge_agent(tester, EvaluationPlan(12, 2, 0), watch)
     return tally
 
 
@@ -256,7 +256,7 @@ def test_a_failing_sandbox_is_no_score(tmp_path):
         evaluation.run_checks()
         own.close()
         with pytest.raises(RuntimeError):
-            evaluation.judge_agent(Answers(ANSWERS), Plan(2, 2, 0), lambda *_: None)
+            evaluation.judge_agent(Answers(ANSWERS), EvaluationPlan(2, 2, 0), lambda *_: None)
         assert folder.rows("verdicts.jsonl") == []
 
 

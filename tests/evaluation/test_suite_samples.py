@@ -17,7 +17,7 @@ from codea1_env.evaluation.suites.samples import (
     suite_digest,
     suite_key,
 )
-from codea1_env.faults import Fault
+from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.problems import Problem
 
 
@@ -137,7 +137,7 @@ def test_each_text_of_a_list_is_one_test(sandbox):
         "",
     ]
     assert [test.fault for test in read.tests] == [
-        None, None, None, None, Fault.UNPARSABLE, Fault.NEVER_CALLS, Fault.NEVER_CALLS,
+        None, None, None, None, InvalidReason.UNPARSABLE, InvalidReason.NEVER_CALLS, InvalidReason.NEVER_CALLS,
     ]  # fmt: skip
     assert "never closed" in read.tests[4].reason
     assert read.late == 1

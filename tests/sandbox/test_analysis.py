@@ -30,7 +30,7 @@ from analysed import (
 
 from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
 from codea1_env.sandbox.analysis import Analyst
-from codea1_env.sandbox.inside.plan import plan_test
+from codea1_env.sandbox.inside.analysis.plan import plan_test
 
 
 @pytest.fixture(scope="module")

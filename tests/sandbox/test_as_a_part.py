@@ -82,6 +82,37 @@ def test_a_failed_test_says_where(sandbox: Sandbox) -> None:
     assert all(10 << 20 < result.peak_memory < 1 << 30 for result in results[2:])
 
 
+PRINTS = """
+import os, sys
+print("loading")
+def f(x):
+    print("f", x)
+    sys.stderr.write("warned")
+    while x == 9: pass
+    if x == 8: os._exit(3)
+    while x == 7: print("z" * 10_000)
+    return x
+"""
+
+
+@pytest.mark.parametrize("level", ["kernel", "namespaces"])
+def test_what_is_printed_can_be_kept(level: str) -> None:
+    tests = ["print('here')\nassert f(1) == 2", *(f"assert f({x}) == {x}" for x in (1, 9, 8, 7))]
+    limits = Limits(call_cpu_time=0.3, calls_per_test=1, output=50_000)
+    with Sandbox(workers=1, level=level) as one:
+        results = one.run_tests(PRINTS, tests, limits=limits, capture_output=True)
+        [failed] = one.run_tests("print('a')\n1 / 0", ["assert f()"], capture_output=True)
+        assert one.run_tests(PRINTS, tests[:2])[0].stdout == ""
+    outcomes = ["fail", "pass", "timeout", "exited", "timeout"]
+    assert [result.outcome.value for result in results] == outcomes
+    printed = ["f 1\nhere\n", "f 1\n", "f 9\n", "f 8\n", "f 7\n"]
+    for result, text in zip(results, printed, strict=True):
+        assert result.stdout.startswith("loading\n" + text)
+        assert result.stderr == "warned"
+    assert len(results[4].stdout) == 50_000
+    assert (failed.outcome, failed.stdout) == (Outcome.ERROR, "a\n")
+
+
 def test_arrays_go_in_and_out_as_arrays(sandbox: Sandbox) -> None:
     code = "def f(x, y=None):\n    return x * 2"
     given = np.array([[1.5, 2.0], [3.0, 4.0]])
@@ -107,3 +138,66 @@ def test_progress_is_told(sandbox: Sandbox) -> None:
     results = sandbox.run_many(jobs, progress=lambda done, total: told.append((done, total)))
     assert told == [(1, 3), (2, 3), (3, 3)]
     assert all(result.passed for [result] in results)
+
+
+MISTAKES = {
+    "limits": (TypeError, lambda s: Sandbox(limits=5)),
+    "packages": (TypeError, lambda s: Sandbox(packages=3)),
+    "a package": (TypeError, lambda s: Sandbox(packages=[None])),
+    "a job's limits": (TypeError, lambda s: Job("", limits=5)),
+    "an entry point": (TypeError, lambda s: Job("", entry_point=5)),
+    "a scratch folder": (TypeError, lambda s: Job("", scratch="x")),
+    "limits of tests": (TypeError, lambda s: s.run_tests("", [], limits="x")),
+    "an entry point of tests": (TypeError, lambda s: s.run_tests("", [], entry_point=["f"])),
+    "jobs": (TypeError, lambda s: s.run_many([1])),
+    "a job": (TypeError, lambda s: s.submit("x")),
+    "code": (TypeError, lambda s: s.call(b"x", "f", [])),
+    "a name": (TypeError, lambda s: s.call("x", 5, [])),
+    "keywords": (TypeError, lambda s: s.call("x", "f", [((), {1: 2})])),
+    "a seed": (ValueError, lambda s: s.call("x", "f", [], hash_seed=7)),
+    "an encoded seed": (ValueError, lambda s: s.submit_encoded("x", "f", [], hash_seed=7)),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_at_once(sandbox: Sandbox, name: str) -> None:
+    kind, make = MISTAKES[name]
+    with pytest.raises(kind, match="Expect "):
+        make(sandbox)
+
+
+def test_texts_of_numpy_are_texts(sandbox: Sandbox) -> None:
+    [result] = sandbox.run_tests(np.str_("def f(): return 1"), [np.str_("assert f() == 1")])
+    assert result.passed
+
+
+def test_the_line_of_a_failed_assertion(sandbox: Sandbox) -> None:
+    tests = ["# we assert things\n\nassert f() == 2", "\n\nassert f() == 2", "assert f() == 2"]
+    results = sandbox.run_tests("def f(): return 1", tests)
+    assert [result.line for result in results] == [3, 3, 1]
+
+
+def test_loading_at_the_limit_is_a_timeout(sandbox: Sandbox) -> None:
+    limits = Limits(call_cpu_time=0.05, calls_per_test=1)
+    code = "import time\nend = time.process_time() + 0.05\nwhile time.process_time() < end: pass\ndef f(): return 1"
+    for _ in range(20):
+        [result] = sandbox.run_tests(code, ["x = f()\nassert x == 1"], limits=limits)
+        assert result.outcome in (Outcome.TIMEOUT, Outcome.PASS), result
+
+
+def test_a_variable_that_cannot_cross_says_so(sandbox: Sandbox) -> None:
+    code = "def gen():\n    yield 1\nbig = 'x' * 1000\nimport sys\nmod = sys\nodd = (sys,)\ndef f(): return 1"
+    tests = ["f()\nassert len(odd) == 1", "f()\nassert mod"]
+    results = sandbox.run_tests(code, tests)
+    assert [result.outcome for result in results] == [Outcome.UNENCODABLE, Outcome.ERROR]
+
+
+def test_packages_behind_a_link_are_found(tmp_path, monkeypatch) -> None:
+    from codea1_env.sandbox import packages
+
+    real = tmp_path / "real"
+    (real / "linked_package").mkdir(parents=True)
+    (real / "linked_package" / "__init__.py").write_text("")
+    (tmp_path / "link").symlink_to(real)
+    monkeypatch.syspath_prepend(str(tmp_path / "link"))
+    assert packages.locate(["linked_package"]) == {"linked_package": str(real)}

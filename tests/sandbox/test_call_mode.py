@@ -19,7 +19,7 @@ from codea1_env.sandbox import (
     TestResult,
     encoded_arguments,
 )
-from codea1_env.sandbox.inside.encoding import encode
+from codea1_env.sandbox.inside.codec.encoding import encode
 
 QUICK = Limits(call_cpu_time=0.3, call_wall_time=1.0)
 

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.sandbox.inside import codec, formats
-from codea1_env.sandbox.inside.formats import SCALARS
+from codea1_env.sandbox.inside import codec
+from codea1_env.sandbox.inside.codec import formats
+from codea1_env.sandbox.inside.codec.formats import SCALARS
 
 np = pytest.importorskip("numpy")
 NUMPY = codec.Numpy(np)

@@ -250,3 +250,48 @@ def test_classes_of_the_program_are_no_tests_of_the_text(sandbox: Sandbox) -> No
     code = "class TestThing:\n    def test_a(self): raise ValueError\n    def size(self): return 1"
     (result,) = sandbox.run_tests(code, ["made = TestThing()\nassert made.size() == 1"])
     assert result.outcome is Outcome.PASS
+
+
+@pytest.fixture(scope="module")
+def of_pytest():
+    with Sandbox(packages=("pytest",)) as sandbox:
+        yield sandbox
+
+
+PYTEST = {
+    "named arguments": "@pytest.mark.parametrize(argnames='a,b', argvalues=[(1, 2)])\ndef test_a(a, b): assert f(a) == b",
+    "one name in a list": "@pytest.mark.parametrize(['a'], [[1], [2]])\ndef test_a(a): assert f(a) == a + 1",
+    "one name in a tuple": "@pytest.mark.parametrize(('a',), [(1,), (2,)])\ndef test_a(a): assert f(a) == a + 1",
+    "one name": "@pytest.mark.parametrize('a', [1, 2])\ndef test_a(a): assert f(a) == a + 1",
+    "a class": "@pytest.mark.parametrize('a', [1, 2])\nclass TestA:\n    def test_a(self, a): assert f(a) == a + 1",
+    "a module": "pytestmark = pytest.mark.parametrize('a', [1, 2])\ndef test_a(a): assert f(a) == a + 1",
+    "a skip beside a test": "@pytest.mark.skip\ndef test_a(): assert f(1) == 5\ndef test_b(): assert f(1) == 2",
+    "a condition": "@pytest.mark.skipif(True, reason='x')\ndef test_a(): assert f(1) == 5\ndef test_b(): assert f(1) == 2",
+    "an expected failure": "@pytest.mark.xfail\ndef test_a(): assert f(1) == 5\ndef test_b(): assert f(1) == 2",
+    "a method": "class TestA:\n    @pytest.mark.skip\n    def test_a(self): assert f(1) == 5\n    def test_b(self): assert f(1) == 2",
+}
+
+
+@pytest.mark.parametrize("name", PYTEST)
+def test_marks_of_pytest(of_pytest: Sandbox, name: str) -> None:
+    [right], [wrong] = (
+        of_pytest.run_tests(f"def f(x): return x + {n}", [f"import pytest\n{PYTEST[name]}"])
+        for n in (1, 2)
+    )
+    assert (right.outcome, wrong.outcome) == (Outcome.PASS, Outcome.FAIL)
+
+
+def test_only_skipped_tests_are_no_pass(of_pytest: Sandbox) -> None:
+    test = "import pytest\n@pytest.mark.skip\ndef test_a(): assert f(1) == 2"
+    [result] = of_pytest.run_tests("def f(x): return 2", [test])
+    assert result.outcome is Outcome.ERROR
+    assert not result.called
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["with pytest.raises(ValueError): f(1)", "if f(1) != 2: pytest.fail('x')"],
+)
+def test_what_pytest_calls_a_failure_is_one(of_pytest: Sandbox, test: str) -> None:
+    [result] = of_pytest.run_tests("def f(x): return 1", [f"import pytest\n{test}"])
+    assert result.outcome is Outcome.FAIL

@@ -32,7 +32,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 # Is killed between its fork and the first act of the process that goes on inside, which has to notice.
 KILLED_AT_FORK = """
 import os, select, signal, sys
-from codea1_env.sandbox.inside import zygote
+from codea1_env.sandbox.inside.run import zygote
 fork, worker = os.fork, os.pidfd_open(os.getpid())
 def fork_and_die():
     if fork():

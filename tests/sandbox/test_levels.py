@@ -147,3 +147,24 @@ def test_the_strongest_level_is_one_that_works() -> None:
     assert level == ("namespaces" if examine("namespaces").works else "kernel")
     with Sandbox() as sandbox:
         assert sandbox.level == level
+
+
+@pytest.mark.parametrize("user", ["0", "1000"])
+@pytest.mark.parametrize("level", ["kernel", None])
+def test_it_works_in_a_user_namespace_with_one_user(user: str, level: str | None) -> None:
+    """As bubblewrap and apptainer make it, with root's number or an ordinary one."""
+    require("kernel")
+    inside = ["unshare", "--user", f"--map-user={user}", "--map-group=0"]
+    try:
+        subprocess.run([*inside, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no user namespaces here, or no unshare")
+    done = subprocess.run(
+        [*inside, sys.executable, "-W", "ignore", "-c", USE.format(level=level)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([_ROOT, *sys.path])},
+    )
+    assert done.stdout.split() in (["kernel", "pass"], ["namespaces", "pass"]), done.stderr

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.sandbox.inside.literals import (
+from codea1_env.sandbox.inside.analysis.literals import (
     MAX_SOURCE,
     UNKNOWN,
-    Meter,
+    LiteralMeter,
     NotLiteralError,
     read,
     read_items,
@@ -142,7 +142,7 @@ def test_what_is_read_is_what_python_evaluates(text: str) -> None:
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_what_is_read_exactly_has_no_aliases(text: str) -> None:
     try:
-        found = read(node(text), meter=Meter(exact=True))
+        found = read(node(text), meter=LiteralMeter(exact=True))
     except NotLiteralError:
         return
     wanted = eval(text, {})
@@ -163,7 +163,7 @@ def changeable(value: Any) -> Iterator[Any]:
 def test_what_only_nearly_is_what_python_makes(text: str) -> None:
     assert read(node(text)) is not None
     with pytest.raises(NotLiteralError):
-        read(node(text), meter=Meter(exact=True))
+        read(node(text), meter=LiteralMeter(exact=True))
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_what_is_large_is_refused_before_it_is_computed(text: str) -> None:
 
 
 def test_one_meter_bounds_many_expressions() -> None:
-    meter = Meter(1_000)
+    meter = LiteralMeter(1_000)
     for _ in range(3):
         read(node("[0] * 300"), None, meter)
     with pytest.raises(NotLiteralError, match="too many items"):

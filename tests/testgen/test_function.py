@@ -11,8 +11,8 @@ from user_files import NAMES, PROGRAM, write
 from codea1_env.sandbox import Outcome
 from codea1_env.testgen.function import mutants_of, write_function_suite
 from codea1_env.testgen.kills import find_kills
-from codea1_env.testgen.pytest_file import default_output, pytest_file
 from codea1_env.testgen.target import read_target
+from codea1_env.testgen.written_file import default_output, pytest_file
 
 
 def suite_of(folder, name, sandbox, text=PROGRAM, **options):

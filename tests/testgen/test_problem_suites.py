@@ -7,15 +7,15 @@ import json
 import pytest
 
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.running import Plan
+from codea1_env.evaluation.running import EvaluationPlan
 from codea1_env.evaluation.suites.samples import suite_sample
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Outcome
 from codea1_env.testgen.problem_suites import (
     ProblemSuite,
+    ProblemTally,
     SuiteWriting,
-    Tally,
     build_report,
     with_suite,
 )
@@ -44,12 +44,12 @@ class Fixed:
 
 
 def written(folder, problems, sandbox, answers=ANSWERS, samples=None, batch=64):
-    tally = Tally()
+    tally = ProblemTally()
     with ResultFolder(folder, {}, resume=False) as results:
         writing = SuiteWriting(problems, sandbox, results)
         faults = writing.check()
         if samples is None:
-            plan = Plan(len(answers), batch, 0)
+            plan = EvaluationPlan(len(answers), batch, 0)
             writing.from_agent(lambda seed: Fixed(answers), plan, tally.add)
         else:
             writing.from_file(samples, tally.add)

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.run_folder import to_toml
 
 
 @pytest.mark.parametrize(
@@ -31,21 +30,6 @@ def test_wrong_values_say_what_was_expected(change, message):
         TrainConfig(**change)
 
 
-def test_toml_gives_the_configuration_back():
-    config = TrainConfig(
-        problems='a "strange" \\ path\x7f\n\u00e9\U0001f600.jsonl',
-        split=None,
-        learning_rate=1e-6,
-        seed=2**60,
-    )
-    table = tomllib.loads(to_toml(config))
-    assert TrainConfig(**{"split": None, **table}) == config
-
-
-def test_the_folder_is_no_part_of_the_configuration():
-    assert to_toml(TrainConfig(output_dir=Path("here"))) == to_toml(TrainConfig())
-
-
 def test_every_field_is_documented():
     source = Path(TrainConfig.__init__.__globals__["__file__"]).read_text(encoding="utf-8")
     lines = source.splitlines()
@@ -56,3 +40,25 @@ def test_every_field_is_documented():
 
 def test_the_output_folder_may_be_text():
     assert TrainConfig(output_dir="runs/one").output_dir == Path("runs/one")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_steps": "3"}, "max_steps to be an integer, actually: '3'"),
+        ({"max_steps": 3.5}, "max_steps to be an integer, actually: 3.5"),
+        ({"seed": None}, "seed to be an integer, actually: None"),
+        ({"split": 5}, "split to be None or a str, actually: 5"),
+        ({"use_book": 1}, "use_book to be True or False, actually: 1"),
+        ({"alpha": True}, "alpha to be a number, actually: True"),
+        ({"problems": len}, "problems to be a str, actually"),
+        ({"coder": object}, r"coder to be a str.*train\(config, coder="),
+    ],
+)
+def test_wrong_types_say_what_was_expected(change, message):
+    with pytest.raises(TypeError, match=message):
+        TrainConfig(**change)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert TrainConfig(seed=np.int64(3), alpha=np.float64(0.25)).seed == 3

@@ -31,7 +31,9 @@ def test_a_run_is_not_overwritten(config):
 
 
 def test_resuming_needs_a_run(config):
-    with pytest.raises(RunError, match=r"to hold a run, actually: it has no config\.toml"):
+    with pytest.raises(
+        RunError, match=r"to be the folder of a run, actually: it has no config\.toml"
+    ):
         RunFolder.reopen(config)
     with pytest.raises(RunError, match="output_dir to name the run to resume"):
         RunFolder.reopen(TrainConfig())
@@ -112,7 +114,7 @@ def test_a_run_that_had_not_begun_decides_anew(tmp_path):
 def test_a_broken_configuration_is_named(config):
     begin(config)
     (config.output_dir / "config.toml").write_text("seed = = 1")
-    with pytest.raises(RunError, match=r"config\.toml to be a configuration in TOML"):
+    with pytest.raises(RunError, match=r"config\.toml to be a TOML file"):
         RunFolder.reopen(config)
 
 

@@ -67,7 +67,7 @@ class LLMAgent(FixedAgent):
         seed: int = 0,
         *,
         adapter: str | None = None,
-        write: prompts.Wording = prompts.DEFAULT,
+        write: prompts.PromptTemplate = prompts.DEFAULT,
     ) -> None:
         room = backend.context_length - sampling.max_completion_length
         if room < 1:

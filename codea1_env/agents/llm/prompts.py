@@ -127,7 +127,7 @@ Write another test of `{entry_point}` that differs from these and reaches other 
 Only output code in a ```python block."""
 
 
-Wording = Callable[[Observation], list[Message]]
+PromptTemplate = Callable[[Observation], list[Message]]
 """Turns an observation into the chat for whoever is to act."""
 
 
@@ -234,7 +234,7 @@ class OneByOne:
         ['user', 'assistant', 'user']
     """
 
-    first: Wording
+    first: PromptTemplate
     """How the first test is asked for; it should ask for one only."""
 
     def __call__(self, observation: Observation) -> list[Message]:
@@ -253,7 +253,9 @@ WORDINGS: dict[str, type[FewShot] | type[Detailed]] = {"few-shot": FewShot, "det
 """By the name that configurations use."""
 
 
-def sft_example(problem: Problem, answer: str, wording: Wording, *, turn: int) -> list[Message]:
+def sft_example(
+    problem: Problem, answer: str, wording: PromptTemplate, *, turn: int
+) -> list[Message]:
     """A whole chat to imitate: the question, and its answer in a block.
 
     Args:

@@ -12,7 +12,7 @@ from codea1_env.spaces import Observation
 
 
 @dataclass(frozen=True)
-class Row:
+class TrainingRow:
     """One answer and what it earned."""
 
     prompt_ids: tuple[int, ...]
@@ -34,13 +34,13 @@ class Memory:
         for observation, completion in zip(observations, completions, strict=True):
             self._known[_key(observation, completion.text)].append(completion)
 
-    def rows(self, experience: Sequence[Experience], group_size: int) -> list[Row]:
+    def rows(self, experience: Sequence[Experience], group_size: int) -> list[TrainingRow]:
         """Turn experience into rows, group after group.
 
         Raises:
             ValueError: An answer is not of this player, or a group is not of the wanted size.
         """
-        groups: dict[str, list[Row]] = defaultdict(list)
+        groups: dict[str, list[TrainingRow]] = defaultdict(list)
         for item in experience:
             groups[item.group].append(self._row(item))
         for name, rows in groups.items():
@@ -55,7 +55,7 @@ class Memory:
         """Forget everything: the next step has answers of its own."""
         self._known.clear()
 
-    def _row(self, item: Experience) -> Row:
+    def _row(self, item: Experience) -> TrainingRow:
         known = self._known.get(_key(item.observation, item.action))
         if not known:
             raise ValueError(
@@ -68,7 +68,7 @@ class Memory:
                 "Expect an engine that tells the tokens of its answers, actually: it does not. Learn with "
                 "the backend 'transformers' or 'vllm'."
             )
-        return Row(
+        return TrainingRow(
             completion.prompt_ids, completion.completion_ids, completion.logprobs, item.reward
         )
 

@@ -11,7 +11,7 @@ from codea1_env.agents.llm.chat import encode_chat
 from codea1_env.agents.llm.completions import Backend, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.grpo_settings import UpdateShape
-from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.llm.sft_settings import imitation_config
 from codea1_env.agents.llm.task_text import in_block
 from codea1_env.agents.llm.trained_player import TrainedPlayer
@@ -67,7 +67,7 @@ class SFTDrive(Drive):
 
         super().__init__(make, size, name=name, seed=seed)
 
-    def update(self, rows: Sequence[Row]) -> dict[str, float]:
+    def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
         """Imitate the answers of one step. See `Drive.update`."""
         # Where a GRPOTrainer counts its tokens, and checkpoints look for them.
         state = self.trainer.state
@@ -85,7 +85,7 @@ class SFTDrive(Drive):
                 yield self.trainer.data_collator(list(map(_example, rows[start : start + size])))
 
 
-def _example(row: Row) -> dict[str, list[int]]:
+def _example(row: TrainingRow) -> dict[str, list[int]]:
     return {
         "input_ids": [*row.prompt_ids, *row.completion_ids],
         "labels": [_IGNORED] * len(row.prompt_ids) + list(row.completion_ids),
@@ -123,7 +123,7 @@ class SFTLearner(TrainedPlayer):
         peft_config: Any = None,
         engine: Backend | None = None,
         seed: int = 0,
-        write: prompts.Wording | None = None,
+        write: prompts.PromptTemplate | None = None,
         batch_size: int = 64,
         computing: Computing | None = None,
     ) -> None:
@@ -170,7 +170,10 @@ class SFTLearner(TrainedPlayer):
         suites = [list(filter(None, each.action.split(TEST_SEPARATOR))) for each in demonstrations]
         answers = [self._answer(tests) for tests in suites]
         metrics = self.drive.update(
-            [Row(prompt, ids, None, None) for prompt, (ids, _) in zip(asked, answers, strict=True)]
+            [
+                TrainingRow(prompt, ids, None, None)
+                for prompt, (ids, _) in zip(asked, answers, strict=True)
+            ]
         )
         self.update_engine()
         shown = sum(map(len, suites))

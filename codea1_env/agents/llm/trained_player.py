@@ -57,7 +57,7 @@ class TrainedPlayer(LanguagePlayer):
         peft_config: Any,
         engine: Backend | None,
         seed: int,
-        write: prompts.Wording | None,
+        write: prompts.PromptTemplate | None,
         batch_size: int,
         computing: Computing | None,
     ) -> None:

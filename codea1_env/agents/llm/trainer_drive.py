@@ -20,7 +20,7 @@ from typing import Any
 from codea1_env.agents.llm.computing import thread_number
 from codea1_env.agents.llm.extras import require
 from codea1_env.agents.llm.randomness import own_randomness
-from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.llm.shared_prompts import shared_prompts
 
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
@@ -46,7 +46,7 @@ class Drive:
         greenlet = require("greenlet").greenlet
         from transformers import PrinterCallback
 
-        self._rows: list[Row] = []
+        self._rows: list[TrainingRow] = []
         self._size = size
         self._name = name
         self._seed = seed
@@ -73,7 +73,7 @@ class Drive:
     def updates(self, number: int) -> None:
         self._updates = number
 
-    def update(self, rows: Sequence[Row]) -> dict[str, float]:
+    def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
         """Learn from the answers of one step, of all processes together.
 
         Returns:
@@ -120,7 +120,7 @@ class Drive:
                 f"The update of the {self._name} failed: {type(error).__name__}: {error}"
             ) from error
 
-    def _wait(self) -> list[Row]:
+    def _wait(self) -> list[TrainingRow]:
         """Leave the trainer until the next update; returns this process's share of its answers."""
         self._training.parent.switch()
         rows, self._rows = self._rows, []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.baselines.bench.leaderboard import Table
+from codea1_env.baselines.bench.ranking import Table
 from codea1_env.baselines.bench.results import Result
 from codea1_env.evaluation.names import short_names
 

@@ -21,12 +21,12 @@ from codea1_env.baselines.bench.run_result import (
     read_ending,
     read_logs,
 )
-from codea1_env.baselines.bench.schedule import Job
+from codea1_env.baselines.bench.schedule import TrainingJob
 from codea1_env.baselines.bench.suite import BenchConfig
-from codea1_env.evaluation.result_folder import Kind, ResultFolder
+from codea1_env.evaluation.result_folder import FolderKind, ResultFolder
 
 RESULTS = "results.jsonl"
-_BENCHMARK = Kind("a benchmark", "bench.json", version=1, extensible=("algorithms", "seeds"))
+_BENCHMARK = FolderKind("a benchmark", "bench.json", version=1, extensible=("algorithms", "seeds"))
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFol
     return ResultFolder(folder, settings, resume=resume, kind=_BENCHMARK)
 
 
-def collect(jobs: Sequence[Job]) -> list[Result]:
+def collect(jobs: Sequence[TrainingJob]) -> list[Result]:
     """Read what the runs left; runs without a result are left out, those whose files are damaged have failed."""
     return [_result(job) for job in jobs if job.done]
 
@@ -69,7 +69,7 @@ def write_results(folder: ResultFolder, results: Sequence[Result]) -> None:
     folder.write_lines(RESULTS, rows)
 
 
-def _result(job: Job) -> Result:
+def _result(job: TrainingJob) -> Result:
     logs = Logs({}, {}, [])
     try:
         ending = read_ending(job.folder)

@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One run."""
 
     entry: Entry
@@ -52,16 +52,16 @@ class Progress:
     running: tuple[str, ...]
 
 
-def jobs_of(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> list[Job]:
+def jobs_of(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> list[TrainingJob]:
     """All runs: all entries with the first seed, then with the next. So an early end leaves whole rounds."""
     return [
-        Job(entry, seed, folder / "runs" / entry.folder / f"seed_{seed}", config.max_steps)
+        TrainingJob(entry, seed, folder / "runs" / entry.folder / f"seed_{seed}", config.max_steps)
         for seed in range(config.seeds)
         for entry in entries
     ]
 
 
-def forget_unusable(jobs: Sequence[Job]) -> list[str]:
+def forget_unusable(jobs: Sequence[TrainingJob]) -> list[str]:
     """Let runs be run again that failed, whose cause may have been removed, and whose files are damaged.
 
     Returns:
@@ -85,7 +85,7 @@ def forget_unusable(jobs: Sequence[Job]) -> list[str]:
 
 def run_all(
     config: BenchConfig,
-    jobs: Sequence[Job],
+    jobs: Sequence[TrainingJob],
     report: Callable[[Progress], None] = lambda progress: None,
     python: Sequence[str] = (sys.executable,),
 ) -> None:
@@ -100,7 +100,7 @@ def run_all(
         python: How to start Python.
     """
     waiting = deque((job, 1) for job in jobs if not job.done)
-    running: list[tuple[Job, int, subprocess.Popen[bytes]]] = []
+    running: list[tuple[TrainingJob, int, subprocess.Popen[bytes]]] = []
     try:
         while waiting or running:
             while waiting and len(running) < config.processes:
@@ -125,7 +125,7 @@ def run_all(
             process.wait()
 
 
-def _start(config: BenchConfig, job: Job, python: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start(config: BenchConfig, job: TrainingJob, python: Sequence[str]) -> subprocess.Popen[bytes]:
     job.folder.mkdir(parents=True, exist_ok=True)
     content = {
         "entry": dataclasses.asdict(job.entry),
@@ -143,7 +143,7 @@ def _start(config: BenchConfig, job: Job, python: Sequence[str]) -> subprocess.P
         )
 
 
-def _mark_failed(job: Job, code: int) -> None:
+def _mark_failed(job: TrainingJob, code: int) -> None:
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
     place = "/".join(job.folder.parts[-3:])
     error = f"its process died {how}, twice; see {place}/log.txt"
@@ -151,7 +151,9 @@ def _mark_failed(job: Job, code: int) -> None:
     (job.folder / RESULT).write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
-def _progress(config: BenchConfig, jobs: Sequence[Job], running: Sequence[Job]) -> Progress:
+def _progress(
+    config: BenchConfig, jobs: Sequence[TrainingJob], running: Sequence[TrainingJob]
+) -> Progress:
     done = [job for job in jobs if job.done]
     return Progress(
         len(done),

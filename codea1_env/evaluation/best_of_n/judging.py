@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.evaluation.best_of_n.programs import JudgedProgram
-from codea1_env.evaluation.programs.judging import Pending
+from codea1_env.evaluation.programs.judging import PendingVerdict
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.running import AgentOf, Plan, generate, given, judge
+from codea1_env.evaluation.running import AgentOf, EvaluationPlan, generate, given, judge
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suite, suite_sample
 from codea1_env.problems import Problem
 from codea1_env.rollout import ask
@@ -107,7 +107,9 @@ class BestOfN:
         tasks = {task: counts[task] for task in self.problems if counts[task]}
         self._run(self._runs(given(samples, self._folder), tasks), watch)
 
-    def run_agent(self, tester: AgentOf, plan: Plan, watch: Watch, *, white_box: bool) -> None:
+    def run_agent(
+        self, tester: AgentOf, plan: EvaluationPlan, watch: Watch, *, white_box: bool
+    ) -> None:
         """Choose by an agent's tests.
 
         Args:
@@ -175,9 +177,9 @@ class BestOfN:
         return Tests(tuple(usable), tuple(usable.values()), unusable)
 
     def _run(self, batches: Iterator[Sequence[ProgramRun]], watch: Watch) -> None:
-        judged: dict[tuple[str, str], Pending[str]] = {}
+        judged: dict[tuple[str, str], PendingVerdict[str]] = {}
 
-        def submit(run: ProgramRun) -> Pending[str]:
+        def submit(run: ProgramRun) -> PendingVerdict[str]:
             key = (run.task_id, run.code)
             if key not in judged:  # equal programs run once
                 judged[key] = self._submit(run)
@@ -185,15 +187,15 @@ class BestOfN:
 
         judge(batches, self._folder, submit, run_row, _read_run, watch, self._stop)
 
-    def _submit(self, run: ProgramRun) -> Pending[str]:
+    def _submit(self, run: ProgramRun) -> PendingVerdict[str]:
         if not run.tests.texts:
             nothing: Future[str] = Future()
             nothing.set_result("")
-            return Pending(nothing, str)
+            return PendingVerdict(nothing, str)
         problem = self.problems[run.task_id]
         code = f"{problem.preamble}\n\n{run.code}" if problem.preamble else run.code
         job = Job(code, run.tests.texts, problem.entry_point, LIMITS)
-        return Pending(self._sandbox.submit(job), _signs)
+        return PendingVerdict(self._sandbox.submit(job), _signs)
 
 
 def run_row(run: ProgramRun, passed: str) -> dict[str, Any]:

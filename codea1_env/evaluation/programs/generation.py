@@ -12,7 +12,7 @@ from typing import Any
 
 from codea1_env.evaluation.programs.judging import (
     CodeVerdict,
-    Pending,
+    PendingVerdict,
     ReferenceRun,
     accept,
     exclude,
@@ -20,8 +20,15 @@ from codea1_env.evaluation.programs.judging import (
     submit_reference,
 )
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.running import AgentOf, Plan, check_problems, generate, given, judge
-from codea1_env.evaluation.samples import Sample, sample_row
+from codea1_env.evaluation.running import (
+    AgentOf,
+    EvaluationPlan,
+    check_problems,
+    generate,
+    given,
+    judge,
+)
+from codea1_env.evaluation.samples import ProgramSample, sample_row
 from codea1_env.problems import Problem
 from codea1_env.programs import whole_program
 from codea1_env.responses import parse_programs
@@ -29,7 +36,7 @@ from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
-Watch = Callable[[Sample, CodeVerdict], None]
+Watch = Callable[[ProgramSample, CodeVerdict], None]
 """Told of every verdict, in order; also of those that were known before a resume."""
 
 
@@ -55,7 +62,7 @@ class CodeEvaluation:
         self._folder = folder
         self._stop = stop
         self.references: dict[str, ReferenceRun] = {}
-        self._judged: dict[tuple[str, str], Pending[CodeVerdict]] = {}
+        self._judged: dict[tuple[str, str], PendingVerdict[CodeVerdict]] = {}
 
     def run_references(self, watch: Callable[[], None] = lambda: None) -> dict[str, ReferenceRun]:
         """Run the references on their own tests; `watch` is called after each.
@@ -74,7 +81,7 @@ class CodeEvaluation:
         )
         return self.references
 
-    def judge_file(self, samples: Sequence[Sample], watch: Watch) -> None:
+    def judge_file(self, samples: Sequence[ProgramSample], watch: Watch) -> None:
         """Judge programs made elsewhere.
 
         Raises:
@@ -83,7 +90,7 @@ class CodeEvaluation:
         batches = given(samples, self._folder)
         judge(batches, self._folder, self._submit, verdict_row, _read_verdict, watch, self._stop)
 
-    def judge_agent(self, coder: AgentOf, plan: Plan, watch: Watch) -> None:
+    def judge_agent(self, coder: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
         """Let an agent write programs, and judge them.
 
         Raises:
@@ -104,7 +111,7 @@ class CodeEvaluation:
         batches = generate(problems, plan, self._folder, write, _sample, self._stop)
         judge(batches, self._folder, self._submit, verdict_row, _read_verdict, watch, self._stop)
 
-    def _submit(self, sample: Sample) -> Pending[CodeVerdict]:
+    def _submit(self, sample: ProgramSample) -> PendingVerdict[CodeVerdict]:
         problem, run = self.problems[sample.task_id], self.references[sample.task_id]
         if run.fault:
             return exclude(problem, run.fault)
@@ -116,7 +123,7 @@ class CodeEvaluation:
         return self._judged[key]
 
 
-def verdict_row(sample: Sample, verdict: CodeVerdict) -> dict[str, Any]:
+def verdict_row(sample: ProgramSample, verdict: CodeVerdict) -> dict[str, Any]:
     """A row of verdicts.jsonl."""
     row = {"task_id": sample.task_id, "sample": sample.index, "outcome": verdict.outcome}
     base = {} if verdict.base is None else {"base": verdict.base}
@@ -132,5 +139,5 @@ def _sample_code(problem: Problem, program: str) -> str:
     return program if problem.preamble else whole_program(problem, program)
 
 
-def _sample(problem: Problem, index: int, row: Mapping[str, Any]) -> Sample:
-    return Sample(problem.task_id, index, row["solution"], row)
+def _sample(problem: Problem, index: int, row: Mapping[str, Any]) -> ProgramSample:
+    return ProgramSample(problem.task_id, index, row["solution"], row)

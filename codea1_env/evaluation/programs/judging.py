@@ -62,7 +62,7 @@ class CodeVerdict:
         return self.outcome == Outcome.PASS.value
 
 
-class Pending(Generic[_T]):
+class PendingVerdict(Generic[_T]):
     """Something that is being judged.
 
     Args:
@@ -94,7 +94,7 @@ def has_base(problem: Problem) -> bool:
     return bool(problem.tests) and problem.test_program is not None
 
 
-def submit_reference(problem: Problem, sandbox: Sandbox) -> Pending[ReferenceRun]:
+def submit_reference(problem: Problem, sandbox: Sandbox) -> PendingVerdict[ReferenceRun]:
     """Start the reference on its own tests, with generous limits."""
     fault = missing_packages(problem, sandbox) or too_large(problem.stdin_tests)
     if not (problem.all_tests or problem.stdin_tests):
@@ -104,12 +104,12 @@ def submit_reference(problem: Problem, sandbox: Sandbox) -> Pending[ReferenceRun
     if not problem.reference.strip():
         return _known(ReferenceRun(problem.task_id, "", TIME_LIMIT_WITHOUT_REFERENCE))
     job = submit_to_tests(problem, problem.reference, _limits(_REFERENCE_SECONDS), sandbox)
-    return Pending(job, lambda result: _reference_run(problem, result))
+    return PendingVerdict(job, lambda result: _reference_run(problem, result))
 
 
 def submit_program(
     problem: Problem, code: str, time_limit: float, sandbox: Sandbox
-) -> Pending[CodeVerdict]:
+) -> PendingVerdict[CodeVerdict]:
     """Start judging a program.
 
     Args:
@@ -122,24 +122,24 @@ def submit_program(
     if unusable is not None:
         return _known(_failed(problem, Outcome.SYNTAX_ERROR.value, unusable))
     job = submit_to_tests(problem, code, _limits(time_limit), sandbox)
-    return Pending(job, lambda result: _verdict(problem, result))
+    return PendingVerdict(job, lambda result: _verdict(problem, result))
 
 
-def accept(problem: Problem) -> Pending[CodeVerdict]:
+def accept(problem: Problem) -> PendingVerdict[CodeVerdict]:
     """The verdict on the reference itself, which is known to pass."""
     base = True if has_base(problem) else None
     return _known(CodeVerdict(Outcome.PASS.value, "", base))
 
 
-def exclude(problem: Problem, fault: str) -> Pending[CodeVerdict]:
+def exclude(problem: Problem, fault: str) -> PendingVerdict[CodeVerdict]:
     """The verdict on a program for a problem that cannot be used."""
     return _known(_failed(problem, EXCLUDED, fault))
 
 
-def _known(value: _T) -> Pending[_T]:
+def _known(value: _T) -> PendingVerdict[_T]:
     done: Future[_T] = Future()
     done.set_result(value)
-    return Pending(done, lambda result: result)
+    return PendingVerdict(done, lambda result: result)
 
 
 def _verdict(problem: Problem, result: JobResult) -> CodeVerdict:

@@ -11,7 +11,7 @@ from typing import Any
 from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, mean_pass_at_k
 from codea1_env.evaluation.programs.judging import EXCLUDED, CodeVerdict, ReferenceRun, has_base
 from codea1_env.evaluation.result_folder import VERSION
-from codea1_env.evaluation.samples import Sample, digest
+from codea1_env.evaluation.samples import ProgramSample, digest
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problems import Problem
 
@@ -23,7 +23,7 @@ class TooFewSamplesError(ValueError):
 
 
 @dataclass
-class Tally:
+class OutcomeTally:
     """Counts verdicts as they come."""
 
     samples: Counter[str] = field(default_factory=Counter)
@@ -37,7 +37,7 @@ class Tally:
     """Programs that an earlier sample of the same problem has word for word."""
     _seen: set[tuple[str, str]] = field(default_factory=set)
 
-    def add(self, sample: Sample, verdict: CodeVerdict) -> None:
+    def add(self, sample: ProgramSample, verdict: CodeVerdict) -> None:
         """Count one verdict."""
         self.outcomes[verdict.outcome] += 1
         if verdict.outcome == EXCLUDED:
@@ -91,7 +91,7 @@ def build_report(
     settings: Mapping[str, Any],
     problems: Sequence[Problem],
     references: Mapping[str, ReferenceRun],
-    tally: Tally,
+    tally: OutcomeTally,
     k: Sequence[int] | None,
     unknown: Mapping[str, int],
 ) -> dict[str, Any]:

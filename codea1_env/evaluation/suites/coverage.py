@@ -154,7 +154,7 @@ def measure_coverage(
     """
     source = problem.reference.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     lines, branches, first, detours = sandbox.analyse(coverable, source)
-    wanted = {*lines, *branches}
+    wanted: set[int | tuple[int, int]] = {*lines, *branches}
     program = _TRACED.format(
         final_call=_FINAL_CALL,
         source=source,

@@ -25,7 +25,7 @@ _SEED = 0
 _CONFIDENCE = 0.95
 
 
-class Figure(NamedTuple):
+class Metric(NamedTuple):
     """How values of problems make a figure."""
 
     parts: tuple[str, ...]
@@ -34,7 +34,7 @@ class Figure(NamedTuple):
     """Means of these values, shape (parts, n) -> n figures."""
 
 
-def figure(name: str) -> Figure:
+def figure(name: str) -> Metric:
     """How a figure is made.
 
     Example:
@@ -43,10 +43,10 @@ def figure(name: str) -> Figure:
     """
     if name.startswith("Mul@"):
         k = name.removeprefix("Mul@")
-        return Figure((f"pass@{k}", f"mut@{k}@pass"), _mul)
+        return Metric((f"pass@{k}", f"mut@{k}@pass"), _mul)
     if name == "mu":
-        return Figure(("p_u", "p_01", "p_00"), _mu)
-    return Figure((name,), lambda means: means[0])
+        return Metric(("p_u", "p_01", "p_00"), _mu)
+    return Metric((name,), lambda means: means[0])
 
 
 def names(ks: Sequence[int]) -> list[str]:

@@ -12,7 +12,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.running import AgentOf, Plan, check_problems, generate, given, judge
+from codea1_env.evaluation.running import (
+    AgentOf,
+    EvaluationPlan,
+    check_problems,
+    generate,
+    given,
+    judge,
+)
 from codea1_env.evaluation.suites.judging import SuiteJudge
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_key, suite_sample
 from codea1_env.evaluation.suites.score import ProblemCheck, SuiteScore
@@ -80,7 +87,7 @@ class SuiteEvaluation:
             self._judge(threads, given(samples, self._folder), watch)
 
     def judge_agent(
-        self, tester: AgentOf, plan: Plan, watch: Watch, *, rounds: int | None = None
+        self, tester: AgentOf, plan: EvaluationPlan, watch: Watch, *, rounds: int | None = None
     ) -> None:
         """Let an agent write suites, and judge them. It is shown each problem with its reference.
 

@@ -17,8 +17,8 @@ from codea1_env.evaluation.suites.outcomes import (
 )
 from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
 from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, ProblemCheck, SuiteScore
-from codea1_env.evaluation.test_programs.ruling import Reference, Ruling, Subject
-from codea1_env.faults import Fault
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
+from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.oracle import gather
 from codea1_env.problems import Problem
@@ -71,7 +71,7 @@ class SuiteJudge:
             return ProblemCheck(
                 problem.task_id, "it has no reference whose function tests can call"
             )
-        failure = self._reference.load_failure(Subject.of(problem))
+        failure = self._reference.load_failure(RuledProblem.of(problem))
         if failure is not None:
             fault = f"its reference does not run: {failure.outcome.value}, {failure.message}"
             return ProblemCheck(problem.task_id, fault)
@@ -108,7 +108,7 @@ class SuiteJudge:
             firsts = first_failures(mutants, right, problem.entry_point, limits, self._sandbox)
             killers = {right[first] for first in firsts if first is not None}
             # A test that decides by something else than the function's values gives itself away here.
-            if not self._reference.confirm(Subject.of(problem), killers):
+            if not self._reference.confirm(RuledProblem.of(problem), killers):
                 break
         killed = [0] * self._num_tests
         places = [place for place, test in enumerate(tests) if not test.fault]
@@ -129,7 +129,7 @@ class SuiteJudge:
 
     def _rule(self, problem: Problem, tests: Sequence[ReadTest]) -> tuple[JudgedTest, ...]:
         asked = [test.text for test in tests if test.fault is None]
-        rulings = self._reference.rule(Subject.of(problem), asked)
+        rulings = self._reference.rule(RuledProblem.of(problem), asked)
         judged = []
         keys: set[str] = set()
         for test in tests:
@@ -169,7 +169,7 @@ class SuiteJudge:
         programs = self._wrong_programs(problem, check)
         used = [test for test in tests if not test.fault or test.fails]
         # A text that is no Python passes on nothing, and need not be tried.
-        texts = [test.text for test in used if test.fault != Fault.UNPARSABLE.value]
+        texts = [test.text for test in used if test.fault != InvalidReason.UNPARSABLE.value]
         table = passes(programs, texts, problem.entry_point, limits, self._sandbox)
         passed = {text: sum(row[i] for row in table) for i, text in enumerate(texts)}
         right = [test.text for test in used if not test.fault]
@@ -204,7 +204,7 @@ def _passes(result: JobResult) -> bool:
     return result.load.passed and all(test.passed for test in result.tests)
 
 
-def _fault(test: ReadTest, ruling: Ruling | None) -> tuple[Fault, str]:
+def _fault(test: ReadTest, ruling: TestValidity | None) -> tuple[InvalidReason, str]:
     if ruling is None:
         assert test.fault is not None
         return test.fault, test.reason

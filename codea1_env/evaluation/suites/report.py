@@ -15,7 +15,7 @@ from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import estimate, names, values_of
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest
 from codea1_env.evaluation.suites.score import ProblemCheck, SuiteScore
-from codea1_env.faults import Fault, missing_package
+from codea1_env.invalid_reasons import InvalidReason, missing_package
 from codea1_env.problems import Problem
 
 DEFAULT_K = (1, 2, 5)
@@ -61,9 +61,9 @@ class SuiteTally:
         for test in score.tests:
             self.kinds[test.fault or "right"] += 1
             package = missing_package(test.reason)
-            if test.fault == Fault.NOT_INSTALLED.value and package:
+            if test.fault == InvalidReason.NOT_INSTALLED.value and package:
                 self.packages[package] += 1
-        self.kinds[Fault.UNPARSABLE.value] += len(score.dropped)
+        self.kinds[InvalidReason.UNPARSABLE.value] += len(score.dropped)
         self.kinds[MISSING] += self.num_tests - len(score.tests)
         self.repeated += sum(test.repeats for test in score.tests)
         self.late += score.late

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from codea1_env.evaluation.samples import SampleFile, SamplesError, evalplus_id, read_file
 from codea1_env.evaluation.test_programs.answers import TestProgramSuite, read_test_programs
-from codea1_env.faults import Fault
+from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 
@@ -43,7 +43,7 @@ class ReadTest(NamedTuple):
     """A test as it is run, or why it cannot be run."""
 
     text: str
-    fault: Fault | None = None
+    fault: InvalidReason | None = None
     reason: str = ""
 
 
@@ -118,11 +118,11 @@ def _one_test(text: str, suite: TestProgramSuite, entry_point: str) -> ReadTest:
     """All that a text checks, as one test."""
     broken = [item.reason for item in suite.rest if item.invalid]
     if broken:
-        return ReadTest(text, Fault.UNPARSABLE, broken[0])
+        return ReadTest(text, InvalidReason.UNPARSABLE, broken[0])
     if not suite.tests:
         reasons = [item.reason for item in suite.rest]
         return ReadTest(
-            text, Fault.NEVER_CALLS, reasons[0] if reasons else f"never calls {entry_point}"
+            text, InvalidReason.NEVER_CALLS, reasons[0] if reasons else f"never calls {entry_point}"
         )
     return ReadTest("\n".join(suite.tests))
 

@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from codea1_env.evaluation.suites.coverage import Coverage
-from codea1_env.faults import Fault
+from codea1_env.invalid_reasons import InvalidReason
 
 _FAILS = frozenset(
     {
-        Fault.UNPARSABLE,
-        Fault.WRONG_VALUE,
-        Fault.RAISES,
-        Fault.NOT_INSTALLED,
-        Fault.TIMEOUT,
-        Fault.LIMIT,
-        Fault.UNENCODABLE,
+        InvalidReason.UNPARSABLE,
+        InvalidReason.WRONG_VALUE,
+        InvalidReason.RAISES,
+        InvalidReason.NOT_INSTALLED,
+        InvalidReason.TIMEOUT,
+        InvalidReason.LIMIT,
+        InvalidReason.UNENCODABLE,
     }
 )
 """Faults of tests that the reference does not pass. The others say nothing about programs, right or wrong."""
@@ -51,7 +51,7 @@ class JudgedTest:
 
     text: str
     fault: str
-    """Value of a `Fault`; empty if the test is right."""
+    """Value of a `InvalidReason`; empty if the test is right."""
     reason: str
     repeats: bool = False
     """Whether it says the same as an earlier right test of the suite. It counts all the same."""
@@ -59,7 +59,7 @@ class JudgedTest:
     @property
     def fails(self) -> bool:
         """Whether the reference does not pass it. Of tests that are not right, the others say nothing."""
-        return bool(self.fault) and Fault(self.fault) in _FAILS
+        return bool(self.fault) and InvalidReason(self.fault) in _FAILS
 
 
 @dataclass(frozen=True)

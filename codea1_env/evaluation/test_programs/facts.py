@@ -19,7 +19,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.literals import UNKNOWN, Meter, NotLiteralError, read, write
+from codea1_env.sandbox.inside.analysis.literals import (
+    UNKNOWN,
+    LiteralMeter,
+    NotLiteralError,
+    read,
+    write,
+)
 
 _PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 # Builtins that see more than the values of their arguments.
@@ -48,7 +54,7 @@ def facts(tests: list[tuple[str, str]]) -> list[dict[str, Any]]:
 
     Returns:
         For each: ``problem`` (why it is no test, or "") and ``fault`` (its kind, a value of
-        `codea1_env.faults.Fault`, or ""), ``key``, ``direct`` (the function is called whatever happens),
+        `codea1_env.invalid_reasons.InvalidReason`, or ""), ``key``, ``direct`` (the function is called whatever happens),
         ``stable`` (nothing but the function's values can decide it), ``call`` (None, or the call of an equality
         test: its source, arguments, ...).
 
@@ -146,7 +152,7 @@ def _literal(node: ast.expr, names: _Names) -> Any:
     Raises:
         NotLiteralError: It is something else, or too large.
     """
-    return read(node, names, Meter(exact=True))
+    return read(node, names, LiteralMeter(exact=True))
 
 
 def _problem(

@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from codea1_env.comparison import without_addresses
 from codea1_env.evaluation.test_programs.facts import equality, facts, source_of
-from codea1_env.faults import Fault, missing_package
+from codea1_env.invalid_reasons import InvalidReason, missing_package
+from codea1_env.lru_cache import LRUCache
 from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
-from codea1_env.remembered import Remembered
 from codea1_env.sandbox import (
     NEVER_CALLED,
     AnalysisError,
@@ -42,11 +42,11 @@ _REASONS = {
     Outcome.EXITED: "ends the process",
 }
 _FAULTS = {
-    Outcome.FAIL: Fault.WRONG_VALUE,
-    Outcome.ERROR: Fault.RAISES,
-    Outcome.TIMEOUT: Fault.TIMEOUT,
-    Outcome.UNENCODABLE: Fault.UNENCODABLE,
-    Outcome.SYNTAX_ERROR: Fault.UNPARSABLE,
+    Outcome.FAIL: InvalidReason.WRONG_VALUE,
+    Outcome.ERROR: InvalidReason.RAISES,
+    Outcome.TIMEOUT: InvalidReason.TIMEOUT,
+    Outcome.UNENCODABLE: InvalidReason.UNENCODABLE,
+    Outcome.SYNTAX_ERROR: InvalidReason.UNPARSABLE,
 }
 _NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 # Programs that do nothing of what was asked; a test that passes on both tests nothing.
@@ -58,8 +58,10 @@ Result = TypeVar("Result", TestResult, CallResult)
 
 
 @dataclass(frozen=True)
-class Ruling:
+class TestValidity:
     """What the reference says of a test."""
+
+    __test__ = False  # pytest would collect a class of this name
 
     status: Status
     text: str
@@ -68,7 +70,7 @@ class Ruling:
     """The same for tests that say the same in other words."""
     reason: str = ""
     """Why it is not kept as it was; "" if it is."""
-    fault: Fault | None = None
+    fault: InvalidReason | None = None
     """The kind of the reason; None if it is kept."""
     stable: bool = True
     """Nothing but the function's value can decide it, so that it needs no second look."""
@@ -81,11 +83,11 @@ class _Returned:
     value: Any
     source: str | None
     reason: str = ""
-    fault: Fault | None = None
+    fault: InvalidReason | None = None
     undecidable: bool = False
 
 
-class Subject(NamedTuple):
+class RuledProblem(NamedTuple):
     """What tests are about: the parts of a `Problem` that rulings depend on."""
 
     task_id: str
@@ -93,7 +95,7 @@ class Subject(NamedTuple):
     reference: str
 
     @classmethod
-    def of(cls, problem: Problem) -> Subject:
+    def of(cls, problem: Problem) -> RuledProblem:
         """The subject of a problem."""
         return cls(problem.task_id, problem.entry_point, problem.reference)
 
@@ -115,13 +117,13 @@ class Reference:
             call_wall_time=sandbox.limits.call_wall_time * share,
             calls_per_test=1,  # what a player wrote as one test, and not a whole test program
         )
-        self._facts = Remembered[tuple[str, str], dict[str, Any]]()
-        self._returned = Remembered[tuple[Subject, str], _Returned]()
-        self._rulings = Remembered[tuple[Subject, str], Ruling]()
-        self._confirmed = Remembered[tuple[Subject, str], int]()
-        self._loaded = Remembered[Subject, bool]()
+        self._facts = LRUCache[tuple[str, str], dict[str, Any]]()
+        self._returned = LRUCache[tuple[RuledProblem, str], _Returned]()
+        self._rulings = LRUCache[tuple[RuledProblem, str], TestValidity]()
+        self._confirmed = LRUCache[tuple[RuledProblem, str], int]()
+        self._loaded = LRUCache[RuledProblem, bool]()
 
-    def rule(self, subject: Subject, tests: Iterable[str]) -> dict[str, Ruling]:
+    def rule(self, subject: RuledProblem, tests: Iterable[str]) -> dict[str, TestValidity]:
         """Rules on tests.
 
         Raises:
@@ -135,7 +137,7 @@ class Reference:
                 f"{subject.entry_point}, actually: {failure.outcome.value}: "
                 f"{failure.message}. Check the data with `codea1 problems validate`."
             )
-        ruled: dict[str, Ruling] = {}
+        ruled: dict[str, TestValidity] = {}
         missing: list[str] = []
         for test in dict.fromkeys(tests):
             ruling = self._rulings.get((subject, test))
@@ -149,7 +151,7 @@ class Reference:
             self._rulings.put((subject, test), ruling, size)
         return ruled
 
-    def confirm(self, subject: Subject, tests: Iterable[str]) -> bool:
+    def confirm(self, subject: RuledProblem, tests: Iterable[str]) -> bool:
         """Asks the reference again about tests that broke a program, the first times they do.
 
         A test that tells runs apart by something else than the function's values (a clock, chance) passes
@@ -168,11 +170,13 @@ class Reference:
         results = self._trial(subject, subject.reference, doubtful)
         changed = [test for test, result in results.items() if not result.passed]
         for test in changed:
-            ruling = Ruling("invalid", test, test, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
+            ruling = TestValidity(
+                "invalid", test, test, _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC
+            )
             self._rulings.put((subject, test), ruling, 3 * len(test))
         return bool(changed)
 
-    def load_failure(self, subject: Subject) -> TestResult | None:
+    def load_failure(self, subject: RuledProblem) -> TestResult | None:
         """How the reference ended if it does not run or does not define its entry point; None if it does."""
         if self._loaded.get(subject) is None:
             job = Job(subject.reference, (), subject.entry_point, self._limits)
@@ -182,7 +186,7 @@ class Reference:
             self._loaded.put(subject, True, len(subject.reference))
         return None
 
-    def _decide(self, subject: Subject, tests: Sequence[str]) -> dict[str, Ruling]:
+    def _decide(self, subject: RuledProblem, tests: Sequence[str]) -> dict[str, TestValidity]:
         known = self._look_up_facts(subject, tests)
         calls = {
             fact["call"]["canonical"]: fact["call"]
@@ -190,20 +194,22 @@ class Reference:
             if not fact["problem"] and fact["call"] is not None
         }
         returned = self._ask(subject, calls)
-        decided: dict[str, Ruling] = {}
+        decided: dict[str, TestValidity] = {}
         runs: dict[str, dict[str, Any]] = {}
         for test, fact in known.items():
             call = fact["call"]
             if fact["problem"]:
-                fault = Fault(fact["fault"])
-                decided[test] = Ruling("invalid", test, fact["key"], fact["problem"], fault)
+                fault = InvalidReason(fact["fault"])
+                decided[test] = TestValidity("invalid", test, fact["key"], fact["problem"], fault)
             elif call is None or returned[call["canonical"]].undecidable:
                 runs[test] = fact
             else:
                 decided[test] = _ruling_by_value(test, call, returned[call["canonical"]])
         return decided | self._run_all(subject, runs)
 
-    def _look_up_facts(self, subject: Subject, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def _look_up_facts(
+        self, subject: RuledProblem, tests: Sequence[str]
+    ) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
         unknown: list[tuple[str, str]] = []
         for test in tests:
@@ -224,14 +230,14 @@ class Reference:
         except AnalysisError as error:
             if len(pairs) == 1:
                 problem = f"cannot be parsed: {error}"
-                fault = Fault.UNPARSABLE.value
+                fault = InvalidReason.UNPARSABLE.value
                 return [{"problem": problem, "fault": fault, "key": pairs[0][0], "call": None}]
             half = len(pairs) // 2  # only the one that breaks the parser is lost
             return self._analyse(pairs[:half]) + self._analyse(pairs[half:])
         return result
 
     def _ask(
-        self, subject: Subject, calls: Mapping[str, Mapping[str, Any]]
+        self, subject: RuledProblem, calls: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, _Returned]:
         """What the reference returns for each distinct call, in two processes."""
         found: dict[str, _Returned] = {}
@@ -261,38 +267,38 @@ class Reference:
         return found
 
     def _run_all(
-        self, subject: Subject, runs: Mapping[str, Mapping[str, Any]]
-    ) -> dict[str, Ruling]:
+        self, subject: RuledProblem, runs: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, TestValidity]:
         """Rulings on tests that are more than an equality: run on the reference, and on nothing."""
         name = subject.entry_point
         first = self._trial(subject, subject.reference, runs)
         second = self._trial(subject, subject.reference, _passing(first), hash_seed=1)
-        found: dict[str, Ruling] = {}
+        found: dict[str, TestValidity] = {}
         doubtful: list[str] = []
         for test, result in first.items():
             reason, fault = "", None
             if not result.called and result.message == NEVER_CALLED:
-                reason, fault = f"never calls {name}", Fault.NEVER_CALLS
+                reason, fault = f"never calls {name}", InvalidReason.NEVER_CALLS
             elif not result.passed:
                 reason = _explained(result.outcome, result.message)
                 fault = _fault(result.outcome, result.message)
             elif not second[test].passed:
-                reason, fault = _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC
+                reason, fault = _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC
             elif not runs[test]["direct"]:
                 doubtful.append(test)
             status: Status = "invalid" if reason else "kept"
             stable = runs[test]["stable"]
-            found[test] = Ruling(status, test, runs[test]["key"], reason, fault, stable)
+            found[test] = TestValidity(status, test, runs[test]["key"], reason, fault, stable)
         raising = self._trial(subject, _NULL_RAISES.format(name), doubtful)
         vacuous = self._trial(subject, _NULL_RETURNS.format(name), _passing(raising))
         for test in _passing(vacuous):
             reason = f"passes whatever {name} does"
-            fault = Fault.TESTS_NOTHING
+            fault = InvalidReason.TESTS_NOTHING
             found[test] = replace(found[test], status="invalid", reason=reason, fault=fault)
         return found
 
     def _trial(
-        self, subject: Subject, program: str, tests: Iterable[str], hash_seed: int = 0
+        self, subject: RuledProblem, program: str, tests: Iterable[str], hash_seed: int = 0
     ) -> dict[str, TestResult]:
         """Runs tests on the reference, or on a program of ours in its place."""
         texts = tuple(tests)
@@ -319,17 +325,17 @@ def _passing(results: Mapping[str, TestResult]) -> list[str]:
     return [test for test, result in results.items() if result.passed]
 
 
-def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> Ruling:
+def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> TestValidity:
     key = equality(call["canonical"], call["predicted"])
     if answer.reason:
-        return Ruling("invalid", test, key, answer.reason, answer.fault)
+        return TestValidity("invalid", test, key, answer.reason, answer.fault)
     if _equal(answer.value, call["expected"]):
-        return Ruling("kept", test, key)
+        return TestValidity("kept", test, key)
     assert answer.source is not None  # else it would be undecidable
     reason = f"predicts {_short(call['predicted'])}, the reference returns {_short(answer.source)}"
     text = equality(call["source"], answer.source)
     key = equality(call["canonical"], answer.source)
-    return Ruling("corrected", text, key, reason, Fault.WRONG_VALUE)
+    return TestValidity("corrected", text, key, reason, InvalidReason.WRONG_VALUE)
 
 
 def _batches(pairs: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
@@ -351,7 +357,7 @@ def _agreed(one: CallResult, other: CallResult) -> _Returned:
     if one.outcome in _UNDECIDABLE and one.outcome is other.outcome:
         return _Returned(None, None, undecidable=True)
     if one.outcome is not other.outcome:
-        return _Returned(None, None, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
+        return _Returned(None, None, _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC)
     if one.outcome is not Outcome.PASS:
         fault = _fault(one.outcome, one.message)
         return _Returned(None, None, _explained(one.outcome, one.message), fault)
@@ -359,7 +365,7 @@ def _agreed(one: CallResult, other: CallResult) -> _Returned:
         # nan is not equal to itself, so this may also be a value that no test can predict.
         if repr(one.value) == repr(other.value):
             return _Returned(None, None, undecidable=True)
-        return _Returned(None, None, _NON_DETERMINISTIC, Fault.NON_DETERMINISTIC)
+        return _Returned(None, None, _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC)
     source = source_of(one.value)
     return _Returned(one.value, source, undecidable=source is None)
 
@@ -369,10 +375,10 @@ def _explained(outcome: Outcome, message: str) -> str:
     return f"{reason}: {without_addresses(message)}" if message else reason
 
 
-def _fault(outcome: Outcome, message: str) -> Fault:
+def _fault(outcome: Outcome, message: str) -> InvalidReason:
     if outcome is Outcome.ERROR and missing_package(message):
-        return Fault.NOT_INSTALLED
-    return _FAULTS.get(outcome, Fault.LIMIT)
+        return InvalidReason.NOT_INSTALLED
+    return _FAULTS.get(outcome, InvalidReason.LIMIT)
 
 
 def _equal(value: Any, other: Any) -> bool:

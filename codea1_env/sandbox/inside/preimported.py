@@ -15,7 +15,7 @@ COMMON = (
 )  # fmt: skip
 """Of these, what nearly every program uses that is only called: each module more makes every fork dearer."""
 
-MODULE_NAMES = frozenset({*PREIMPORTED, "np", "numpy"})
+MODULE_NAMES = frozenset({*PREIMPORTED, "asyncio", "np", "numpy", "threading"})
 """Names that always mean these modules in a test; a program cannot offer an object under them."""
 
 PARTS = {"matplotlib": ("matplotlib.pyplot",)}

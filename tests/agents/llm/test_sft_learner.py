@@ -17,7 +17,7 @@ from codea1_env.agents.llm.chat import encode_chat
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.grpo_settings import UpdateShape
 from codea1_env.agents.llm.prompts import DEFAULT
-from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.llm.sft_learner import SFTDrive, SFTLearner
 from codea1_env.agents.llm.sft_settings import imitation_config
 from codea1_env.cli.train import PRESETS, SourcesAndFolder, base_settings
@@ -49,7 +49,7 @@ def log_probs(model: Any, prompt: Any, answer: Any) -> torch.Tensor:
     return torch.log_softmax(logits, -1)[range(len(answer)), list(answer)]
 
 
-def step_by_hand(model: Any, rows: list[Row]) -> float:
+def step_by_hand(model: Any, rows: list[TrainingRow]) -> float:
     """One step of gradient descent on the mean cross entropy of the answers' tokens; the loss before it."""
     known = [log_probs(model, row.prompt_ids, row.completion_ids) for row in rows]
     loss = -torch.cat(known).mean()

@@ -13,7 +13,7 @@ from tiny import tiny_model, tiny_tokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
-from codea1_env.agents.llm.rows import Row
+from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.llm.trainer_drive import TrainerDrive, UpdateError
 
 EXACT = {"bf16": False, "gradient_checkpointing": False, "optim": "sgd", "max_grad_norm": 0.0}
@@ -51,13 +51,13 @@ def make_drive(
     )
 
 
-def make_rows(rewards: list[float | None], seed: int = 0) -> list[Row]:
+def make_rows(rewards: list[float | None], seed: int = 0) -> list[TrainingRow]:
     rng = np.random.default_rng(seed)
     rows = []
     for i, reward in enumerate(rewards):
         prompt = tuple(int(t) for t in np.random.default_rng(i // 4).integers(5, 261, 3 + i // 4))
         answer = tuple(int(t) for t in rng.integers(5, 261, 2 + i % 5))
-        rows.append(Row(prompt, (*answer, 1), None, reward))
+        rows.append(TrainingRow(prompt, (*answer, 1), None, reward))
     return rows
 
 
@@ -74,7 +74,7 @@ def advantages_by_hand(rewards: list[float | None]) -> list[float]:
     return found
 
 
-def log_probs(model: Any, row: Row) -> torch.Tensor:
+def log_probs(model: Any, row: TrainingRow) -> torch.Tensor:
     """Of each token of the answer, one row at a time, without padding."""
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])
     logits = model(ids).logits[0, len(row.prompt_ids) - 1 : -1].float() / TEMPERATURE
@@ -83,7 +83,7 @@ def log_probs(model: Any, row: Row) -> torch.Tensor:
 
 
 def step_by_hand(
-    model: Any, reference: Any, rows: list[Row], loss_type: str, *, weigh_kl: bool
+    model: Any, reference: Any, rows: list[TrainingRow], loss_type: str, *, weigh_kl: bool
 ) -> float:
     """One step of gradient descent on the GRPO loss; returns the loss before it."""
     terms = []
@@ -150,12 +150,16 @@ def test_an_engines_probabilities_weigh_the_loss(tmp_path: Path) -> None:
     rows = make_rows(REWARDS)
     exact = tiny_model()
     rows = [
-        Row(row.prompt_ids, row.completion_ids, tuple(log_probs(exact, row).tolist()), row.reward)
+        TrainingRow(
+            row.prompt_ids, row.completion_ids, tuple(log_probs(exact, row).tolist()), row.reward
+        )
         for row in rows
     ]
     # The engine thought every token twice as likely as the model does: each counts half.
     off = [
-        Row(r.prompt_ids, r.completion_ids, tuple(p + np.log(2) for p in r.logprobs), r.reward)
+        TrainingRow(
+            r.prompt_ids, r.completion_ids, tuple(p + np.log(2) for p in r.logprobs), r.reward
+        )
         for r in rows
     ]
     losses = []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codea1_env.evaluation.test_programs.facts import facts, source_of
-from codea1_env.sandbox.inside.literals import MAX_SOURCE
+from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE
 
 
 def fact(test: str) -> dict[str, Any]:

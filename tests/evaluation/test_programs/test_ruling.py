@@ -11,10 +11,10 @@ import pytest
 from codea1_env.evaluation.test_programs.ruling import (
     BrokenReferenceError,
     Reference,
-    Ruling,
-    Subject,
+    RuledProblem,
+    TestValidity,
 )
-from codea1_env.faults import Fault, missing_package
+from codea1_env.invalid_reasons import InvalidReason, missing_package
 from codea1_env.problems import Problem
 from codea1_env.sandbox import InfraError, Job, JobResult, Outcome, Sandbox, TestResult
 
@@ -27,30 +27,30 @@ INC = Problem(
 )
 
 TESTS = {
-    "assert inc(": Fault.UNPARSABLE,
-    "assert inc('\ud800') == 1": Fault.UNPARSABLE,
-    "assert 1 + 1 == 2": Fault.NEVER_CALLS,
-    "for n in []:\n    assert inc(n) == 2": Fault.NEVER_CALLS,
-    "assert inc(1) == inc(1)": Fault.TESTS_NOTHING,
-    "try:\n    inc(1)\nexcept Exception:\n    pass": Fault.TESTS_NOTHING,
-    "inc = abs\nassert inc(1) == 1": Fault.TAMPERS,
-    "assert inc.__code__.co_argcount == 1\ninc(1)": Fault.TAMPERS,
-    "assert inc(1) == 1": Fault.WRONG_VALUE,
-    "assert inc(1) > 2": Fault.WRONG_VALUE,
-    "assert inc([]) == 1": Fault.RAISES,
-    "inc([])": Fault.RAISES,
-    "import nothing.at_all\nassert inc(1) == 2": Fault.NOT_INSTALLED,
-    "inc(1)\nwhile True:\n    pass": Fault.TIMEOUT,
-    "inc(1)\nimport os\nos._exit(0)": Fault.LIMIT,
-    "inc(1)\nx = [0] * 10**10": Fault.LIMIT,
-    "assert inc(-1) == [0]": Fault.UNENCODABLE,
-    "assert inc('luck') == 0": Fault.NON_DETERMINISTIC,
+    "assert inc(": InvalidReason.UNPARSABLE,
+    "assert inc('\ud800') == 1": InvalidReason.UNPARSABLE,
+    "assert 1 + 1 == 2": InvalidReason.NEVER_CALLS,
+    "for n in []:\n    assert inc(n) == 2": InvalidReason.NEVER_CALLS,
+    "assert inc(1) == inc(1)": InvalidReason.TESTS_NOTHING,
+    "try:\n    inc(1)\nexcept Exception:\n    pass": InvalidReason.TESTS_NOTHING,
+    "inc = abs\nassert inc(1) == 1": InvalidReason.TAMPERS,
+    "assert inc.__code__.co_argcount == 1\ninc(1)": InvalidReason.TAMPERS,
+    "assert inc(1) == 1": InvalidReason.WRONG_VALUE,
+    "assert inc(1) > 2": InvalidReason.WRONG_VALUE,
+    "assert inc([]) == 1": InvalidReason.RAISES,
+    "inc([])": InvalidReason.RAISES,
+    "import nothing.at_all\nassert inc(1) == 2": InvalidReason.NOT_INSTALLED,
+    "inc(1)\nwhile True:\n    pass": InvalidReason.TIMEOUT,
+    "inc(1)\nimport os\nos._exit(0)": InvalidReason.LIMIT,
+    "inc(1)\nx = [0] * 10**10": InvalidReason.LIMIT,
+    "assert inc(-1) == [0]": InvalidReason.UNENCODABLE,
+    "assert inc('luck') == 0": InvalidReason.NON_DETERMINISTIC,
 }
 
 
 @pytest.fixture(scope="module")
-def rulings(sandbox: Sandbox) -> dict[str, Ruling]:
-    return Reference(sandbox, share=0.25).rule(Subject.of(INC), TESTS)
+def rulings(sandbox: Sandbox) -> dict[str, TestValidity]:
+    return Reference(sandbox, share=0.25).rule(RuledProblem.of(INC), TESTS)
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -60,7 +60,7 @@ def test_the_fault_of_a_test(rulings, test):
 
 
 def test_a_test_that_counts_has_none(sandbox):
-    ruled = Reference(sandbox, share=0.25).rule(Subject.of(INC), ["assert inc(1) == 2"])
+    ruled = Reference(sandbox, share=0.25).rule(RuledProblem.of(INC), ["assert inc(1) == 2"])
     [ruling] = ruled.values()
     assert (ruling.status, ruling.reason, ruling.fault) == ("kept", "", None)
 
@@ -71,7 +71,7 @@ def test_a_package_that_is_missing_is_named(rulings):
     assert missing_package(rulings["assert inc([]) == 1"].reason) is None
 
 
-PLUS = Subject("plus", "inc", "def inc(n):\n    return n + 1\n")
+PLUS = RuledProblem("plus", "inc", "def inc(n):\n    return n + 1\n")
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_tests_that_pass_on_the_reference_count(reference, test):
     assert (ruling.status, ruling.text, ruling.reason, ruling.fault) == ("kept", test, "", None)
 
 
-MARK = Subject("mark", "mark", "def mark(rows):\n    rows[0][0] = 1\n    return rows\n")
+MARK = RuledProblem("mark", "mark", "def mark(rows):\n    rows[0][0] = 1\n    return rows\n")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,11 @@ def test_rows_that_are_one_list_are_no_repetition_of_rows_that_are_not(reference
 )
 def test_a_wrong_prediction_is_corrected(reference, test, kept):
     ruling = reference.rule(PLUS, [test])[test]
-    assert (ruling.status, ruling.text, ruling.fault) == ("corrected", kept, Fault.WRONG_VALUE)
+    assert (ruling.status, ruling.text, ruling.fault) == (
+        "corrected",
+        kept,
+        InvalidReason.WRONG_VALUE,
+    )
     assert ruling.reason.endswith("the reference returns 8")
     assert ruling.key == reference.rule(PLUS, [kept])[kept].key
 
@@ -222,17 +226,17 @@ def test_expected_exceptions_are_no_swallowed_ones(reference):
         "def root(n):\n    if n < 0:\n        raise ValueError('negative')\n    return n ** 0.5\n"
     )
     test = "try:\n    root(-1)\n    assert False, 'no error'\nexcept ValueError:\n    pass"
-    assert reference.rule(Subject("root", "root", code), [test])[test].status == "kept"
+    assert reference.rule(RuledProblem("root", "root", code), [test])[test].status == "kept"
 
 
 def test_methods_of_objects_can_be_tested(reference):
     code = "class Stack(list):\n    push = list.append\n"
     test = "s = Stack()\ns.push(1)\ns.push(2)\nassert s.pop() == 2\nassert s.pop() == 1"
-    assert reference.rule(Subject("stack", "Stack", code), [test])[test].status == "kept"
+    assert reference.rule(RuledProblem("stack", "Stack", code), [test])[test].status == "kept"
 
 
 def test_values_of_many_kinds_can_be_predicted_and_corrected(reference):
-    echo = Subject("echo", "echo", "def echo(x):\n    return x\n")
+    echo = RuledProblem("echo", "echo", "def echo(x):\n    return x\n")
     values = [
         "None",
         "-1.5",
@@ -255,12 +259,12 @@ def test_values_of_many_kinds_can_be_predicted_and_corrected(reference):
 
 
 def test_a_heavy_test_does_not_count_although_the_reference_can_do_it(sandbox):
-    total = Subject("total", "total", "def total(n):\n    return sum(range(n))\n")
+    total = RuledProblem("total", "total", "def total(n):\n    return sum(range(n))\n")
     n = 10**7
     test = f"assert total({n}) == {n * (n - 1) // 2}"
     assert Reference(sandbox, share=1.0).rule(total, [test])[test].status == "kept"
     ruling = Reference(sandbox, share=0.01).rule(total, [test])[test]
-    assert (ruling.status, ruling.fault) == ("invalid", Fault.TIMEOUT)
+    assert (ruling.status, ruling.fault) == ("invalid", InvalidReason.TIMEOUT)
 
 
 def test_a_test_that_depends_on_the_hash_seed_is_not_deterministic(reference):
@@ -276,8 +280,8 @@ def test_a_test_that_depends_on_the_hash_seed_is_not_deterministic(reference):
 def test_a_reference_that_depends_on_the_hash_seed_has_no_value(reference):
     code = "def first(words):\n    return list(set(words))\n"
     test = f"assert first({[f'word {n}' for n in range(50)]}) == []"
-    ruling = reference.rule(Subject("first", "first", code), [test])[test]
-    assert ruling.fault is Fault.NON_DETERMINISTIC
+    ruling = reference.rule(RuledProblem("first", "first", code), [test])[test]
+    assert ruling.fault is InvalidReason.NON_DETERMINISTIC
 
 
 @pytest.mark.parametrize(
@@ -289,7 +293,7 @@ def test_a_reference_that_depends_on_the_hash_seed_has_no_value(reference):
     ],
 )
 def test_a_broken_reference_is_an_error_in_the_data(reference, code, message):
-    broken = Subject("broken", "inc", code)
+    broken = RuledProblem("broken", "inc", code)
     failure = reference.load_failure(broken)
     assert failure is not None
     assert not failure.passed
@@ -371,4 +375,4 @@ def test_a_test_that_fails_by_the_clock_gives_itself_away():
         assert reference.rule(PLUS, [test])[test].status == "kept"
         assert not reference.confirm(PLUS, [test, "assert inc(1) == 2"])
         assert reference.confirm(PLUS, [test])
-        assert reference.rule(PLUS, [test])[test].fault is Fault.NON_DETERMINISTIC
+        assert reference.rule(PLUS, [test])[test].fault is InvalidReason.NON_DETERMINISTIC

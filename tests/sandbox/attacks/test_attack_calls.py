@@ -6,6 +6,7 @@ Whatever a program does, it decides about nothing but its own replies, and leave
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ LEVELS = ("process", "kernel", "namespaces")
 # Finds the pipe that carries the replies, and writes to it what the process itself would write.
 _RAW = """
 import os, struct, sys, threading, time
-encode = sys.modules["inside.encoding"].encode
+encode = sys.modules["inside.codec.encoding"].encode
 def frame(payload):
     return struct.pack("<I", len(payload)) + payload
 def ok(value):
@@ -34,6 +35,9 @@ def write(data):
         data = data[os.write(pipe, data):]
 """
 QUICK = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20, memory=256 << 20)
+PATIENT = replace(
+    QUICK, call_wall_time=10.0, call_cpu_time=10.0
+)  # for what has no end but another limit
 F, E, T, BIG = Outcome.FORBIDDEN, Outcome.EXITED, Outcome.TIMEOUT, Outcome.OUTPUT_LIMIT
 FAILED = set(Outcome) - {Outcome.PASS, Outcome.INFRA_ERROR}
 
@@ -88,18 +92,18 @@ CHANNEL = {
         [0, 1, 2],
     ),
     # The machinery around it.
-    "never ends": (raw("sys.modules['inside.callee']._exit = lambda _: time.sleep(60)"), None),
-    "never closes": (raw("sys.modules['inside.callee']._close = lambda _: time.sleep(60)"), [F, F, F]),
+    "never ends": (raw("sys.modules['inside.run.callee']._exit = lambda _: time.sleep(60)"), None),
+    "never closes": (raw("sys.modules['inside.run.callee']._close = lambda _: time.sleep(60)"), [F, F, F]),
     "another writer": (
-        raw("sys.modules['inside.frames'].write_frame = lambda pipe, payload: write(frame(payload) * 2)"),
+        raw("sys.modules['inside.codec.frames'].write_frame = lambda pipe, payload: write(frame(payload) * 2)"),
         None,
     ),
     "another encoder": (
-        raw("sys.modules['inside.running'].encode = lambda *a, **k: encode(7)"),
+        raw("sys.modules['inside.run.running'].encode = lambda *a, **k: encode(7)"),
         [7, 7, 7],
     ),
     "another caller": (
-        raw("sys.modules['inside.running'].Caller.answer = lambda *a: encode(('ok', 7))"),
+        raw("sys.modules['inside.run.running'].Caller.answer = lambda *a: encode(('ok', 7))"),
         [0, 7, 7],
     ),
     "other builtins": (
@@ -130,7 +134,8 @@ def test_the_channel(arena):
     found = {}
     started = time.monotonic()
     for name, (code, _) in CHANNEL.items():
-        found[name] = arena.replies(code, 0, 1, 2, limits=QUICK)
+        limits = PATIENT if "memory" in name else QUICK
+        found[name] = arena.replies(code, 0, 1, 2, limits=limits)
     assert time.monotonic() - started < 90
     expected = {name: replies for name, (_, replies) in CHANNEL.items() if replies is not None}
     assert {name: found[name] for name in expected} == expected
@@ -179,8 +184,8 @@ def f(x):
 def test_nothing_lives_on(arena):
     """Each run is a fresh process of a worker that no program has ever touched."""
     touch = """
-import builtins, os, random, sys, json, inside.encoding
-sys.modules["attack"] = builtins.attack = json.attack = inside.encoding.attack = 1
+import builtins, os, random, sys, json, inside.codec.encoding
+sys.modules["attack"] = builtins.attack = json.attack = inside.codec.encoding.attack = 1
 os.environ["attack"] = "1"
 random.seed(7)
 os.umask(0)
@@ -192,11 +197,11 @@ sys.setrecursionlimit(50_000)
 def f(x): return x
 """
     look = """
-import builtins, json, os, random, signal, sys, inside.encoding
+import builtins, json, os, random, signal, sys, inside.codec.encoding
 def f(x):
     return [
         "attack" in sys.modules, hasattr(builtins, "attack"), hasattr(json, "attack"),
-        hasattr(inside.encoding, "attack"), "attack" in os.environ, random.random(), os.umask(0), os.stat(".").st_ino,
+        hasattr(inside.codec.encoding, "attack"), "attack" in os.environ, random.random(), os.umask(0), os.stat(".").st_ino,
         str(signal.getsignal(signal.SIGTERM)), sys.getrecursionlimit(), sorted(sys.modules), dict(os.environ),
     ]
 """

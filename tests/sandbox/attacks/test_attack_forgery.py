@@ -234,7 +234,7 @@ LYING_EXCEPTIONS = {
     "generator exit": ("raise GeneratorExit", {Outcome.ERROR}),
     "stop": ("raise StopIteration(2)", {Outcome.ERROR}),
     "ours": (
-        "raise __import__('sys').modules['inside.frames'].ChannelClosedError",
+        "raise __import__('sys').modules['inside.codec.frames'].ChannelClosedError",
         {Outcome.ERROR, Outcome.EXITED},
     ),
     "our own": (

@@ -200,7 +200,7 @@ def test_a_test_that_forges_requests_learns_nothing_private(arena, name):
         "class S(str): pass\nclass V:\n    def __init__(self): self._hidden = 1\n"
         "hidden_name = 5\ndef f(x): return V()\ndef g(x): return x"
     )
-    test = f"ask = f(1)._peer.ask\nraise LookupError(repr({PRIVATE[name]}))"
+    test = f"ask = f(1)._codea1_peer.ask\nraise LookupError(repr({PRIVATE[name]}))"
     (result,) = arena.sandbox.run_tests(code, [test])
     expected = Outcome.ERROR if name == "name" else Outcome.UNENCODABLE
     assert result.outcome is expected, result

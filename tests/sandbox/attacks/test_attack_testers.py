@@ -33,12 +33,12 @@ ENDINGS = {
     "an endless verdict": ("import os\nos.write(4, b'\\xff' * 4)\nf(1)", Outcome.OUTPUT_LIMIT),
     "an unhashable verdict": (
         "import sys\ni = sys.modules['inside.codec']\n"
-        "sys.modules['inside.frames'].write_frame(4, i.encode(([], '')))\nsys.exit(0)",
+        "sys.modules['inside.codec.frames'].write_frame(4, i.encode(([], '')))\nsys.exit(0)",
         Outcome.FORBIDDEN,
     ),
     "three verdicts": (
         "import sys\ni = sys.modules['inside.codec']\n"
-        "sys.modules['inside.frames'].write_frame(4, i.encode(('pass', '', 1)))\nsys.exit(0)",
+        "sys.modules['inside.codec.frames'].write_frame(4, i.encode(('pass', '', 1)))\nsys.exit(0)",
         Outcome.FORBIDDEN,
     ),
 }
@@ -213,7 +213,7 @@ def test_heavy_tests_hurt_only_themselves(arena):
 
 
 def test_spellings_of_one_test_have_one_plan():
-    from codea1_env.sandbox.inside.plan import plan_test
+    from codea1_env.sandbox.inside.analysis.plan import plan_test
 
     spellings = (
         "assert f(2) == 3",

@@ -1,10 +1,12 @@
-"""Which exceptions of a test are verdicts, that nothing of the program may suppress."""
+"""Which exceptions of a test are verdicts, or end it before one, that nothing of the program may suppress."""
 
 from __future__ import annotations
 
 import functools
+import re
+import sys
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import RemoteUnencodable
 
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
 
 _FILE_NAME = "<test>"
 _OUTCOMES = "_pytest.outcomes"
+_RAISE = "RAISE_VARARGS"
+_OTHERS = ("fail", "raises")
+_METHODS = (types.MethodType, staticmethod, classmethod)
+_LOADING = frozenset({"LOAD_ATTR", "LOAD_GLOBAL", "LOAD_METHOD", "LOAD_NAME"})
+_ASSERTING = re.compile(r"assert(_|[A-Z])|fail(If|Unless)")
 
 
 def must_stay(peer: Peer, details: tuple[Any, ...]) -> bool:
@@ -33,10 +40,7 @@ def is_verdict(error: BaseException) -> bool:
     It is an assertion, a group with one, pytest's `Failed`; or whatever was raised while a test evaluated what it asserts: a
     program must not gain by raising instead of answering wrongly.
     """
-    if (
-        isinstance(error, (AssertionError, RemoteUnencodable))
-        or type(error).__module__ == _OUTCOMES
-    ):
+    if isinstance(error, (AssertionError, RemoteUnencodable)) or is_of_pytest(error):
         return True
     if isinstance(error, BaseExceptionGroup) and any(map(is_verdict, error.exceptions)):
         return True
@@ -49,6 +53,186 @@ def is_verdict(error: BaseException) -> bool:
     return False
 
 
+def is_of_pytest(error: BaseException) -> bool:
+    """Whether an exception is one by which pytest ends a test. Their own module they do not say."""
+    return any(base.__module__ == _OUTCOMES for base in type(error).__mro__)
+
+
+def is_handling_verdict() -> bool:
+    """Whether a verdict is on its way through this thread: an exception raised meanwhile would take its place."""
+    error = sys.exception()
+    return error is not None and is_verdict(error)
+
+
+def is_cut_short(error: BaseException) -> bool:
+    """Whether an exception left a function of the test before an assertion of it.
+
+    To raise another one is an assertion, too, but not after a `raise` of the test's own.
+    """
+    trace, own = error.__traceback__, _is_raised_here(error)
+    while isinstance(trace, types.TracebackType):
+        frame = trace.tb_frame
+        missed = frame.f_code.co_filename == _FILE_NAME
+        if missed and _asserts_after(frame, trace.tb_lasti, raising=not own):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def check_block(peer: Peer, error: Any) -> None:
+    """Ends a test in whose `with` block a context manager of the program has suppressed what came before an assertion.
+
+    Raises:
+        RemoteUnencodable: It has.
+    """
+    if peer.trusting or not isinstance(error, BaseException):
+        return
+    trace, block, own = error.__traceback__, True, _is_raised_here(error)
+    while isinstance(trace, types.TracebackType):
+        frame = trace.tb_frame
+        if frame.f_code.co_filename == _FILE_NAME:
+            start = trace.tb_lasti
+            first, end = _block(frame.f_code, start, frame.f_lasti) if block else (start, None)
+            if _asserts_after(frame, start, end, raising=not own) or _expects_exceptions(
+                frame.f_code, first, start
+            ):
+                peer.fail(
+                    "an exception before an assertion of a block, which a context manager of the program suppresses"
+                )
+            block = False
+        trace = trace.tb_next
+
+
+class _Instruction(NamedTuple):
+    offset: int
+    name: str
+    value: Any
+    place: Any
+
+
+@functools.lru_cache(maxsize=256)
+def _instructions(code: types.CodeType) -> tuple[_Instruction, ...]:
+    import dis  # only here: it is rarely wanted, and takes long
+
+    return tuple(
+        _Instruction(each.offset, each.opname, each.argval, each.positions)
+        for each in dis.get_instructions(code)
+    )
+
+
+def _block(code: types.CodeType, start: int, leaving: int) -> tuple[int, int]:
+    """Where the `with` block begins that is left at an instruction, and where it ends, as far as it could go on."""
+    found = _instructions(code)
+    place = next((each.place for each in found if each.offset == leaving), None)
+    begins = [
+        each.offset
+        for each in found
+        if each.offset < start and each.name.startswith("BEFORE_") and each.place == place
+    ]
+    ends = [
+        first.offset
+        for first, second, third in zip(found, found[1:], found[2:], strict=False)
+        if start < first.offset < leaving
+        and all(
+            each.name == "LOAD_CONST" and each.value is None and each.place == place
+            for each in (first, second, third)
+        )
+    ]
+    return max(begins, default=start), max(ends, default=start)
+
+
+def _expects_exceptions(code: types.CodeType, first: int, start: int) -> bool:
+    """Whether an exception came from where a test expects another one."""
+    return any(
+        each.name in _LOADING and each.value.startswith(("assertRaises", "assertWarns", "raises"))
+        for each in _instructions(code)
+        if first <= each.offset <= start
+    )
+
+
+def _asserts_after(
+    frame: types.FrameType, start: int, end: int | None = None, *, raising: bool
+) -> bool:
+    """Whether instructions that have not run assert something, or call a function of the test that does."""
+    found = _instructions(frame.f_code)
+    end = found[-1].offset + 1 if end is None else end
+    later = [each for each in found if start < each.offset < end]
+    # Of a loop that goes on.
+    first = min([start + 1, *(each.value for each in later if each.name.startswith("JUMP_BACK"))])
+    # What is called then was loaded before its arguments.
+    calls = {_begin(each) for each in later if each.name.startswith(("CALL", "PRECALL"))}
+    missed = [
+        each
+        for each in found
+        if each.offset != start and (first <= each.offset < end or _begin(each) in calls)
+    ]
+    if raising and any(each.name == _RAISE for each in missed):
+        return True
+    return any(_is_assertion(each) for each in missed) or any(
+        _asserts_somewhere(frame, each.value)
+        for each in missed
+        if each.name.startswith("LOAD_") and _is_name(each.value)
+    )
+
+
+def _begin(instruction: _Instruction) -> tuple[int | None, int | None]:
+    place = instruction.place
+    return (None, None) if place is None else (place.lineno, place.col_offset)
+
+
+def _is_name(value: object) -> bool:
+    return type(value) is str and value.isidentifier()
+
+
+def _is_assertion(instruction: _Instruction) -> bool:
+    """Whether an instruction belongs to an `assert`, or loads what is called to assert something."""
+    name, value = instruction.name, instruction.value
+    if name == "LOAD_ASSERTION_ERROR":
+        return True
+    if name not in _LOADING or type(value) is not str:
+        return False
+    return value in ("fail", "raises") or _ASSERTING.match(value) is not None
+
+
+def _is_raised_here(error: BaseException) -> bool:
+    """Whether it was a `raise` of the test's own text that began an exception."""
+    trace = error.__traceback__
+    while isinstance(trace, types.TracebackType) and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_filename != _FILE_NAME:
+        return False
+    found = _instructions(trace.tb_frame.f_code)
+    return any(each.offset == trace.tb_lasti and each.name == _RAISE for each in found)
+
+
+def _asserts_somewhere(frame: types.FrameType, name: str, depth: int = 3) -> bool:
+    """Whether a function or method of the test with this name contains an assertion, or calls one that does."""
+    namespace = frame.f_globals
+    owners = [value for value in namespace.values() if isinstance(value, type)]
+    found = [frame.f_locals.get(name), namespace.get(name)]
+    found += [vars(owner).get(name) for owner in owners]
+    codes = []
+    for value in found:
+        value = getattr(value, "__func__", value) if type(value) in _METHODS else value
+        if type(value) is types.FunctionType:
+            codes.append(value.__code__)
+    return any(_code_asserts(frame, code, depth) for code in codes)
+
+
+def _code_asserts(frame: types.FrameType, code: types.CodeType, depth: int) -> bool:
+    if code.co_filename != _FILE_NAME:
+        return False
+    inner = [each for each in code.co_consts if type(each) is types.CodeType]
+    if any(map(_is_assertion, _instructions(code))):
+        return True
+    if any(_code_asserts(frame, each, depth) for each in inner):
+        return True
+    called = {each.value for each in _instructions(code) if each.name in _LOADING}
+    return depth > 0 and any(
+        _asserts_somewhere(frame, name, depth - 1) for name in called if _is_name(name)
+    )
+
+
 def _asserts(code: types.CodeType, line: int) -> bool:
     """Whether a line belongs to an `assert` or to a call of something that is called so."""
     return any(first <= line <= last for first, last in _assertions_of(code))
@@ -56,13 +240,10 @@ def _asserts(code: types.CodeType, line: int) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _assertions_of(code: types.CodeType) -> tuple[tuple[int, int], ...]:
-    import dis  # only here: it is rarely wanted, and takes long
-
     found = []
-    for instruction in dis.get_instructions(code):
-        named = isinstance(instruction.argval, str) and instruction.argval.startswith("assert")
-        place = instruction.positions
-        if place is not None and (instruction.opname == "LOAD_ASSERTION_ERROR" or named):
+    for instruction in _instructions(code):
+        place = instruction.place
+        if place is not None and _is_assertion(instruction) and instruction.value not in _OTHERS:
             first, last = place.lineno, place.end_lineno
             if first is not None and last is not None:
                 found.append((first, last))

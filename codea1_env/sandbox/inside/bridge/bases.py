@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FunctionType, NoneType
 from typing import Any
 
-from ..formats import FACTORY_NAMES
+from ..codec.formats import FACTORY_NAMES
 
 CONSTANT: dict[type, Callable[[Any], Any]] = {
     int: int.__int__,
@@ -37,6 +37,17 @@ BASES: tuple[type, ...] = (*CONSTANT, *_CHANGING, *_KINDS_OF_DICT)
 _PLACES = {kind: place for place, kind in enumerate(BASES)}
 NOTHING, FUNCTION = 0, 1
 """The codes of an object that holds no builtin data, and of a function, which becomes a method in a class."""
+KIND, OWN_EQUALITY, OWN_OPERATORS, CLASS = 63, 64, 128, 256
+"""The part of a code that says what is held; and flags: its class says itself what equals its objects, or what another
+operator does with them; it is a class. A program that hides one of them gains nothing: then nobody asks it."""
+_OPERATORS = frozenset({
+    *(f"__{prefix}{name}__" for prefix in ("", "r", "i") for name in (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor", "lshift",
+        "rshift")),
+    "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__len__", "__iter__", "__reversed__", "__getitem__",
+    "__bool__", "__abs__", "__neg__", "__pos__", "__invert__", "__int__", "__float__", "__index__", "__complex__",
+    "__round__", "__hash__",
+})  # fmt: skip
 
 
 def code_of(kind: type) -> int:
@@ -49,6 +60,24 @@ def code_of(kind: type) -> int:
         if issubclass(kind, base):
             return 2 + 2 * _PLACES[base]
     return NOTHING
+
+
+def own_of(kind: type, home: str) -> int:
+    """The flags of a class: what classes of its own module, from which it is derived, say of operators."""
+    flags = 0
+    for base in kind.__mro__:
+        if base.__module__ != home:
+            continue
+        equality = vars(base).get("__eq__")
+        # That of a dataclass compares with objects of the same class only.
+        written = getattr(getattr(equality, "__code__", None), "co_filename", "") != "<string>"
+        if equality is not None and written:
+            flags |= OWN_EQUALITY
+        # `__hash__ = None` stands beside each `__eq__`; those of a Flag are put there by its metaclass.
+        defined = (vars(base)[name] for name in _OPERATORS & vars(base).keys())
+        if any(getattr(each, "__module__", None) == home for each in defined):
+            flags |= OWN_OPERATORS
+    return flags
 
 
 def base_of(code: int) -> type | None:

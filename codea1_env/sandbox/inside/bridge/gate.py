@@ -11,6 +11,9 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import operator
+import os
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +43,20 @@ _NEVER_CALLED = frozenset({
 })  # fmt: skip
 # Their classes do with any object what nobody may do with it from outside.
 _MODULES_OF_TOOLS = ("ctypes", "functools", "inspect", "operator", "types", "weakref")
-_FORMATTING = ("format", "format_map", "vformat")
+# What reads any attribute of its arguments: "{0.__globals__}". Methods of Python's classes, also where one of the program's
+# is derived from them.
+_FORMATTING = frozenset({
+    "convert_field", "format", "formatMessage", "format_field", "format_map", "get_field", "get_value", "parse",
+    "vformat",
+})  # fmt: skip
+# Whose methods a test may call, and whose classes, where the program has imported them by a name that the test uses.
+_MODULES_OF_PROGRAMS = (_MODULES_OF_OBJECTS | {
+    "abc", "_abc", "array", "builtins", "calendar", "configparser", "copy", "csv", "_csv", "dataclasses", "enum",
+    "_collections_abc", "_decimal", "_pydecimal", "graphlib", "hashlib", "_hashlib", "_sha2", "_sha1", "_md5", "_blake2",
+    "_sha3", "hmac", "html", "io", "ipaddress", "_json", "numbers", "pandas", "pathlib", "pprint", "sched", "secrets",
+    "string", "struct", "_struct", "textwrap", "types", "typing", "uuid", "weakref", "_weakref", "_weakrefset",
+    "zoneinfo",
+}) - {"unittest"}  # fmt: skip
 _FILES = (io.StringIO, io.BytesIO)
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _WITHOUT_LOOKING = frozenset({
@@ -48,6 +64,8 @@ _WITHOUT_LOOKING = frozenset({
 })  # fmt: skip
 FUNCTIONS = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, functools._lru_cache_wrapper,
+    staticmethod, operator.itemgetter, operator.attrgetter, operator.methodcaller, types.MethodWrapperType,
+    types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
 )  # fmt: skip
 """They are all announced alike, and answer alike: which of them it is, is how a program is written."""
 _ITERATING = frozenset({"iter", "next", "send", "throw", "close", "aiter", "anext", "await"})
@@ -57,6 +75,9 @@ _WITH_FRAMES = (
     types.AsyncGeneratorType, types.CodeType, types.CoroutineType, types.FrameType, types.GeneratorType,
     types.TracebackType,
 )  # fmt: skip
+
+
+_OBJECT = (object,)
 
 
 class RefusedError(Exception):
@@ -77,13 +98,42 @@ class Gate:
 
     def offer(self, kind: type) -> None:
         """Lets a class of another module be called, which the program has under a name that the test uses."""
-        if kind.__module__ not in _MODULES_OF_TOOLS and kind not in (type, super):
+        tool = kind.__module__ in _MODULES_OF_TOOLS or kind in (type, super, io.FileIO)
+        if not tool and self._is_known(kind.__module__):
             self._offered.append(kind)
 
     def _is_ours(self, value: Any) -> bool:
         return _class_of(value).__module__ == self.home
 
-    def _is_opaque(self, value: Any) -> bool:
+    def _is_known(self, module: Any) -> bool:
+        return module == self.home or _is_in(module, _MODULES_OF_PROGRAMS)
+
+    def may_export(self, value: Any) -> bool:
+        """Whether a program's test may have something under its name.
+
+        What the program has imported would do in its process what it does for whoever calls it: run text, or change
+        what the program relies on. And a test would see how the program is written.
+        """
+        if isinstance(value, type):
+            return issubclass(value, BaseException) or self._is_known(value.__module__)
+        if not self.is_opaque(value):
+            is_stream = isinstance(value, io.IOBase) and not isinstance(value, _FILES)
+            return not (type(value) is types.ModuleType or is_stream or _is_of_process(value))
+        inner = (
+            getattr(value, "__wrapped__", value)
+            if type(value) is functools._lru_cache_wrapper
+            else value
+        )
+        inner = inner.func if type(inner) is functools.partial else inner
+        owner = getattr(inner, "__self__", None)
+        if type(inner) is types.MethodType or (
+            owner is not None and type(owner) is not types.ModuleType
+        ):
+            return self._is_known(_class_of(owner).__module__)
+        module = getattr(inner, "__module__", None)
+        return module in (self.home, None, "builtins") or _is_in(module, _PURE_MODULES)
+
+    def is_opaque(self, value: Any) -> bool:
         """Whether an object offers nothing but calls: functions, methods, partials, wrappers of all kinds."""
         return callable(value) and not isinstance(value, type) and not self._is_ours(value)
 
@@ -143,17 +193,15 @@ class Gate:
             self._check_attribute(target, operands[0])
             if self._is_test and name != "get":
                 _check_replaced(target, operands[0])
+            if name != "get" and isinstance(target, type) and not self._is_ours(target):
+                raise RefusedError("a class of Python's is not changed")
         elif name == "await":
             if not inspect.isawaitable(target):
                 raise RefusedError("only coroutines can be awaited")
-        elif name not in _WITHOUT_LOOKING:
-            if self._is_opaque(target) and type(target) not in FUNCTIONS:
+        elif name not in _WITHOUT_LOOKING and type(target) not in FUNCTIONS:
+            if self.is_opaque(target):
                 raise RefusedError("a function offers nothing but calls")
-            if (
-                self._is_test
-                and type(target) not in FUNCTIONS
-                and not self._is_offered(target, name, operands)
-            ):
+            if self._is_test and not self._is_offered(target, name, operands):
                 raise RefusedError("only objects of the test's own classes have operations here")
 
     def _check_call(self, target: Any) -> None:
@@ -171,16 +219,39 @@ class Gate:
         reveals = kind in _WITH_FRAMES and name.startswith(_REVEALING)
         if reveals or (name.startswith("_") and not of_named_tuple):
             raise RefusedError(f"the attribute {name!r:.80} is not public")
-        if isinstance(target, types.ModuleType) or self._is_opaque(target):
+        if isinstance(target, types.ModuleType) or self.is_opaque(target):
             raise RefusedError("a function offers nothing but calls")
-        if name in _FORMATTING and (issubclass(kind, str) or not self._is_ours(target)):
-            # "{0.__globals__}": it reads any attribute of its arguments. Whoever holds the text can do it.
-            raise RefusedError("text of the other side is formatted there")
+        # Most objects are of classes of its own, derived from nothing else: all of their attributes are.
+        if (
+            kind is target
+            or self._is_test
+            or kind.__mro__[1:] != _OBJECT
+            or not self._is_ours(target)
+        ):
+            self._check_inherited(target, kind, name)
         if name == "mro" and kind is target:
             raise RefusedError("what a class is derived from is not shown")
         offered = self._is_ours(target) or kind in CONTAINERS or kind in _FILES
         if self._is_test and not offered:
             raise RefusedError("only objects of the test's own classes have attributes here")
+
+    def _check_inherited(self, target: Any, kind: type, name: str) -> None:
+        bases = type.__dict__["__mro__"].__get__(kind)
+        owner = next((base.__module__ for base in bases if name in vars(base)), None)
+        if name in _FORMATTING and owner not in (None, self.home):
+            raise RefusedError("text of the other side is formatted there")
+        meta: Any = type(target).__mro__ if kind is target and owner is None else ()
+        of_meta = next((base.__module__ for base in meta if name in vars(base)), self.home)
+        if type(target) in (property, functools.cached_property) or of_meta != self.home:
+            raise RefusedError("how a class is made is not shown")
+        if self._is_test:
+            # What a test case has of its framework would change how it judges.
+            if owner != self.home and any(base.__module__ == "unittest.case" for base in bases):
+                raise RefusedError(
+                    "only methods that the test's own classes define can be used here"
+                )
+        elif owner is not None and not self._is_known(owner):
+            raise RefusedError(f"methods of the module {owner!r:.80} are not called from outside")
 
     def answer(self, name: str, target: object, operands: tuple[Any, ...], number: int) -> Any:
         """Answers what any object can be asked, also one that offers nothing but calls; NotImplemented for the rest.
@@ -191,16 +262,21 @@ class Gate:
             operands: The rest.
             number: The number that the other side knows the object by.
         """
-        opaque = self._is_opaque(target)
+        opaque = self.is_opaque(target)
         default = vars(object)
+        if opaque and name in ("str", "repr", "format"):
+            return "<a function of the other process>"
         if name == "hash" and (opaque or type(target).__hash__ is default["__hash__"]):
             return number  # no address
         named = isinstance(target, type) or (self._is_test and type(target) is types.FunctionType)
         if name == "name" and not named:
             raise AttributeError("__name__")  # of a program's functions it is not shown
         shows_address = type(target).__repr__ is default["__repr__"]
+        shows_text = type(target).__str__ is default["__str__"]
+        shows_format = type(target).__format__ is default["__format__"]
         if shows_address and (
-            name == "repr" or (name == "str" and type(target).__str__ is default["__str__"])
+            name == "repr"
+            or (shows_text and (name == "str" or (name == "format" and shows_format)))
         ):
             return "<an object of the other process>"
         if not opaque:
@@ -211,8 +287,6 @@ class Gate:
             return (other is target or alike) is (name == "eq")
         if name == "bool":
             return True
-        if name in ("str", "repr", "format"):
-            return "<a function of the other process>"
         if type(target) in FUNCTIONS:
             if name in ("copy", "deepcopy"):
                 return target
@@ -226,6 +300,13 @@ class Gate:
         if type(target) in CONTAINERS or type(target) in (*_FILES, *_VIEWS):
             return True
         return name in _ITERATING and isinstance(target, (Iterator, types.AsyncGeneratorType))
+
+
+def _is_of_process(value: Any) -> bool:
+    """Whether a value is a variable of Python's own: `sys.path`, `sys.modules`, `os.environ`."""
+    return not isinstance(value, (str, bytes, int, float, tuple, type(None))) and any(
+        value is each for module in (sys, os) for each in vars(module).values()
+    )
 
 
 def _check_replaced(target: Any, name: str) -> None:

@@ -16,6 +16,7 @@ a message is in `references.py`.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
@@ -24,11 +25,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-from .. import codec, frames
+from .. import codec
+from ..codec import frames
+from ..codec.formats import U32
 from ..errors import RemoteUnencodable
-from ..formats import U32
-from . import bases, handles, sharing
-from .assertions import is_verdict
+from . import bases, handles, operators, sharing
+from .assertions import is_cut_short, is_handling_verdict, is_verdict
 from .awaiting import Awaiting
 from .gate import Gate, RefusedError
 from .operations import NUMBERS, OPERATIONS, Operation
@@ -54,6 +56,9 @@ _LOOKING = frozenset({
 
 # Kept here, since a test may replace it.
 _exit, _id = os._exit, id
+
+
+operators.add_operators()
 
 
 class Peer:
@@ -85,15 +90,17 @@ class Peer:
         self.trusting = home != "test"
         self.failure: str | None = None
         self.asked = False
-        self._reader = frames.Reader(receive, limit + _SLACK)
+        self._reader = frames.FrameReader(receive, limit + _SLACK)
         self._send = send
         self._limit = limit
         self._numpy = numpy
         self._gate = Gate(home)
         self._awaiting = Awaiting()
         self.references = References(self, self._gate)
-        self.assertions: dict[int, BaseException] = {}
-        """Assertions of callbacks that were false, and are still with the program."""
+        self.assertions: dict[int, tuple[int, BaseException]] = {}
+        """What ended callbacks before their assertions, or as one, and is still with the program; with its number."""
+        self.kept_errors = 0
+        """How many there were."""
         self.unmarking = True
         """Whether an object in the message being read may be what a call returned, also one that a test has made."""
         self._on_call: Callable[[], None] | None = None
@@ -127,9 +134,19 @@ class Peer:
             message, refer=refer, numpy=self._numpy, limit=self._limit, containers=table
         )
 
-    def export(self, value: Any) -> bytes:
+    def may_export(self, value: Any) -> bool:
+        """See `Gate.may_export`."""
+        return self._gate.may_export(value)
+
+    def export(self, value: Any, name: str) -> bytes:
         """Encodes what the other side gets under a name of its own text."""
-        if isinstance(value, type) and not issubclass(value, BaseException):
+        known = isinstance(value, type) and self.references.exceptions.place(value) is not None
+        # Under its own name a class that both sides know is no way into the program.
+        if (
+            isinstance(value, type)
+            and not issubclass(value, BaseException)
+            and not (known and value.__name__ == name)
+        ):
             self._gate.offer(value)
             return self.encode(Offered(value))
         return self.encode(bases.kept(value))
@@ -211,9 +228,11 @@ class Peer:
             return _refusal(error)
         except BaseException as error:  # also SystemExit: it is the caller's to handle
             kind, value = b"e", error
-            if not self.trusting and is_verdict(error):
-                value = AssertionError()  # what it expected is nobody's business
-                self.assertions[_id(value)] = value
+            if not self.trusting and (is_verdict(error) or is_cut_short(error)):
+                if is_verdict(error):
+                    value = AssertionError()  # what it expected is nobody's business
+                self.assertions[_id(value)] = (self.kept_errors, value)
+                self.kept_errors += 1
         else:
             kind = b"v"
         try:
@@ -257,7 +276,7 @@ class Peer:
         keeping = keeping or value is target  # x += y
         return bases.kept(value) if keeping else value
 
-    # Asking
+    # SamplingOptions
 
     def call(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Calls an object of the other side; see `ask`."""
@@ -280,8 +299,29 @@ class Peer:
         """
         return self._request(name, target, operands)
 
-    def _request(self, name: str, target: handles.Handle, operands: tuple[Any, ...]) -> Any:
+    def step(self, target: Any, cancel: bool, begun: int) -> tuple[bool, Any]:
+        """One step of a coroutine of the other side.
+
+        Args:
+            target: Its handle.
+            cancel: Whether it is cancelled.
+            begun: `kept_errors` when it was first awaited.
+
+        Returns:
+            Whether it is done, and what came of it.
+        """
+        done: tuple[bool, Any] = self._request("await", target, (cancel,), begun)
+        return done
+
+    def _request(
+        self,
+        name: str,
+        target: handles.Handle,
+        operands: tuple[Any, ...],
+        begun: int | None = None,
+    ) -> Any:
         table: sharing.Table = []
+        begun = self.kept_errors if begun is None else begun
         with self._lock:
             if len(self.references.released) >= _RELEASED_TOGETHER:
                 self._pass_releases_on()
@@ -290,9 +330,9 @@ class Peer:
             except codec.EncodeError as error:
                 self.fail(f"an argument cannot cross: {error}")
             passed = len(table)
-            reply = self._exchange(name, target._number, message)
+            reply = self._exchange(name, target._codea1_number, message)
             kind = reply[:1]
-            before, self.may_keep = self.may_keep, name in _KEEPING or target._of_container
+            before, self.may_keep = self.may_keep, name in _KEEPING or target._codea1_of_container
             self.unmarking = name not in _COMES_BACK
             try:
                 value = self._value(kind, reply[1:], table, passed)
@@ -300,13 +340,13 @@ class Peer:
                 self.fail(f"the reply is malformed: {error}")
             finally:
                 self.may_keep, self.unmarking = before, True
-            self.asked = self.asked or _is_call(name, bases.is_exact(target._code))
+            self.asked = self.asked or _is_call(name, bases.is_exact(target._codea1_code))
         if kind == b"v" and name in _CALLS:
             return value
         if kind == b"u":
             self.fail(value)
         if kind == b"e":
-            self._raise(value, name, target)
+            self._raise(value, name, target, begun)
         expected = OPERATIONS[NUMBERS[name]].returns
         if expected is not None and type(value) is not expected:
             self.fail(f"{name!r} that returns something other than {expected.__name__}")
@@ -351,16 +391,22 @@ class Peer:
             raise codec.DecodeError("no exception")
         return found[0]
 
-    def _raise(self, error: BaseException, name: str, target: handles.Handle) -> NoReturn:
-        self.assertions.pop(_id(error), None)  # that of a callback has come back
+    def _raise(
+        self, error: BaseException, name: str, target: handles.Handle, begun: int
+    ) -> NoReturn:
+        # That of a callback has come back, from where it was called: kept, and raised later, it says something else.
+        if self.assertions.get(_id(error), (-1,))[0] >= begun:
+            del self.assertions[_id(error)]
+        if not self.trusting and is_handling_verdict():
+            self.fail("the program raised an exception while an assertion of the test ended it")
         driving = name in ("next", "send", "throw")
         ends_loop = isinstance(error, StopIteration) and not driving
-        if ends_loop or (isinstance(error, StopAsyncIteration) and not target._ends_loop):
+        if ends_loop or (isinstance(error, StopAsyncIteration) and not target._codea1_ends_loop):
             # It would quietly end a loop of the caller, and with it the test (PEP 479).
             raise RuntimeError(f"the program raised {type(error).__name__}")
         if isinstance(error, GeneratorExit) and not (driving or name == "close"):
             raise RuntimeError("the program raised GeneratorExit")  # likewise, a generator
-        if name != "await" and type(error).__name__ == "CancelledError" and not self.trusting:
+        if name != "await" and isinstance(error, asyncio.CancelledError) and not self.trusting:
             self.fail("the program raised CancelledError in what nobody had cancelled")
         raise error
 

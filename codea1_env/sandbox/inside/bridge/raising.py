@@ -14,9 +14,9 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from ..codec.formats import DecodeError, EncodeError
+from ..codec.reading import check_hashes
 from ..errors import message_of
-from ..formats import DecodeError, EncodeError
-from ..reading import check_hashes
 from . import handles
 
 if TYPE_CHECKING:
@@ -43,6 +43,24 @@ _NAMES: tuple[tuple[str, str], ...] = (
     ("xml.etree.ElementTree", "ParseError"), ("ipaddress", "AddressValueError"),
     ("concurrent.futures", "CancelledError"), ("pickle", "PickleError"), ("graphlib", "CycleError"),
     ("numpy.linalg", "LinAlgError"), ("numpy.exceptions", "AxisError"),
+    *(("decimal", name) for name in (
+        "Clamped", "ConversionSyntax", "DivisionImpossible", "DivisionUndefined", "FloatOperation", "Inexact",
+        "InvalidContext", "Overflow", "Rounded", "Subnormal", "Underflow")),
+    *(("sqlite3", name) for name in (
+        "Error", "DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
+        "OperationalError", "ProgrammingError", "Warning")),
+    *(("configparser", name) for name in (
+        "DuplicateOptionError", "DuplicateSectionError", "InterpolationError", "MissingSectionHeaderError", "NoOptionError",
+        "NoSectionError", "ParsingError")),
+    ("argparse", "ArgumentError"), ("argparse", "ArgumentTypeError"), ("tomllib", "TOMLDecodeError"),
+    ("pickle", "PicklingError"), ("pickle", "UnpicklingError"), ("getopt", "GetoptError"),
+    ("calendar", "IllegalMonthError"), ("calendar", "IllegalWeekdayError"), ("zipfile", "BadZipFile"), ("lzma", "LZMAError"),
+    ("gzip", "BadGzipFile"), ("tarfile", "TarError"), ("tarfile", "ReadError"), ("threading", "BrokenBarrierError"),
+    ("urllib.error", "URLError"), ("urllib.error", "HTTPError"), ("zoneinfo", "ZoneInfoNotFoundError"),
+    ("ipaddress", "NetmaskValueError"), ("concurrent.futures", "InvalidStateError"), ("concurrent.futures", "BrokenExecutor"),
+    ("asyncio", "LimitOverrunError"), ("asyncio", "BrokenBarrierError"), ("http.client", "HTTPException"),
+    ("email.errors", "MessageError"), ("shutil", "Error"), ("shutil", "SameFileError"), ("locale", "Error"),
+    ("ssl", "SSLError"), ("subprocess", "SubprocessError"),
 )  # fmt: skip
 _TYPES: tuple[tuple[str, str], ...] = (
     *(("builtins", name) for name in (
@@ -87,7 +105,10 @@ class _StandInType(type):
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         if "_handle" not in vars(cls):  # derived here, and constructed here
             return super().__call__(*arguments, **keywords)
-        return cls._handle(*arguments, **keywords)
+        made = cls._handle(*arguments, **keywords)
+        if not isinstance(made, cls):
+            cls._handle._codea1_peer.fail("a class of exceptions that makes something else")
+        return made
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("_"):
@@ -260,7 +281,7 @@ class Exceptions:
 
     def stand_in(self, handle: handles.Handle, data: Any) -> type[BaseException]:
         """The class that stands for one of theirs."""
-        number = handle._number
+        number = handle._codea1_number
         known: type[BaseException] | None = self._classes.get(number)
         if known is not None:
             return known
@@ -295,7 +316,7 @@ class Exceptions:
 
     def instance(self, handle: handles.Handle | None, data: Any) -> BaseException:
         """The exception that stands for one of theirs."""
-        error = self._instances.get(handle._number) if handle is not None else None
+        error = self._instances.get(handle._codea1_number) if handle is not None else None
         if error is not None:
             return error
         if type(data) is not tuple or len(data) != 5:
@@ -304,7 +325,11 @@ class Exceptions:
         if type(kind) is int:  # one of Python's own
             kind = self._error_at(kind)
         is_kind = isinstance(kind, type) and issubclass(kind, BaseException)
-        if is_kind and handle is not None and type(kind) is not _StandInType:
+        # Of what is not constructed here the text must come with it.
+        says = (
+            is_kind and kind.__module__ != "builtins" and kind.__str__ is not BaseException.__str__
+        )
+        if is_kind and (handle is not None or says) and type(kind) is not _StandInType:
             kind = self._numbered(kind)
         if not is_kind or type(message) is not str or type(arguments) is not tuple:
             raise DecodeError("a malformed exception")
@@ -317,7 +342,7 @@ class Exceptions:
             error.name = name
         if handle is not None and isinstance(error, _StandIn):
             vars(error)["_original"] = handle
-            self._instances[handle._number] = error
+            self._instances[handle._codea1_number] = error
         return error
 
 

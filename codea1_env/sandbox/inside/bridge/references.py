@@ -28,6 +28,7 @@ MAX_HANDLES = 200_000
 """Objects of one side that the other may hold at a time."""
 
 _NO_NUMBER = 0xFFFFFFFF
+_MOST_CODES = 1000
 
 # A test finds another `id` in the builtins; here it is the real one.
 _id = id
@@ -66,6 +67,7 @@ class References:
         self.ours: dict[int, Any] = {}
         self._numbers: dict[int, int] = {}
         self._next = 0
+        self._codes: dict[int, tuple[type, int]] = {}
         self._theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._stand_ins: weakref.WeakKeyDictionary[Any, handles.Handle] = (
             weakref.WeakKeyDictionary()
@@ -106,12 +108,12 @@ class References:
         """
         kind = type(value)
         if kind is handles.Handle:
-            return (b"y", value._number, None)
+            return (b"y", value._codea1_number, None)
         if kind is bases.Kept:
             held = value.container
             return (b"h", self._number_of(held), (bases.code_of(type(held)), bases.flat(held)))
         if kind is Offered:
-            return (b"h", self._number_of(value.kind), (bases.NOTHING, None))
+            return (b"h", self._number_of(value.kind), (bases.CLASS, None))
         if kind is slice:
             return (b"s", 0, (value.start, value.stop, value.step))
         if isinstance(value, type):
@@ -121,20 +123,30 @@ class References:
         if kind in (types.GeneratorType, types.CoroutineType):
             stands_for = self._stand_ins.get(value)
             if stands_for is not None:
-                return (b"y", stands_for._number, None)
+                return (b"y", stands_for._codea1_number, None)
             return (b"g" if kind is types.GeneratorType else b"c", self._number_of(value), None)
         again = raising.remade(value)
         if again is not None:
             return (b"o", *again)
         self._check_leaving(value)
-        code = bases.FUNCTION if kind in FUNCTIONS else bases.code_of(kind)
-        constant = bases.base_of(code) in bases.CONSTANT
+        code = bases.FUNCTION if kind in FUNCTIONS else self._code_of(kind)
+        constant = bases.base_of(code & bases.KIND) in bases.CONSTANT
         return (b"h", self._number_of(value), (code, bases.held_by(value) if constant else None))
+
+    def _code_of(self, kind: type) -> int:
+        known = self._codes.get(_id(kind))
+        if known is None:
+            if len(self._codes) >= _MOST_CODES:
+                self._codes.clear()
+            code = bases.code_of(kind)
+            own = 0 if bases.is_exact(code) else bases.own_of(kind, self._peer.home)
+            self._codes[_id(kind)] = known = (kind, code | own)
+        return known[1]
 
     def _refer_to_class(self, kind: type) -> codec.Reference:
         theirs = raising.class_handle(kind)
         if theirs is not None:
-            return (b"y", theirs._number, None)
+            return (b"y", theirs._codea1_number, None)
         if self._peer.trusting and catches_assertions(kind):
             self.exceptions.set_apart(kind)
         place = self.exceptions.place(kind)
@@ -143,12 +155,12 @@ class References:
         if issubclass(kind, BaseException):
             return (b"k", self._number_of(kind), self.exceptions.class_data(kind))
         self._check_leaving(kind)
-        return (b"h", self._number_of(kind), (bases.NOTHING, None))
+        return (b"h", self._number_of(kind), (bases.CLASS, None))
 
     def _refer_to_exception(self, error: BaseException) -> codec.Reference:
         theirs = raising.original(error)
         if theirs is not None:
-            return (b"y", theirs._number, None)
+            return (b"y", theirs._codea1_number, None)
         number = _NO_NUMBER
         if not self.exceptions.is_known(error) or _id(error) in self._peer.assertions:
             # Its frames are not kept alive with it, and are nobody's business.
@@ -192,19 +204,20 @@ class References:
             if self._peer.unmarking:
                 handles.unmark(found)
             if type(data) is tuple and len(data) == 2 and data[1] is not None:
-                self._check_held(found._code, data[1])
+                self._check_held(found._codea1_code, data[1])
                 handles.refresh(found, data[1])
             return found
         if type(data) is not tuple or len(data) != 2 or type(data[0]) is not int or data[0] < 0:
             raise codec.DecodeError("a malformed handle")
-        code, held = data
+        flags, held = data
+        code = flags & bases.KIND
         if bases.is_exact(code) and not self._peer.may_keep:
             # What a call returns is data: it cannot say one thing of its length and another of what is in it.
             raise codec.DecodeError("a container that is no copy")
         if held is not None or bases.base_of(code) in bases.CONSTANT:
             self._check_held(code, held)
         self.released.discard(number)
-        self._theirs[number] = made = handles.new(self._peer, number, code, held)
+        self._theirs[number] = made = handles.new(self._peer, number, flags, held)
         self.newest = made
         return made
 
@@ -235,9 +248,9 @@ class References:
 
     def release(self, handle: handles.Handle) -> None:
         """Notes that a handle is gone: nothing here may refer to its object any more."""
-        other = self._theirs.get(handle._number)
+        other = self._theirs.get(handle._codea1_number)
         if other is None or other is handle:
-            self.released.add(handle._number)
+            self.released.add(handle._codea1_number)
 
     def forget(self, numbers: Any) -> None:
         """Lets objects of ours go, which the other side has no handles of any more.

@@ -13,7 +13,7 @@ from .handles import Handle
 def type_of(value: Any) -> Any:
     """What a test finds as `type`, where it only calls it with one argument."""
     if type(value) is Handle:
-        return value._peer.ask("type", value)
+        return value._codea1_peer.ask("type", value)
     kind = type(value)
     # A test finds settled classes in the module; their values are ordinary ones.
     return vars(datetime_module).get(kind.__name__, kind) if kind in (date, datetime) else kind
@@ -26,7 +26,7 @@ class _Driven:
         self._handle = handle
 
     def _ask(self, name: str, *operands: Any) -> Any:
-        return self._handle._peer.ask(name, self._handle, *operands)
+        return self._handle._codea1_peer.ask(name, self._handle, *operands)
 
     def __iter__(self) -> Iterator[Any]:
         return self

@@ -1,0 +1,118 @@
+"""The slim parent that forks without isolation, as the measuring process sees it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from codea1_env.data.fuzz import Call
+from sandbox_speed import bare_fork
+
+COMMON = (
+    "typing", "math", "collections", "re", "itertools", "functools", "hashlib", "random", "copy",
+    "heapq", "string",
+)  # fmt: skip
+_IMPORT = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
+
+
+class Bare(NamedTuple):
+    """What a child without isolation did."""
+
+    seconds: float
+    """From before the fork to after the wait, measured by the parent."""
+    found: list[tuple[str, str]] | None
+    """("ok", repr of the value) or ("raised", type) of each call; None if the child died or timed out."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was raised."""
+        return self.found is not None and all(kind == "ok" for kind, _ in self.found)
+
+
+class BareFork:
+    """A slim Python process that forks a child for each program. Only for programs that one trusts.
+
+    Args:
+        texts: The programs and tests to come. Modules that they import are imported in the parent, so that
+            the baseline does not look slow because of imports.
+
+    Example:
+        >>> with BareFork() as bare:
+        ...     bare.call("def f(x): return 2 * x", "f", [((21,), {})]).found
+        [('ok', '42')]
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        wanted = {name for text in texts for name in _IMPORT.findall(text)}
+        modules = [*COMMON, *sorted(wanted & sys.stdlib_module_names)]
+        folders = []
+        numpy = importlib.util.find_spec("numpy") if "numpy" in wanted else None
+        if numpy is not None and numpy.origin is not None:
+            folders.append(str(Path(numpy.origin).parent.parent))
+            modules.append("numpy")
+        self._process = subprocess.Popen(
+            [sys.executable, "-s", "-S", bare_fork.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={
+                "PATH": os.defpath,
+                "LANG": "C.UTF-8",
+                "TZ": "UTC",
+                "PYTHONHASHSEED": "0",
+                "OPENBLAS_NUM_THREADS": "1",
+            },
+        )
+        self._ask((folders, modules))
+
+    @property
+    def pid(self) -> int:
+        """The number of the parent process."""
+        return self._process.pid
+
+    def call(self, code: str, name: str, calls: Sequence[Call], *, seconds: float = 60.0) -> Bare:
+        """Runs a program in a child and makes calls."""
+        return Bare(*self._ask((code, name, list(calls), seconds)))
+
+    def check(self, code: str, test_program: str, *, seconds: float = 60.0) -> Bare:
+        """Runs a program and then a test program in a child."""
+        return Bare(*self._ask((code, "", test_program, seconds)))
+
+    def _ask(self, message: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        bare_fork.write_message(self._process.stdin, message)
+        answer = bare_fork.read_message(self._process.stdout)
+        if answer is None:
+            raise RuntimeError(
+                f"Expect an answer of the process that forks without isolation, actually it ended: "
+                f"status {self._process.wait()}"
+            )
+        return answer
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

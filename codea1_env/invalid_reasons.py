@@ -1,0 +1,55 @@
+"""What can be wrong with a test, as a closed list."""
+
+from __future__ import annotations
+
+import enum
+import re
+
+_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
+
+
+class InvalidReason(enum.Enum):
+    """Why a test does not count. The reason beside it says more, in words.
+
+    Example:
+        >>> InvalidReason("wrong value") is InvalidReason.WRONG_VALUE
+        True
+    """
+
+    UNPARSABLE = "unparsable"
+    """The text is no Python, or cannot be called."""
+    UNREADABLE = "unreadable"
+    """It is no call with arguments and the value that it returns, in a form that is read."""
+    OUTSIDE_SIGNATURE = "outside the signature"
+    """The function does not take such arguments, as its signature and the golden tests say."""
+    NEVER_CALLS = "never calls"
+    """It does not call the function under test."""
+    TESTS_NOTHING = "tests nothing"
+    """It passes whatever the function does."""
+    TAMPERS = "tampers"
+    """It binds the function's name to something else, or looks at the function's insides."""
+    WRONG_VALUE = "wrong value"
+    """Its assertion is false on the reference."""
+    RAISES = "raises"
+    """It raises something on the reference, or the reference does."""
+    NOT_INSTALLED = "not installed"
+    """It imports a package that programs and tests do not have."""
+    TIMEOUT = "timeout"
+    """It takes too long on the reference."""
+    LIMIT = "limit"
+    """It needs too much memory, prints too much, ends the process, or tries what is forbidden."""
+    UNENCODABLE = "unencodable"
+    """The reference returns something that is no plain data, and that the test compares with plain data."""
+    NON_DETERMINISTIC = "non-deterministic"
+    """Two runs on the reference differ."""
+
+
+def missing_package(reason: str) -> str | None:
+    """The package that a test imports and that is not there, out of the reason why the test does not count.
+
+    Example:
+        >>> missing_package("raises on the reference: ModuleNotFoundError: No module named 'numpy.linalg'")
+        'numpy'
+    """
+    found = _PACKAGE.search(reason)
+    return found[1] if found else None

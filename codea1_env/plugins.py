@@ -1,0 +1,108 @@
+"""Classes and functions of yours, found by name: ``module:NAME`` or ``FILE.py:NAME``. They run in this process."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+_CUSTOM = "codea1_custom_"
+
+
+def find(name: str, what: str = "object") -> Any:
+    """Find what a name stands for.
+
+    Args:
+        name: `module:NAME`, or `FILE.py:NAME`.
+        what: What it should be, for messages.
+
+    Raises:
+        ValueError: There is no such module or name; the nearest names are offered.
+
+    Example:
+        >>> find("codea1_env.rewards:suite_rewards").__name__
+        'suite_rewards'
+    """
+    home, colon, attribute = name.rpartition(":")
+    if not colon or not home or not attribute:
+        raise ValueError(f"Expect module:NAME or FILE.py:NAME, actually: {name!r}")
+    module = load_file(Path(home)) if home.endswith(".py") else _from_path(home, name)
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        package = module.__name__.partition(".")[0]
+        known = [
+            key for key, value in vars(module).items() if _is_of(package, value) and key[0] != "_"
+        ]
+        near = difflib.get_close_matches(attribute, known, n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"It has: {', '.join(known)}"
+        raise ValueError(f"Expect {home} to define the {what} {attribute!r}. {hint}") from None
+
+
+def _is_of(package: str, value: Any) -> bool:
+    home = getattr(value, "__module__", None) or ""
+    return callable(value) and home.partition(".")[0] == package
+
+
+def find_class(name: str) -> type[Any]:
+    """Find a class, as `find` does.
+
+    Raises:
+        ValueError: There is none of this name.
+    """
+    found = find(name, "class")
+    if not isinstance(found, type):
+        raise ValueError(f"Expect {name!r} to be a class, actually: {type(found)}")
+    return found
+
+
+def name_of(function: Any) -> str:
+    """The name by which `find` finds a function or class again, for files that must name it.
+
+    Raises:
+        ValueError: It cannot be found by a name: a lambda, or one that is defined in a function.
+
+    Example:
+        >>> name_of(find_class)
+        'codea1_env.plugins:find_class'
+    """
+    home: str = getattr(function, "__module__", None) or ""
+    name: str = getattr(function, "__qualname__", "")
+    if home == "__main__" or home.startswith(_CUSTOM):
+        home = getattr(sys.modules.get(home), "__file__", None) or ""
+    if not home or not name.isidentifier():
+        raise ValueError(
+            f"Expect a function that is defined at the top of a module or a file, to be found again by its name, "
+            f"actually: {function!r}"
+        )
+    return f"{home}:{name}"
+
+
+def _from_path(module: str, name: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"Expect {name!r} to name a module that can be imported, actually: {error}. A file is named "
+            "FILE.py:NAME."
+        ) from error
+
+
+def load_file(path: Path) -> Any:
+    """Run a Python file of the user's, in this process, and return it as a module.
+
+    Raises:
+        ValueError: There is no such file, or its name does not end with .py.
+    """
+    if not path.is_file():
+        raise ValueError(f"Expect {path} to be a Python file, actually: there is no such file")
+    spec = importlib.util.spec_from_file_location(f"{_CUSTOM}{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"Expect the name of {path} to end with .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look there
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,1 @@
+"""What the analysis process does: reads tests, and what counts as plain data in a text."""

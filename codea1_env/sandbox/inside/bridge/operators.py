@@ -1,0 +1,115 @@
+"""Operators of handles: what is calculated here, what there, and what is refused.
+
+An object with data of a builtin type is calculated with here. For others the other side is asked, with plain data only about
+what a test has made itself; the result has then seen the data, and no number can be made of it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .bases import base_of, is_exact
+from .handles import CALCULATED, Handle, ask, check_mixed, check_own, held, is_constant, put
+from .operations import ARITHMETIC, ORDER
+
+
+def _unary(name: str, here: Callable[[Any], Any]) -> Callable[..., Any]:
+    def method(self: Handle) -> Any:
+        if base_of(self._codea1_code) and not self._codea1_made:
+            check_own(self, name)
+            return here(held(self))
+        return ask(self, name)
+
+    return method
+
+
+def _round(self: Handle, digits: int | None = None) -> Any:
+    return round(self._codea1_data, digits) if is_constant(self) else ask(self, "round", digits)
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    reflected = name.startswith("r") and name != "rshift"
+    plain = name[1:] if reflected else name
+    here: Callable[[Any, Any], Any] = divmod if plain == "divmod" else getattr(operator, plain)
+    deciding = plain in dict(ORDER)
+
+    def method(self: Handle, other: Any) -> Any:
+        peer = self._codea1_peer
+        with_data = type(other) is not Handle and not peer.trusting
+        if with_data and base_of(self._codea1_code):
+            check_own(self, plain)
+            return here(other, held(self)) if reflected else here(held(self), other)
+        if with_data:
+            check_mixed(self, other, plain, deciding)
+        if deciding:
+            return peer.ask(name, self, other)
+        return _calculated(self, other, name, with_data)
+
+    return method
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    fallback = _binary(name if hasattr(operator, name) else f"{name}_")
+
+    def method(self: Handle, other: Any) -> Any:
+        with_data = type(other) is not Handle and not self._codea1_peer.trusting
+        base = base_of(self._codea1_code)
+        if with_data and (is_constant(self) or (base and not is_exact(self._codea1_code))):
+            return fallback(self, other)
+        if with_data and not base:
+            check_mixed(self, other, name, deciding=False)
+        return _calculated(self, other, f"i{name}", with_data and not base)
+
+    return method
+
+
+def _calculated(handle: Handle, other: Any, name: str, with_data: bool) -> Any:
+    """Has something calculated. What has seen data of ours stays marked, and nothing old becomes better by it."""
+    made, references = handle._codea1_made, handle._codea1_peer.references
+    mixed = with_data or handle._codea1_mixed or (type(other) is Handle and other._codea1_mixed)
+    references.newest = None
+    result = handle._codea1_peer.ask(name, handle, other)
+    if type(result) is not Handle:
+        if mixed:
+            handle._codea1_peer.fail("arithmetic with plain data that returns plain data")
+        return result
+    if result is references.newest:
+        put(result, "_codea1_made", made and CALCULATED)
+    elif result is handle:  # it stays what it was
+        put(result, "_codea1_made", made)
+    if mixed:
+        put(result, "_codea1_mixed", True)
+    return result
+
+
+def _of_annotations(operator_of_values: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator of `Node | None`, in an annotation, and of values."""
+
+    def method(self: Handle, other: Any) -> Any:
+        if self._codea1_is_class and (other is None or isinstance(other, type)):
+            return self
+        return operator_of_values(self, other)
+
+    return method
+
+
+def add_operators() -> None:
+    """Gives handles the operators of the table."""
+    conversions: dict[str, Callable[[Any], Any]] = {
+        "abs": abs, "complex": complex, "float": float, "index": operator.index, "int": int,
+        "invert": operator.invert, "neg": operator.neg, "pos": operator.pos,
+    }  # fmt: skip
+    for name, here in conversions.items():
+        setattr(Handle, f"__{name}__", _unary(name, here))
+    Handle.__round__ = _round  # type: ignore[attr-defined]
+    for name, _ in (*ORDER, ("divmod", "")):
+        setattr(Handle, f"__{name}__", _binary(name))
+    for name, _ in ARITHMETIC:
+        plain = name.rstrip("_")
+        setattr(Handle, f"__i{plain}__", _in_place(plain))
+        setattr(Handle, f"__{plain}__", _binary(name))
+        setattr(Handle, f"__r{plain}__", _binary(f"r{name}"))
+    for special in ("__or__", "__ror__"):
+        setattr(Handle, special, _of_annotations(getattr(Handle, special)))

@@ -1,0 +1,102 @@
+"""Length-prefixed frames on a pair of pipes, read and written with plain blocking calls."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+PREFIX = struct.Struct("<I")
+MAX_FRAME = 1 << 27
+_AHEAD = 1 << 16
+
+# Kept here, since foreign code may replace the functions of the module `os`.
+_read, _write = os.read, os.write
+
+
+class ChannelClosedError(Exception):
+    """The other side has gone, or what it sent is not a frame."""
+
+
+READY = b""
+"""The first frame of every child: what it does for us is done, and foreign code begins. A child that ends before has
+failed for a reason of ours."""
+
+END = b""
+"""Nothing more will come. Said, since the end of a pipe shows only when no copy of this process holds it any more."""
+
+
+def write_frame(descriptor: int, payload: bytes) -> None:
+    """Writes one frame.
+
+    Raises:
+        ChannelClosedError: Nobody reads any more.
+    """
+    data = PREFIX.pack(len(payload)) + payload
+    try:
+        sent = _write(descriptor, data)
+        if sent < len(data):  # the pipe is full
+            rest = memoryview(data)[sent:]
+            while rest:
+                rest = rest[_write(descriptor, rest) :]
+    except OSError as error:
+        raise ChannelClosedError(str(error)) from None
+
+
+class FrameReader:
+    """Reads the frames of one pipe, several bytes ahead: one system call for a small frame.
+
+    Args:
+        descriptor: The pipe. Nothing else may read from it.
+        limit: Largest frame in bytes.
+    """
+
+    def __init__(self, descriptor: int, limit: int = MAX_FRAME) -> None:
+        self._descriptor = descriptor
+        self._limit = limit
+        self._ahead = b""
+
+    def frame(self) -> bytes:
+        """The next frame.
+
+        Raises:
+            ChannelClosedError: End of file, or a frame longer than the limit was announced.
+        """
+        if (
+            not self._ahead
+        ):  # nearly always one frame of the usual kind: request, reply, request, ...
+            try:
+                ahead = _read(self._descriptor, _AHEAD)
+            except OSError as error:
+                raise ChannelClosedError(str(error)) from None
+            if (
+                len(ahead) >= PREFIX.size
+                and PREFIX.unpack_from(ahead)[0] == len(ahead) - PREFIX.size
+            ):
+                return ahead[PREFIX.size :]
+            self._ahead = ahead
+        self._fill(PREFIX.size)
+        (size,) = PREFIX.unpack_from(self._ahead)
+        if size > self._limit:
+            raise ChannelClosedError(
+                f"a frame of {size} bytes was announced, the limit is {self._limit}"
+            )
+        end = PREFIX.size + size
+        self._fill(end)
+        frame, self._ahead = self._ahead[PREFIX.size : end], self._ahead[end:]
+        return frame
+
+    def _fill(self, size: int) -> None:
+        if len(self._ahead) >= size:
+            return
+        parts = [self._ahead]
+        missing = size - len(self._ahead)
+        while missing > 0:
+            try:
+                part = _read(self._descriptor, max(_AHEAD, min(missing, 1 << 20)))
+            except OSError as error:
+                raise ChannelClosedError(str(error)) from None
+            if not part:
+                raise ChannelClosedError("end of file")
+            parts.append(part)
+            missing -= len(part)
+        self._ahead = b"".join(parts)

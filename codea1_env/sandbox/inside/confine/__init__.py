@@ -1,0 +1,1 @@
+"""What a child may not do, and the proof of it."""

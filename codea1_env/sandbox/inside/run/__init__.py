@@ -1,0 +1,1 @@
+"""What a worker process does: forks children, runs programs and their tests."""

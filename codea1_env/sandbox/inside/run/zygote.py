@@ -1,0 +1,333 @@
+"""The worker process: a slim, warmed-up interpreter that forks one child per run.
+
+It never parses or holds job data, since every later child would inherit it: a request on the control
+socket is one byte and some descriptors, and the child reads its job itself. Single-threaded.
+A worker forks children for calls (v), or those for everything else (c, t): the former need much less memory.
+
+Requests (first byte), and the descriptors that come with them:
+    c   fork a process for a candidate: job, reply, output, errors [, requests from a test, replies to it]
+    t   fork a process for a test: job, reply, output, errors, requests to a candidate, replies from it
+    v   fork a process for a program whose function is only called: job, reply
+    k   kill and reap the process whose number follows, and everything that it left behind
+Answers: the child's number with a pidfd; or wait status, CPU seconds and peak memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import importlib
+import json
+import os
+import platform
+import random
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from importlib.machinery import PathFinder
+
+from ..confine import namespaces, probes
+from ..confine.confinement import Confinement, Settings
+from ..confine.privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from ..preimported import COMMON, PARTS, PREIMPORTED
+from . import callee
+from .forking import no_hooks
+
+_NUMBER = struct.Struct("<i")
+_ENDED = struct.Struct("<idq")
+_ROOM_FOR_FDS = socket.CMSG_SPACE(8 * _NUMBER.size)
+_CHILD_FIRST_FD = 3
+_MOST_DESCRIPTORS = 256
+_SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
+_MOST_SETTINGS = 1 << 18
+
+
+class AllowedPackages:
+    """A finder that finds only the packages outside the standard library that a sandbox allows."""
+
+    def __init__(self, folders: dict[str, str]) -> None:
+        self.folders = folders
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        """Finds a top-level package; its submodules are found through the package's own path."""
+        folder = self.folders.get(name)
+        return PathFinder.find_spec(name, [folder]) if folder is not None else None
+
+
+def _with_parts(packages: Iterable[str]) -> list[str]:
+    return [part for name in packages for part in (name, *PARTS.get(name, ()))]
+
+
+@contextlib.contextmanager
+def _folder_to_import_in(settings: Settings) -> Iterator[None]:
+    """A folder that packages may write to while they are imported: some insist on one, but not numpy."""
+    if not settings.preload or settings.packages.keys() <= {"numpy"}:
+        yield
+        return
+    import tempfile  # only here: it is large
+
+    place = namespaces.SCRATCH if settings.level == "namespaces" else None
+    with contextlib.ExitStack() as stack:
+        try:
+            made = tempfile.TemporaryDirectory(prefix="codea1-import-", dir=place)
+        except OSError:  # nobody may write anywhere: most packages do without
+            yield
+            return
+        folder = stack.enter_context(made)
+        home = os.environ["HOME"]
+        os.environ["TMPDIR"] = os.environ["HOME"] = folder
+        try:
+            yield
+        finally:
+            os.environ["HOME"] = home
+            del os.environ["TMPDIR"]
+            tempfile.tempdir = None
+
+
+def _preimport(settings: Settings) -> None:
+    packages = settings.packages
+    sys.meta_path.append(AllowedPackages(packages))  # type: ignore[arg-type]
+    modules = COMMON if settings.calls_only else PREIMPORTED
+    with no_hooks(), _folder_to_import_in(settings):
+        for name in (*modules, *(_with_parts(packages) if settings.preload else ())):
+            try:
+                importlib.import_module(name)
+            except Exception:  # built without it, or broken: the program's own import says so
+                continue
+
+
+def _seed_generators() -> None:
+    """Starts every run of every worker with the same random numbers: one sequence for each hash seed.
+
+    What depends on chance so has the same verdict every time, and shows where two hash seeds are compared.
+    """
+    seed = int(os.environ["PYTHONHASHSEED"])
+    random.seed(seed)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
+def _own_null() -> int:
+    """Not the worker's own: flags of an open file, and locks, would be there for the next program."""
+    return os.open("/dev/null", os.O_RDWR)
+
+
+def _keep_only(one: int, other: int) -> None:
+    """Closes all descriptors but two; what is printed goes nowhere."""
+    low, high = (one, other) if one < other else (other, one)
+    closerange = os.closerange
+    closerange(0, low)
+    closerange(low + 1, high)
+    closerange(high + 1, _MOST_DESCRIPTORS)
+    null = _own_null()
+    os.dup(null)
+    os.dup(null)
+
+
+def _become_child(descriptors: list[int]) -> list[int]:
+    """Moves the run's descriptors to 3, 4, ... and its streams to 1 and 2."""
+    job, reply, output, errors, *peers = descriptors
+    ordered = [job, reply, *peers]
+    # First out of the way of the target numbers, then into place.
+    free = max(descriptors) + 1
+    high = [
+        os.dup2(number, free + index, False)
+        for index, number in enumerate([output, errors, *ordered])
+    ]
+    null = _own_null()
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(high[0], 1)
+    os.dup2(high[1], 2)
+    for index, number in enumerate(high[2:]):
+        os.dup2(number, _CHILD_FIRST_FD + index, False)
+    return list(range(_CHILD_FIRST_FD, _CHILD_FIRST_FD + len(ordered)))
+
+
+def _strays() -> list[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+class Zygote:
+    """Serves requests until the supervisor closes the control socket."""
+
+    def __init__(
+        self,
+        control: socket.socket,
+        confinement: Confinement,
+        mains: dict[bytes, Callable[..., None]],
+    ) -> None:
+        self.control = control
+        self.mains = mains
+        self.confinement = confinement
+        self.live: set[int] = set()
+        settings = confinement.settings
+        # From "kernel" on children can start no process, and only those with folders can write a file.
+        self.leaves_something = settings.scratch or not settings.at_least("kernel")
+
+    def serve(self) -> None:
+        """The request loop."""
+        # A supervisor that is killed may be waiting for an answer, or have one that it has not read.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while self.serve_one():
+                pass
+        for pid in list(self.live):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        self.tidy()
+
+    def serve_one(self) -> bool:
+        """Does what the next request asks for; False if there will be none."""
+        # As socket.recv_fds does it, with less in between: this process runs its code anew after each fork.
+        request, ancillary, _, _ = self.control.recvmsg(16, _ROOM_FOR_FDS)
+        if not request:
+            return False
+        role = request[:1]
+        if role in self.mains:
+            numbers = ancillary[0][2] if ancillary else b""
+            self.fork(role, list(memoryview(numbers).cast("i")))
+        else:
+            self.end(_NUMBER.unpack(request[1:])[0])
+        return True
+
+    def fork(self, role: bytes, descriptors: list[int]) -> None:
+        """Forks one child and answers with its number and a pidfd."""
+        parent = os.getpid()
+        self.confinement.prepare(role)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                if role == b"v":
+                    _keep_only(*descriptors)
+                    self.confinement.put_on(role, parent)
+                    callee.main(self.confinement.seal, *descriptors)
+                else:
+                    self.control.close()
+                    channel = _become_child(descriptors)
+                    self.confinement.put_on(role, parent)
+                    os.closerange(max(channel) + 1, _MOST_DESCRIPTORS)
+                    self.mains[role](self.confinement.seal, *channel)
+            finally:
+                os._exit(70)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self.live.add(pid)
+        handle = os.pidfd_open(pid)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _NUMBER.pack(handle))]
+        self.control.sendmsg([_NUMBER.pack(pid)], rights)
+        os.close(handle)
+
+    def end(self, pid: int) -> None:
+        """Kills one child, waits for it and answers how it had ended."""
+        if pid not in self.live:
+            raise RuntimeError(f"{pid} is not a child of this worker")
+        os.kill(pid, signal.SIGKILL)  # no effect on a child that has ended already
+        _, status, usage = os.wait4(pid, 0)
+        self.live.discard(pid)
+        if self.leaves_something:
+            self.tidy()
+        cpu = usage.ru_utime + usage.ru_stime
+        self.control.send(_ENDED.pack(status, cpu, usage.ru_maxrss * 1024))
+
+    def tidy(self) -> None:
+        """Ends what the run has left behind, and takes its folders away. We inherit all its processes."""
+        if not self.confinement.settings.at_least("kernel"):  # where no process can be started
+            while strays := [pid for pid in _strays() if pid not in self.live]:
+                for pid in strays:
+                    os.kill(pid, signal.SIGKILL)
+                for pid in strays:
+                    os.waitpid(pid, 0)
+        if self.confinement.settings.scratch and not self.live:
+            self.confinement.clean()
+
+
+def _enter_namespaces(settings: Settings, control: socket.socket) -> bool:
+    """Goes on as the first process of new namespaces; the process that was started waits for it.
+
+    Returns:
+        Whether it may change its children's user.
+    """
+    in_user_namespace = namespaces.enter()
+    starter = os.pidfd_open(os.getpid())
+    pid = os.fork()
+    if pid:
+        control.close()
+        _, status = os.waitpid(pid, 0)
+        os._exit(0 if status == 0 else 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # If it was killed before, nobody waits for us. getppid() cannot tell: there is no number for it in here.
+    if select.select([starter], [], [], 0)[0]:
+        os._exit(1)
+    os.close(starter)
+    namespaces.isolate_files(settings.mounts, platform.machine())
+    if [name for _, name in socket.if_nameindex()] not in ([], ["lo"]):
+        raise OSError("the network namespace has interfaces of the machine")
+    return not in_user_namespace
+
+
+def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
+    may_change_user = True
+    if settings.level == "namespaces":
+        may_change_user = _enter_namespaces(settings, control)
+    # Not before: a process that cannot be looked at may not write its own user map.
+    prctl(PR_SET_DUMPABLE, 0)
+    os.environ.pop("LD_BIND_NOW", None)  # it was for this interpreter
+    _preimport(settings)
+    _seed_generators()
+    confinement = Confinement(settings, may_change_user)
+    confinement.harden_worker()
+    found = probes.run(confinement)
+    if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
+        confinement.keep_user()
+        found = probes.run(confinement)
+    confinement.restrict_worker()
+    if settings.level == "namespaces":  # again: another user means that it is forgotten
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    found = probes.run(confinement)
+    wrong = probes.faults(settings.level, found)
+    if wrong:
+        raise OSError("; ".join(wrong))
+    found["children's user"] = (
+        "a number of their own" if confinement.change_user else "the worker's"
+    )
+    return confinement, found
+
+
+def _mains(calls_only: bool) -> dict[bytes, Callable[..., None]]:
+    """What the children of each role do. What they import is there before the worker is confined."""
+    if calls_only:
+        return {b"v": callee.main}
+    parts = {b"c": "candidate", b"t": "tester"}
+    return {
+        role: importlib.import_module(f".{name}", __package__).main for role, name in parts.items()
+    }
+
+
+def main(arguments: list[str]) -> None:
+    """Starts the worker. Argument: the number of the control socket, on which the settings come first, as JSON."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # A Ctrl-C in the terminal is the supervisor's to handle.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=int(arguments[0]))
+    settings = Settings(**json.loads(control.recv(_MOST_SETTINGS)))
+    mains = _mains(settings.calls_only)
+    try:
+        confinement, found = _prepare(control, settings)
+    except OSError as error:
+        # For want of something at this moment, or because the machine does not offer the level.
+        kind = "failed" if error.errno in _SHORTAGES else "error"
+        control.send(json.dumps({kind: str(error)}).encode())
+        os._exit(1)
+    sys.argv[:] = sys.orig_argv[:] = [""]
+    if settings.calls_only:
+        callee.rehearse()
+    gc.collect()
+    gc.freeze()
+    with contextlib.suppress(BrokenPipeError):  # then there is nothing to serve
+        control.send(json.dumps({"found": found}).encode())
+    Zygote(control, confinement, mains).serve()

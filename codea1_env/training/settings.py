@@ -1,0 +1,179 @@
+"""Settings from TOML files: typed, with errors that name the key, and written back by `--dry-run`."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
+
+import tomli_w
+
+from codea1_env.arguments import did_you_mean
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Settings = TypeVar("Settings", bound="DataclassInstance")
+
+
+class SettingsError(ValueError):
+    """A file does not say what settings need. The message names the key."""
+
+
+NONE = "None"
+"""How TOML, which has no word for it, says None; the command line says `--split None`."""
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        SettingsError: The file cannot be read, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"expect {path} to be a TOML file in UTF-8: {error.reason}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"expect {path} to be a TOML file: {error}") from error
+
+
+def apply_table(settings: Settings, table: Mapping[str, Any], source: str) -> Settings:
+    """Return the settings with the values of a table in place of their own.
+
+    Args:
+        settings: A dataclass instance; its fields may be dataclasses.
+        table: Field name -> value; a table for a field that is a dataclass.
+        source: Where the table comes from, for messages.
+
+    Raises:
+        SettingsError: A key does not exist, or a value is of another type than its field.
+    """
+    hints = typing.get_type_hints(type(settings))
+    known = [field.name for field in dataclasses.fields(settings)]
+    changes: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise SettingsError(f"{source}: unknown key {key!r}{did_you_mean(key, known)}")
+        current = getattr(settings, key)
+        nested = dataclasses.is_dataclass(current) and not isinstance(current, type)
+        if nested and isinstance(value, Mapping):
+            changes[key] = apply_table(current, value, f"{source}: [{key}]")
+        else:
+            changes[key] = _convert(value, hints[key], f"{source}: {key}")
+    try:
+        return dataclasses.replace(settings, **changes)
+    except (TypeError, ValueError) as error:  # the class checks its own values
+        raise SettingsError(f"{source}: {error}") from error
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:
+    """The value as its field's type, or an error. An int is fine for a float; nothing else is bent."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value == NONE and type(None) in arguments:
+            return None
+        for option in arguments:
+            try:
+                return _convert(value, option, where)
+            except SettingsError:
+                continue
+    elif origin is Literal:
+        if any(value == choice and type(value) is type(choice) for choice in arguments):
+            return value
+    elif origin is tuple and isinstance(value, list):
+        items = [arguments[0]] * len(value) if arguments[-1] is Ellipsis else list(arguments)
+        if len(items) == len(value):
+            return tuple(
+                _convert(item, kind, where) for item, kind in zip(value, items, strict=True)
+            )
+    elif origin is dict and isinstance(value, Mapping):
+        return dict(_not_plain(value))
+    elif hint is float and type(value) in (int, float):
+        return float(value)
+    elif hint is Path and isinstance(value, str):
+        return Path(value)
+    elif isinstance(hint, type) and type(value) is hint:
+        return value
+    raise SettingsError(f"{where}: expect {_describe(hint)}, actually: {value!r}")
+
+
+def _describe(hint: Any) -> str:
+    """A type in the words of a TOML author."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_describe(option) for option in arguments if option is not type(None))
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, arguments))
+    names = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
+    names |= {Path: "a path in quotes", tuple: "a list", dict: "a table"}
+    if dataclasses.is_dataclass(hint):
+        return "a table"
+    return names.get(origin or hint, str(hint))
+
+
+def to_toml(settings: Any) -> str:
+    """Write settings as TOML, which `apply_table` reads back to the same values.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Example:
+        ...     seed: int = 0
+        ...     name: str | None = None
+        >>> print(to_toml(Example()), end="")
+        seed = 0
+        name = "None"
+    """
+    return tomli_w.dumps(_plain(settings))
+
+
+def _plain(value: Any) -> Any:
+    """What TOML can say."""
+    if dataclasses.is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if value is None or isinstance(value, Path) else value
+
+
+def _not_plain(value: Any) -> Any:
+    """A value of a table without types, as it was before it was written."""
+    if isinstance(value, Mapping):
+        return {name: _not_plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_not_plain(item) for item in value]
+    return None if value == NONE else value
+
+
+def inline_table(table: Mapping[str, Any]) -> str:
+    """Write a table in one line, without its braces.
+
+    Example:
+        >>> inline_table({"beta": 0.1, "optim": "adamw_torch"})
+        'beta = 0.1, optim = "adamw_torch"'
+    """
+    # TOML writes a table in one line where it stands in a list of lists.
+    written = tomli_w.dumps({"table": [[_plain(table)]]})
+    return written[written.index("{") + 1 : written.rindex("}")].strip()
+
+
+def read_inline_table(text: str) -> dict[str, Any]:
+    """Read what `inline_table` wrote.
+
+    Raises:
+        ValueError: The text is something else.
+    """
+    try:
+        return dict(_not_plain(tomllib.loads(f"table = {{{text}}}")["table"]))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(
+            f"expect settings such as 'beta = 0.01, optim = \"adamw_torch\"', actually: {text!r} ({error})"
+        ) from error

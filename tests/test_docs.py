@@ -1,0 +1,109 @@
+"""What the pages name exists: dotted names, commands and their options."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import codea1_env
+from codea1_env.cli.app import run
+
+ROOT = Path(codea1_env.__file__).resolve().parent.parent
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+GROUPS = ("eval", "bench", "sandbox", "testgen", "problems")
+
+pytestmark = pytest.mark.skipif(not PAGES[-1].is_file(), reason="needs the repository")
+
+
+def exists(name: str) -> bool:
+    found: object = codea1_env
+    path = "codea1_env"
+    for part in name.split(".")[1:]:
+        path += f".{part}"
+        if hasattr(found, part):
+            found = getattr(found, part)
+            continue
+        try:
+            found = importlib.import_module(path)
+        except ImportError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_dotted_names_exist(page: Path) -> None:
+    names = set(re.findall(r"\bcodea1_env(?:\.[A-Za-z_]\w*)+(?!\w|\.py)", page.read_text("utf-8")))
+    assert [name for name in sorted(names) if not exists(name)] == []
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of command lines in blocks of code."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for line in re.findall(r"^(?: {4}|\$ |)codea1 (.+)$", text, re.MULTILINE):
+        yield line.partition("#")[0].split()
+
+
+@functools.cache
+def help_of(command: tuple[str, ...]) -> tuple[int, str]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            code = run([*command, "--help"])
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return code, out.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_their_options_exist(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    wrong = []
+    for words in commands(page):
+        command = tuple(words[: 2 if words[0] in GROUPS else 1])
+        code, text = help_of(command)
+        options = {re.split("[= ]", word)[0] for word in words if word.startswith("--")}
+        missing = [
+            option
+            for option in options
+            if f"{option} " not in text and f"{option}\n" not in text and f"{option}," not in text
+        ]
+        if code != 0 or missing:
+            wrong.append((" ".join(command), code, missing))
+    assert wrong == []
+
+
+def test_the_page_of_public_names_is_true() -> None:
+    rows = re.findall(
+        r"^\| [^|]+ \| `(codea1_env[.\w]*)` \| (.+) \|$",
+        (ROOT / "docs" / "api.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    assert len(rows) >= 8
+    missing = [
+        f"{home}.{name}"
+        for home, text in rows
+        for name in re.findall(r"`([A-Za-z_]\w*)`", text)
+        if name not in ("inside", "__all__") and not exists(f"{home}.{name}")
+    ]
+    assert missing == []
+    listed = {
+        name for home, text in rows if home == "codea1_env" for name in re.findall(r"`(\w+)`", text)
+    }
+    in_rooms = {
+        "Agent",
+        "Experience",
+        "Job",
+        "Learner",
+        "Limits",
+        "Outcome",
+        "Sandbox",
+        "__version__",
+    }
+    assert set(codea1_env.__all__) - listed == in_rooms

@@ -1,0 +1,150 @@
+"""Rewards of one's own: by name, from a file, or as a function, wherever both players are paid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codea1_env import RewardConfig, SuiteOutcome, parallel_env, suite_rewards
+from codea1_env.cli.app import run
+from codea1_env.plugins import name_of
+from codea1_env.rewards import REWARDS, code_a1, execution_first, mutation_score
+from codea1_env.sandbox import Sandbox
+from codea1_env.training import TrainConfig, train
+from codea1_env.training.run_folder import METRICS, read_config, read_rows
+
+FILE = """
+def stakes(outcome, config):
+    broken = any(outcome.failed)
+    return (0.0 if broken else 0.75), (0.5 if broken else 0.25)
+"""
+
+
+def stakes(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
+    broken = any(outcome.failed)
+    return (0.0 if broken else 0.75), (0.5 if broken else 0.25)
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> str:
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    return f"{path}:stakes"
+
+
+def test_the_default_is_the_papers() -> None:
+    outcome = SuiteOutcome(True, [True, False, True], 1, 3, 8, 0.01)
+    default = suite_rewards(outcome)
+    assert default == suite_rewards(outcome, RewardConfig(function=code_a1))
+    assert default.code == pytest.approx((1 / 3 + 3 / 8) / 2)
+
+
+@pytest.mark.parametrize("name", REWARDS)
+def test_every_reward_is_bounded_and_none_where_nothing_is_known(name: str) -> None:
+    config = RewardConfig(num_tests=4, function=name)
+    for failed in ([], [True], [False] * 4, [True] * 9):
+        for runs in (True, False):
+            paid = suite_rewards(SuiteOutcome(runs, failed, 0, 0, 0), config)
+            assert (paid.code is None) == (not failed)
+            assert 0 <= (paid.code or 0) <= 1
+            assert 0 <= paid.test <= (1 if runs else 0)
+
+
+def test_breaking_twice_pays_once() -> None:
+    config = RewardConfig(num_tests=4)
+    once, twice, never = (
+        mutation_score(SuiteOutcome(True, failed, 0, 0, 0), config)
+        for failed in ([True, False, False, False], [True, True, False, False], [False] * 4)
+    )
+    assert once == twice == (0.0, 1.0)
+    assert never == (1.0, 0.5)
+    late = SuiteOutcome(True, [False] * 4 + [True], 0, 0, 0)
+    assert mutation_score(late, config) == never
+    assert mutation_score(SuiteOutcome(True, [False] * 4, 0, 1, 2), config)[0] == 0.0
+
+
+def test_what_runs_is_paid_before_what_wins() -> None:
+    config = RewardConfig(num_tests=2)
+    assert execution_first(SuiteOutcome(True, [True, True], 0, 0, 0), config) == (0.6, 1.0)
+    assert execution_first(SuiteOutcome(False, [True, True], 0, 0, 0), config) == (0.0, 0.0)
+
+
+def played(sandbox: Sandbox, rewards: object) -> dict[str, float]:
+    env = parallel_env(sandbox=sandbox, rewards=rewards)
+    env.reset(seed=0, options={"problem_id": "starter/add_numbers"})
+    env.step({"coder_0": "def add_numbers(a, b):\n    return a - b"})
+    return env.step({"tester_0": "assert add_numbers(2, 2) == 4"})[1]
+
+
+def test_the_environment_pays_them(sandbox: Sandbox, named: str) -> None:
+    expected = {"coder_0": 0.0, "tester_0": 0.5}
+    for rewards in (named, stakes, f"{__name__}:stakes"):
+        assert played(sandbox, rewards) == expected
+    assert played(sandbox, None) != expected
+    assert played(sandbox, "mutation-score")["coder_0"] == 0.0
+
+
+def quick(folder: Path, **changes: object) -> TrainConfig:
+    return TrainConfig(
+        max_problems=2, problems_per_step=2, max_steps=2, eval_steps=2, save_steps=2, num_tests=2,
+        output_dir=folder, **changes,
+    )  # fmt: skip
+
+
+def test_training_pays_them_and_a_run_is_repeated_with_them(
+    tmp_path: Path, sandbox: Sandbox, named: str
+) -> None:
+    train(quick(tmp_path / "one", rewards=named), sandbox=sandbox)
+    rows = list(read_rows(tmp_path / "one" / METRICS))
+    paid = [row["reward/tester/mean"] for row in rows if "reward/tester/mean" in row]
+    assert all(0.25 <= each <= 0.5 for each in paid)
+    again = read_config(tmp_path / "one")
+    assert again.rewards == named
+    train(quick(tmp_path / "two", rewards=stakes), sandbox=sandbox)
+    assert (tmp_path / "two" / METRICS).read_bytes() == (tmp_path / "one" / METRICS).read_bytes()
+    assert read_config(tmp_path / "two").rewards == name_of(stakes)
+
+
+def test_the_command_line_takes_them(named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["play", "--json", "--coder", "reference", "--rewards", named]) == 0
+    turns = json.loads(capsys.readouterr().out)["turns"]
+    assert turns[-1]["rewards"] == {"coder_0": 0.75, "tester_0": 0.25}
+    assert run(["train", "--dry-run", "--rewards", named]) == 0
+    assert f'rewards = "{named}"' in capsys.readouterr().out
+    assert run(["train", "--dry-run", "--rewards", "kode"]) == 2
+    assert "one of code-a1" in capsys.readouterr().err
+
+
+WRONG = {
+    "kode": (ValueError, "one of code-a1, execution-first, mutation-score"),
+    "codea1_env.rewards:code_b1": (ValueError, "to define the function 'code_b1'. Did you mean"),
+    "nowhere.py:f": (ValueError, "there is no such file"),
+    "nowhere:f": (ValueError, "a module that can be imported"),
+    "codea1_env.rewards:REWARDS": (TypeError, "to be a function"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_name_is_an_error_at_once(name: str) -> None:
+    kind, message = WRONG[name]
+    for make in (
+        lambda: RewardConfig(function=name),
+        lambda: TrainConfig(rewards=name),
+        lambda: parallel_env(rewards=name),
+    ):
+        with pytest.raises(kind, match=message):
+            make()
+
+
+def test_a_function_without_a_name_cannot_be_kept() -> None:
+    with pytest.raises(ValueError, match="found again by its name"):
+        TrainConfig(rewards=lambda outcome, config: (0.0, 0.0))
+
+
+@pytest.mark.parametrize("paid", [None, 1.0, (1.0,), (1.0, None), (0.0, float("nan")), ("a", 1)])
+def test_what_is_no_reward_is_named(paid: object) -> None:
+    config = RewardConfig(function=lambda outcome, config: paid)
+    with pytest.raises(ValueError, match="to return the program's reward"):
+        suite_rewards(SuiteOutcome(True, [True], 0, 0, 0), config)

@@ -1,0 +1,188 @@
+"""Settings from TOML: every type of field, errors that name the key, and the way back."""
+
+from __future__ import annotations
+
+import tomllib
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.cli.errors import InputError, user_input
+from codea1_env.training import TrainConfig
+from codea1_env.training.settings import (
+    SettingsError,
+    apply_table,
+    inline_table,
+    read_inline_table,
+    read_toml,
+    to_toml,
+)
+
+
+@dataclass(frozen=True)
+class Inner:
+    rate: float = 0.5
+    kind: Literal["one", "two"] = "one"
+
+
+@dataclass(frozen=True)
+class Settings:
+    steps: int = 1
+    rate: float = 0.25
+    name: str = "x"
+    fast: bool = True
+    folder: Path | None = None
+    limit: int | None = 3
+    sizes: tuple[int, ...] = (1,)
+    inner: Inner = field(default_factory=Inner)
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ValueError(f"Expect steps not to be negative, actually: {self.steps}")
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({"steps": 5}, Settings(steps=5)),
+        ({"rate": 2}, Settings(rate=2.0)),
+        ({"fast": False}, Settings(fast=False)),
+        ({"folder": "a/b"}, Settings(folder=Path("a/b"))),
+        ({"sizes": [1, 2]}, Settings(sizes=(1, 2))),
+        ({"limit": "None"}, Settings(limit=None)),
+        ({"inner": {"kind": "two"}}, Settings(inner=Inner(kind="two"))),
+    ],
+)
+def test_value_reaches_its_field(table: dict[str, Any], expected: Settings) -> None:
+    assert apply_table(Settings(), table, "file") == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"stepps": 1}, "file: unknown key 'stepps'. Did you mean 'steps'?"),
+        ({"inner": {"rat": 1}}, "file: [inner]: unknown key 'rat'. Did you mean 'rate'?"),
+        ({"steps": "5"}, "file: steps: expect an integer, actually: '5'"),
+        ({"steps": 1.5}, "file: steps: expect an integer, actually: 1.5"),
+        ({"steps": True}, "file: steps: expect an integer, actually: True"),
+        ({"fast": 1}, "file: fast: expect true or false, actually: 1"),
+        ({"rate": "high"}, "file: rate: expect a number, actually: 'high'"),
+        ({"folder": 3}, "file: folder: expect a path in quotes, actually: 3"),
+        ({"limit": [1]}, "file: limit: expect an integer, actually: [1]"),
+        ({"sizes": 1}, "file: sizes: expect a list, actually: 1"),
+        ({"inner": 1}, "file: inner: expect a table, actually: 1"),
+        (
+            {"inner": {"kind": "three"}},
+            "file: [inner]: kind: expect one of 'one', 'two', actually: 'three'",
+        ),
+        ({"steps": -1}, "file: Expect steps not to be negative, actually: -1"),
+    ],
+)
+def test_wrong_table_is_explained(table: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        apply_table(Settings(), table, "file")
+    assert str(caught.value) == message
+
+
+@given(
+    st.builds(
+        Settings,
+        steps=st.integers(0),
+        rate=st.floats(allow_nan=False),
+        name=st.text(st.characters(exclude_categories=["Cs"])),
+        fast=st.booleans(),
+        limit=st.none() | st.integers(),
+        sizes=st.lists(st.integers()).map(tuple),
+        inner=st.builds(
+            Inner, rate=st.floats(allow_nan=False), kind=st.sampled_from(["one", "two"])
+        ),
+    )
+)
+def test_written_settings_are_read_back(settings: Settings) -> None:
+    assert apply_table(Settings(), tomllib.loads(to_toml(settings)), "text") == settings
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: text != "None")
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
+TABLES = st.dictionaries(
+    TEXT,
+    st.recursive(
+        LEAVES, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=5
+    ),
+    max_size=3,
+)
+OF_TYPE = {
+    bool: st.booleans(),
+    int: st.integers(2, 2**60),
+    float: st.floats(1e-9, 0.09),
+    str: TEXT,
+    type(None): st.none(),
+    Path: TEXT.map(Path),
+    dict: TABLES,
+    SamplingConfig: st.builds(
+        SamplingConfig,
+        temperature=st.floats(0.1, 2),
+        stop=st.lists(TEXT.filter(bool), max_size=2).map(tuple),
+    ),
+}
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of(*map(values_of, arguments))
+    return OF_TYPE[origin or hint]
+
+
+HINTS = typing.get_type_hints(TrainConfig)
+CONFIGURATIONS = st.lists(st.sampled_from(sorted(HINTS)), unique=True, max_size=6).flatmap(
+    lambda names: st.fixed_dictionaries({name: values_of(HINTS[name]) for name in names})
+)
+
+
+@given(CONFIGURATIONS)
+def test_every_configuration_is_written_and_read_back(changes: dict[str, Any]) -> None:
+    try:
+        config = TrainConfig(**changes)
+    except ValueError:  # a combination that is refused
+        reject()
+    assert apply_table(TrainConfig(), tomllib.loads(to_toml(config)), "text") == config
+
+
+@given(TABLES)
+def test_a_table_on_the_command_line_is_read_back(table: dict[str, Any]) -> None:
+    assert read_inline_table(inline_table(table)) == table
+
+
+def test_missing_file_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"cannot read .*none\.toml: No such file"):
+        read_toml(tmp_path / "none.toml")
+
+
+def test_folder_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="Is a directory"):
+        read_toml(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"seed = = 1", b"\xff\xfe", b"a = 1\na = 2"])
+def test_what_is_not_toml_is_explained(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_bytes(content)
+    with pytest.raises(SettingsError, match=r"expect .*bad\.toml to be a TOML file"):
+        read_toml(path)
+
+
+def test_only_errors_about_input_become_messages() -> None:
+    with pytest.raises(InputError, match=r"^no such thing$"), user_input():
+        raise KeyError("no such thing")
+    with pytest.raises(AssertionError), user_input():
+        raise AssertionError
