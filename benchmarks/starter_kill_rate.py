@@ -4,7 +4,7 @@
     python benchmarks/starter_kill_rate.py --problems-per-tier 5 --verbose
 
 Mutants that agree with the reference on several hundred other calls are presumed equivalent and left out
-of the adjusted rate (codea1_env/data/kill_rate.py says how). The design asks for an adjusted rate of at
+of the adjusted rate (codea1_env/problem_sets/kill_rate.py says how). The design asks for an adjusted rate of at
 least 90% on average over problems.
 """
 
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from codea1_env.data.kill_rate import KillRate, kill_rate
+from codea1_env.problem_sets.kill_rate import KillRate, kill_rate
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.registration import register_environments
+from codea1_env.support.registration import register_environments
 
 __version__ = "0.1.0"
 

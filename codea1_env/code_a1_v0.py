@@ -28,11 +28,11 @@ from gymnasium.error import ResetNeeded
 from pettingzoo import AECEnv, ParallelEnv  # type: ignore[import-untyped]
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper  # type: ignore[import-untyped]
 
-from codea1_env import rendering
 from codea1_env.game import Game
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
+from codea1_env.rendering import terminal as rendering
 from codea1_env.rewards import RewardFunction
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import (

@@ -8,24 +8,53 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 
 from codea1_env.arguments import check_options, collect_problems, new_generator
-from codea1_env.episode import Episode, PlayedRound
-from codea1_env.feedback import explain, failing_tests, feedback
+from codea1_env.judging.feedback import explain, failing_tests, feedback
+from codea1_env.judging.programs import read_program
+from codea1_env.judging.verdicts import Round, Verdict
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem
-from codea1_env.programs import read_program
 from codea1_env.referee import Referee, RefereeConfig
-from codea1_env.responses import Program, parse_suite
+from codea1_env.responses import Dropped, Program, parse_suite
 from codea1_env.rewards import RewardFunction
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import AGENTS, CODER, TESTER, Observation, observe
-from codea1_env.verdicts import Round
+
+
+@dataclass(frozen=True)
+class PlayedRound:
+    """One round that has been judged."""
+
+    program: Program
+    verdict: Verdict
+    dropped: tuple[Dropped, ...]
+    """What the tester wrote and no test could be made of."""
+    rewards: Mapping[str, float]
+    """What each agent got."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode so far: all that is needed to show it."""
+
+    problem: Problem
+    max_rounds: int
+    rounds: tuple[PlayedRound, ...] = ()
+    program: Program | None = None
+    """The program that awaits its tests; None while the coder is to act and when all is over."""
+
+    @property
+    def actor(self) -> str | None:
+        """The agent whose turn it is; None when the episode is over."""
+        if len(self.rounds) >= self.max_rounds:
+            return None
+        return CODER if self.program is None else TESTER
 
 
 class Game:

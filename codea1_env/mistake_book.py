@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from codea1_env import book_file
+from codea1_env.support import book_file
 
 Decay = Literal["per-program", "per-step"]
 Page = dict[str, int]

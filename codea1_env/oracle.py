@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from codea1_env.comparison import Returned, read_reply, same, without_addresses
-from codea1_env.invalid_reasons import InvalidReason, missing_package
-from codea1_env.lru_cache import LRUCache
+from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
+from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem
-from codea1_env.programs import whole_program
+from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
 from codea1_env.responses import Test
 from codea1_env.sandbox import RETURNED, Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
+from codea1_env.support.lru_cache import LRUCache
 
 MOST_TIMEOUTS = 2
 """Calls of one suite that may reach a time limit, or end the process; those after them are not made. Otherwise a suite

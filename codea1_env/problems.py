@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from codea1_env.data.problem import Metadata, Problem, ProblemsError, StdinTest
-from codea1_env.data.schemas import to_problem
-from codea1_env.data.sources import HUB_SOURCES, rows
-from codea1_env.plugins import find
+from codea1_env.problem_sets.problem import Metadata, Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.schemas import to_problem
+from codea1_env.problem_sets.sources import HUB_SOURCES, rows
+from codea1_env.support.plugins import find
 
 __all__ = [
     "SOURCES",

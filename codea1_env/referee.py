@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from codea1_env.comparison import (
+from codea1_env.judging.answers import Judged, by_problem, judge_answers
+from codea1_env.judging.comparison import (
     MAX_REPLY,
     Returned,
     judge_reply,
@@ -20,8 +21,16 @@ from codea1_env.comparison import (
     same,
     without_addresses,
 )
-from codea1_env.invalid_reasons import InvalidReason
-from codea1_env.judging import Judged, by_problem, judge_answers
+from codea1_env.judging.rules import RefereeConfig
+from codea1_env.judging.verdicts import (
+    NOT_MADE,
+    Counters,
+    Round,
+    SuiteVerdict,
+    TestVerdict,
+    Verdict,
+)
+from codea1_env.judging.written_tests import WrittenTests, joined, key_of
 from codea1_env.oracle import (
     COSTLY,
     MOST_TIMEOUTS,
@@ -33,12 +42,10 @@ from codea1_env.oracle import (
     to_make,
 )
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite, Test
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
-from codea1_env.rules import RefereeConfig
 from codea1_env.sandbox import RETURNED, Outcome, Sandbox, TestResult
-from codea1_env.verdicts import NOT_MADE, Counters, Round, SuiteVerdict, TestVerdict, Verdict
-from codea1_env.written_tests import WrittenTests, joined, key_of
 
 __all__ = [
     "BrokenReferenceError",

@@ -20,13 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from codea1_env.invalid_reasons import InvalidReason
-from codea1_env.lru_cache import LRUCache
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.reading.programs import read_programs
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.reading.suites import read_suites
 from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.support.lru_cache import LRUCache
 
 MAX_ACTION_CHARS = 65_536
 """A longer answer holds no program and no tests."""

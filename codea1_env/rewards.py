@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from codea1_env.plugins import find
+from codea1_env.support.plugins import find
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
-from codea1_env.judging import Judged
+from codea1_env.judging.answers import Judged
+from codea1_env.judging.own_oracle import by_own_program
+from codea1_env.judging.programs import read_programs
 from codea1_env.mistake_book import BookChange, MistakeBook
-from codea1_env.own_oracle import by_own_program
 from codea1_env.problems import Problem
-from codea1_env.programs import read_programs
 from codea1_env.referee import Counters, Referee, Verdict
 from codea1_env.responses import Program, Suite
 from codea1_env.spaces import Observation, observe

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from codea1_env import book_file
 from codea1_env.mistake_book import Decay, MistakeBook, Page
+from codea1_env.support import book_file
 
 
 class SqliteBook(MistakeBook):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.comparison import (
+from codea1_env.judging.comparison import (
     PASSED,
     Returned,
     judge_reply,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from problem_rows import CLASS, CONTEST, contest_tests, packed
 
-from codea1_env.data.judging import submit_to_tests
-from codea1_env.data.livecodebench import PREAMBLE
-from codea1_env.data.row import Row
-from codea1_env.data.schemas import to_problem
+from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.livecodebench import PREAMBLE
+from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest
 from codea1_env.sandbox import Limits, Sandbox
 

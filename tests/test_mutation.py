@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env import mutation_operators
 from codea1_env.mutation import OPERATORS, Mutant, generate_mutants
-from codea1_env.mutation_operators import mutants
+from codea1_env.mutation import operators as mutation_operators
+from codea1_env.mutation.operators import mutants
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import AnalysisError, Sandbox
 

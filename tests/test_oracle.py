@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subject, to_make
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
 from codea1_env.sandbox import RETURNED, Limits, Sandbox
 from codea1_env.sandbox.call_mode import encoded_arguments

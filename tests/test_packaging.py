@@ -73,7 +73,7 @@ def test_wheel_has_the_starter_problems(distributions: Path) -> None:
     with zipfile.ZipFile(only(distributions, "*.whl")) as wheel:
         packed = {name for name in wheel.namelist() if name.endswith(".jsonl")}
     assert packed == {
-        f"codea1_env/data/starter/{tier}.jsonl" for tier in ("easy", "medium", "hard")
+        f"codea1_env/problem_sets/starter/{tier}.jsonl" for tier in ("easy", "medium", "hard")
     }
 
 
@@ -182,7 +182,7 @@ esac
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """What the Makefile reads, and a Python that only writes down what it is asked to install."""
-    presets = "codea1_env/data/presets"
+    presets = "codea1_env/problem_sets/presets"
     (tmp_path / presets).mkdir(parents=True)
     for name in ("smollm2-cpu.toml", "tabular.toml"):
         shutil.copy(ROOT / presets / name, tmp_path / presets)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from problem_rows import packed
 
-from codea1_env.data import packed_text
-from codea1_env.data.packed_text import unpack_text
+from codea1_env.problem_sets import packed_text
+from codea1_env.problem_sets.packed_text import unpack_text
 
 
 def pack(pickled: bytes) -> str:

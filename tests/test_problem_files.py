@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from problem_rows import CONTEST, LAYOUTS, OWN, write_lines
 
-from codea1_env.data import sources
-from codea1_env.data.row import Row
-from codea1_env.data.schemas import to_problem
+from codea1_env.problem_sets import sources
+from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, load_problems, read_problems
 
 # Files

@@ -14,9 +14,9 @@ import pytest
 from problem_rows import LAYOUTS, OWN, SOLUTION
 
 import codea1_env
-from codea1_env.data.row import Row
-from codea1_env.data.schemas import to_problem
 from codea1_env.evaluation.cross_play import cross_play
+from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Outcome, Sandbox

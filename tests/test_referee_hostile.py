@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from codea1_env.judging.verdicts import NOT_MADE
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig, Round, TestVerdict, Verdict
 from codea1_env.rewards import SuiteOutcome
 from codea1_env.sandbox import InfraError, Limits, Outcome, Sandbox
 from codea1_env.sandbox.supervise import Supervised
-from codea1_env.verdicts import NOT_MADE
 
 INC = Problem("inc", "def inc(n):\n    ...", "inc", "def inc(n):\n    return n + 1\n")
 RIGHT = "def inc(n):\n    return 1 + n\n"

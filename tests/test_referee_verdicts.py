@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from increments import INC, PAPER, RIGHT, TYPED, WRONG, judge, statuses
 
+from codea1_env.judging.programs import read_program
+from codea1_env.judging.verdicts import NOT_MADE
 from codea1_env.problems import Problem
-from codea1_env.programs import read_program
 from codea1_env.referee import (
     BrokenReferenceError,
     Referee,
@@ -20,7 +21,6 @@ from codea1_env.referee import (
 from codea1_env.responses import Dropped, Suite, parse_program, parse_suite
 from codea1_env.rewards import SuiteOutcome, suite_rewards
 from codea1_env.sandbox import Limits, Outcome, Sandbox
-from codea1_env.verdicts import NOT_MADE
 
 
 @pytest.fixture(scope="module")

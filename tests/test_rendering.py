@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from codea1_env import CODER, TESTER, rendering
+from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v0 import env, parallel_env
-from codea1_env.display import clean, code_lines
 from codea1_env.problems import Problem
-from codea1_env.rendering_html import _coloured
+from codea1_env.rendering.display import clean, code_lines
+from codea1_env.rendering.page import _coloured
+from codea1_env.rendering.terminal import terminal as rendering
 from codea1_env.sandbox import Sandbox
 
 ADD = Problem(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.problems import Problem, load_problems
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import (
     MAX_ACTION_CHARS,
     Dropped,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codea1_env.data.fuzz import vary, vary_calls
-from codea1_env.data.kill_rate import kill_rate
-from codea1_env.data.validate import validate_problems
+from codea1_env.problem_sets.fuzz import vary, vary_calls
+from codea1_env.problem_sets.kill_rate import kill_rate
+from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from codea1_env.data.calls import literal_calls
-from codea1_env.data.validate import FindingKind, ProblemFinding, validate_problems
+from codea1_env.problem_sets.calls import literal_calls
+from codea1_env.problem_sets.validate import FindingKind, ProblemFinding, validate_problems
 from codea1_env.problems import ProblemsError
 from codea1_env.sandbox import Limits, Sandbox
 
@@ -130,7 +130,7 @@ def test_warnings_do_not_make_a_set_useless(tmp_path: Path, sandbox: Sandbox) ->
 def test_slow_reference_is_a_warning(
     tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codea1_env.data.validate.SLOW", 0.01)
+    monkeypatch.setattr("codea1_env.problem_sets.validate.SLOW", 0.01)
     busy = "def double(x):\n    for _ in range(3_000_000): pass\n    return 2 * x"
     findings = check(tmp_path, row(reference=busy), sandbox=sandbox)
     assert {finding.kind for finding in findings} == {FindingKind.SLOW_REFERENCE}

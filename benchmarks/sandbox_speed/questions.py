@@ -11,12 +11,12 @@ from statistics import median
 
 import numpy as np
 
-from codea1_env.judging_processes import JudgingProcesses
+from codea1_env.judging.processes import JudgingProcesses
+from codea1_env.judging.verdicts import TestVerdict
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program
 from codea1_env.sandbox import Sandbox, encoded_arguments
-from codea1_env.verdicts import TestVerdict
 from sandbox_speed import fresh_python
 from sandbox_speed.config import Progress, SpeedConfig
 from sandbox_speed.figures import SpeedFigure

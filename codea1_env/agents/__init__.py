@@ -22,7 +22,7 @@ from codea1_env.agents.scripted import (
     ScriptedAgent,
 )
 from codea1_env.agents.tabular import TabularAgent
-from codea1_env.plugins import find_class
+from codea1_env.support.plugins import find_class
 
 __all__ = [
     "ALGORITHMS",

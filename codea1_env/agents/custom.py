@@ -13,9 +13,9 @@ import numpy as np
 from codea1_env.agents.pools import Pool
 from codea1_env.agents.protocols import Agent, Learner
 from codea1_env.agents.scripted import FixedAgent
-from codea1_env.plugins import find
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
+from codea1_env.support.plugins import find
 
 
 @dataclass(frozen=True)

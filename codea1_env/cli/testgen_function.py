@@ -18,7 +18,7 @@ from codea1_env.cli.errors import FailureError, InputError, library_errors
 from codea1_env.cli.eval_agents import player_of
 from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.parsing import parse
-from codea1_env.display import clean
+from codea1_env.rendering.display import clean
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe

@@ -29,7 +29,7 @@ from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.run_folder import read_config
 from codea1_env.training.settings import apply_table, read_toml, to_toml
 
-_PRESETS = files("codea1_env") / "data" / "presets"
+_PRESETS = files("codea1_env") / "training" / "presets"
 PRESETS = sorted(Path(entry.name).stem for entry in _PRESETS.iterdir())
 """Names for --preset: TOML files that come with the package."""
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.statistics import Estimate
+from codea1_env.judging.programs import read_programs
 from codea1_env.problems import Problem, check_playable
-from codea1_env.programs import read_programs
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask

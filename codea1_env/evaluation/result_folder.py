@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from codea1_env.folder_lock import lock_folder
+from codea1_env.support.folder_lock import lock_folder
 
 SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from codea1_env.data.fuzz import Call, in_order
+from codea1_env.problem_sets.fuzz import Call, in_order
 
 Kind = tuple[Any, ...]
 T = TypeVar("T")

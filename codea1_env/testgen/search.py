@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from codea1_env.data.calls import literal_calls
-from codea1_env.data.fuzz import Call, vary_calls
 from codea1_env.mutation import Mutant
+from codea1_env.problem_sets.calls import literal_calls
+from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.sandbox import Outcome, Sandbox
 from codea1_env.testgen.findings import (
     Finding,

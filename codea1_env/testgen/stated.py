@@ -8,7 +8,7 @@ from typing import Any
 
 from codea1_env.evaluation.test_programs.facts import facts
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
-from codea1_env.invalid_reasons import InvalidReason
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.testgen.findings import Finding, what_it_did
 from codea1_env.testgen.observing import Observer

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from codea1_env.data.fuzz import in_order
+from codea1_env.problem_sets.fuzz import in_order
 from codea1_env.sandbox.inside.analysis.literals import write
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-12

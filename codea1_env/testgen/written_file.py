@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from codea1_env.display import clean
+from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.bodies import bodies
 from codea1_env.testgen.function import FunctionSuite

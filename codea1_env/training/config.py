@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.plugins import name_of
 from codea1_env.rewards import find_reward
+from codea1_env.support.plugins import name_of
 
 CODERS = ("tabular", "llm", "reference", "mutant")
 TESTERS = ("tabular", "llm", "golden", "boundary")

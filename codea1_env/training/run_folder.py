@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from codea1_env.folder_lock import lock_folder
+from codea1_env.support.folder_lock import lock_folder
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 from codea1_env.training.settings import SettingsError, apply_table, read_toml, to_toml

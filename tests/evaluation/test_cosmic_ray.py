@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from codea1_env.evaluation.suites import cosmic_ray as cosmic_ray
+from codea1_env.evaluation.suites import cosmic_ray
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.mutation import Mutant
 from codea1_env.problems import load_problems

@@ -17,8 +17,8 @@ from codea1_env.evaluation.suites.samples import (
     suite_digest,
     suite_key,
 )
-from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 
 
 def problem(task_id: str, source: str = "") -> Problem:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from codea1_env.baselines.bench.results import Result
 from codea1_env.baselines.bench.run_result import Scores
 from codea1_env.baselines.bench.suite import BenchConfig
-from codea1_env.display import clean
 from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.statistics import (
     Estimate,
     interval_of_iqm,
     probability_of_improvement,
 )
+from codea1_env.rendering.display import clean
 
 Floats = NDArray[np.float64]
 

@@ -42,7 +42,7 @@ class BenchConfig:
 
     def base(self, seed: int) -> TrainConfig:
         """The settings of a run, before those of its entry."""
-        medium = str(files("codea1_env") / "data" / "starter" / "medium.jsonl")
+        medium = str(files("codea1_env") / "problem_sets" / "starter" / "medium.jsonl")
         return TrainConfig(
             problems=medium if self.problems == "starter-medium" else self.problems,
             max_problems=self.max_problems,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.data.sources import rows
 from codea1_env.evaluation.programs.judging import EXCLUDED
 from codea1_env.evaluation.result_folder import (
     REPORT,
@@ -19,6 +18,7 @@ from codea1_env.evaluation.result_folder import (
     read_json,
 )
 from codea1_env.evaluation.samples import digest, read_samples
+from codea1_env.problem_sets.sources import rows
 from codea1_env.problems import Problem, ProblemsError
 from codea1_env.sandbox import Outcome
 

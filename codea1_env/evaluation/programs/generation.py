@@ -29,8 +29,8 @@ from codea1_env.evaluation.running import (
     judge,
 )
 from codea1_env.evaluation.samples import ProgramSample, sample_row
+from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem
-from codea1_env.programs import whole_program
 from codea1_env.responses import parse_programs
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox

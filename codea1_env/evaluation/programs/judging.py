@@ -9,9 +9,9 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
-from codea1_env.data.judging import submit_to_tests
-from codea1_env.data.stdin_tests import too_large
 from codea1_env.evaluation.programs.needed_packages import missing_packages
+from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.stdin_tests import too_large
 from codea1_env.problems import Problem
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox
 

@@ -15,8 +15,8 @@ from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import estimate, names, values_of
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest
 from codea1_env.evaluation.suites.score import ProblemCheck, SuiteScore
-from codea1_env.invalid_reasons import InvalidReason, missing_package
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
 
 DEFAULT_K = (1, 2, 5)
 MISSING = "missing"

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from codea1_env.evaluation.samples import SampleFile, SamplesError, evalplus_id, read_file
 from codea1_env.evaluation.test_programs.answers import TestProgramSuite, read_test_programs
-from codea1_env.invalid_reasons import InvalidReason
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import Sandbox
 
 _FIELDS = ("tests", "test_list", "answer")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from codea1_env.evaluation.suites.coverage import Coverage
-from codea1_env.invalid_reasons import InvalidReason
+from codea1_env.reading.invalid_reasons import InvalidReason
 
 _FAILS = frozenset(
     {

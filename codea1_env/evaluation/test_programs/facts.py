@@ -54,7 +54,7 @@ def facts(tests: list[tuple[str, str]]) -> list[dict[str, Any]]:
 
     Returns:
         For each: ``problem`` (why it is no test, or "") and ``fault`` (its kind, a value of
-        `codea1_env.invalid_reasons.InvalidReason`, or ""), ``key``, ``direct`` (the function is called whatever happens),
+        `codea1_env.reading.invalid_reasons.InvalidReason`, or ""), ``key``, ``direct`` (the function is called whatever happens),
         ``stable`` (nothing but the function's values can decide it), ``call`` (None, or the call of an equality
         test: its source, arguments, ...).
 

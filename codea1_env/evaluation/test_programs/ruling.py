@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from codea1_env.comparison import without_addresses
 from codea1_env.evaluation.test_programs.facts import equality, facts, source_of
-from codea1_env.invalid_reasons import InvalidReason, missing_package
-from codea1_env.lru_cache import LRUCache
+from codea1_env.judging.comparison import without_addresses
 from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
 from codea1_env.sandbox import (
     NEVER_CALLED,
     AnalysisError,
@@ -28,6 +27,7 @@ from codea1_env.sandbox import (
     Sandbox,
     TestResult,
 )
+from codea1_env.support.lru_cache import LRUCache
 
 Status = Literal["kept", "corrected", "invalid"]
 

@@ -14,8 +14,8 @@ from codea1_env.evaluation.test_programs.ruling import (
     RuledProblem,
     TestValidity,
 )
-from codea1_env.invalid_reasons import InvalidReason, missing_package
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
 from codea1_env.sandbox import InfraError, Job, JobResult, Outcome, Sandbox, TestResult
 
 INC = Problem(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from codea1_env.data.harness import UNITTEST_CHECK, check_program
-from codea1_env.data.problem import ONE_PROCESS, Problem
-from codea1_env.data.row import Row, origin, show, text_of
+from codea1_env.problem_sets.harness import UNITTEST_CHECK, check_program
+from codea1_env.problem_sets.problem import ONE_PROCESS, Problem
+from codea1_env.problem_sets.row import Row, origin, show, text_of
 
 INSTRUCT = "instruct"
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from codea1_env.judging.verdicts import Round, Verdict
 from codea1_env.oracle import gather
 from codea1_env.problems import Problem
 from codea1_env.responses import Program, Suite, parse_suites
 from codea1_env.sandbox import Sandbox
-from codea1_env.verdicts import Round, Verdict
 
 _AT_ONCE = 3
 

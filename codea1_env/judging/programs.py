@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from codea1_env.data.wording import above, behind
+from codea1_env.problem_sets.wording import above, behind
 from codea1_env.problems import Problem
 from codea1_env.responses import Program, parse_programs
 from codea1_env.sandbox import Sandbox

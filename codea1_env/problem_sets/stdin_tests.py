@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
-from codea1_env.data.problem import StdinTest
+from codea1_env.problem_sets.problem import StdinTest
 from codea1_env.sandbox import MAX_INPUT, Limits, Outcome, Sandbox, TestResult
 
 _ROOM = 1 << 16

@@ -18,8 +18,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from codea1_env.data.calls import literal_calls
-from codea1_env.data.judging import submit_to_tests
+from codea1_env.problem_sets.calls import literal_calls
+from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.sandbox import (
     AnalysisError,

@@ -21,19 +21,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import IO, Any, Self
 
-from codea1_env.judging import AttackAnswers, Judged, by_problem, judge_answers
+from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
+from codea1_env.judging.rules import RefereeConfig
+from codea1_env.judging.verdicts import Counters
 from codea1_env.oracle import gather
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.responses import Program
-from codea1_env.rules import RefereeConfig
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
-from codea1_env.verdicts import Counters
 
 _ATTEMPTS = 3
 _PATIENCE = 10.0  # seconds that a process has to end by itself
 _PROTOCOL = 5
-_COMMAND = "import sys; sys.path[:] = {}; from codea1_env.judging_processes import serve; serve()"
+_COMMAND = "import sys; sys.path[:] = {}; from codea1_env.judging.processes import serve; serve()"
 # Judging uses no array of numbers; a library that is imported all the same must not start threads.
 _NO_THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
 

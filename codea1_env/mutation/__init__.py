@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codea1_env.mutation_operators import mutants
+from codea1_env.mutation.operators import mutants
 
 if TYPE_CHECKING:
     from codea1_env.sandbox import Sandbox

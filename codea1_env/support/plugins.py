@@ -67,7 +67,7 @@ def name_of(function: Any) -> str:
 
     Example:
         >>> name_of(find_class)
-        'codea1_env.plugins:find_class'
+        'codea1_env.support.plugins:find_class'
     """
     home: str = getattr(function, "__module__", None) or ""
     name: str = getattr(function, "__qualname__", "")

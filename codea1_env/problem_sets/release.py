@@ -12,11 +12,11 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_env.data.evalplus import called_by, corrected
-from codea1_env.data.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
-from codea1_env.data.problem import Problem
-from codea1_env.data.row import Row, origin, show, text_of, texts_of
-from codea1_env.data.wording import (
+from codea1_env.problem_sets.evalplus import called_by, corrected
+from codea1_env.problem_sets.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
+from codea1_env.problem_sets.problem import Problem
+from codea1_env.problem_sets.row import Row, origin, show, text_of, texts_of
+from codea1_env.problem_sets.wording import (
     above,
     behind,
     definition_of,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from codea1_env.judging.verdicts import TestVerdict
 from codea1_env.responses import Dropped
-from codea1_env.verdicts import TestVerdict
 
 Tone = Literal["good", "bad", "warn"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from codea1_env.data.harness import check_program
-from codea1_env.data.problem import Problem
-from codea1_env.data.row import Row, origin, text_of
-from codea1_env.data.wording import definition_of, prompt_of, signature_of
+from codea1_env.problem_sets.harness import check_program
+from codea1_env.problem_sets.problem import Problem
+from codea1_env.problem_sets.row import Row, origin, text_of
+from codea1_env.problem_sets.wording import definition_of, prompt_of, signature_of
 
 
 def convert(row: Row) -> Problem:

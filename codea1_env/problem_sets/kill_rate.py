@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codea1_env.data.calls import literal_calls
-from codea1_env.data.fuzz import Call, vary_calls
 from codea1_env.mutation import Mutant, generate_mutants
+from codea1_env.problem_sets.calls import literal_calls
+from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem
 from codea1_env.sandbox import CallResult, Job, Limits, Outcome, Sandbox
 

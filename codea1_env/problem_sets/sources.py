@@ -17,9 +17,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from codea1_env.data.bigcodebench import INSTRUCT
-from codea1_env.data.problem import ProblemsError
-from codea1_env.data.row import Row
+from codea1_env.problem_sets.bigcodebench import INSTRUCT
+from codea1_env.problem_sets.problem import ProblemsError
+from codea1_env.problem_sets.row import Row
 
 MAX_LINE = 64 << 20
 """Bytes of one row; a file of a few kB can unpack to a line that fills the memory."""
@@ -122,7 +122,7 @@ def _of_variant(
 
 
 def _starter_rows() -> Iterator[Row | ProblemsError]:
-    folder = resources.files("codea1_env.data").joinpath("starter")
+    folder = resources.files("codea1_env.problem_sets").joinpath("starter")
     for tier in TIERS:
         file = folder.joinpath(f"{tier}.jsonl")
         if not file.is_file():

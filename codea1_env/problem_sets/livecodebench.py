@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.data.packed_text import MAX_TEXT, unpack_text
-from codea1_env.data.problem import Problem, StdinTest
-from codea1_env.data.row import Row, origin, show, text_of
+from codea1_env.problem_sets.packed_text import MAX_TEXT, unpack_text
+from codea1_env.problem_sets.problem import Problem, StdinTest
+from codea1_env.problem_sets.row import Row, origin, show, text_of
 
 STDIN, FUNCTIONAL = _KINDS = "stdin", "functional"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from codea1_env.judging.verdicts import TestVerdict, Verdict
 from codea1_env.responses import MAX_ACTION_CHARS, Dropped, Program
 from codea1_env.sandbox import Outcome
-from codea1_env.verdicts import TestVerdict, Verdict
 
 LINE_CHARS = 400
 """A test or message is cut to this length where it is only quoted."""

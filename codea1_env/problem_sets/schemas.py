@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.data import bigcodebench, evalplus, livecodebench, release
-from codea1_env.data.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
-from codea1_env.data.problem import Problem, ProblemsError, StdinTest
-from codea1_env.data.row import Row, origin, show, text_of, texts_of
-from codea1_env.data.wording import imports_for, prompt_of, signature_of, unix, with_setup
+from codea1_env.problem_sets import bigcodebench, evalplus, livecodebench, release
+from codea1_env.problem_sets.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
+from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.row import Row, origin, show, text_of, texts_of
+from codea1_env.problem_sets.wording import imports_for, prompt_of, signature_of, unix, with_setup
 
 
 class Schema(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from codea1_env.data.one_process import run_in_one_process
-from codea1_env.data.problem import Problem
-from codea1_env.data.stdin_tests import run_stdin_tests
+from codea1_env.problem_sets.one_process import run_in_one_process
+from codea1_env.problem_sets.problem import Problem
+from codea1_env.problem_sets.stdin_tests import run_stdin_tests
 from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox, TestResult
 
 _LOADED = TestResult(Outcome.PASS)

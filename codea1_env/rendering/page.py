@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from codea1_env.display import DisplayRow, clean, code_lines, dropped_rows, verdict_rows
-from codea1_env.episode import Episode, PlayedRound
+from codea1_env.game import Episode, PlayedRound
+from codea1_env.rendering.display import DisplayRow, clean, code_lines, dropped_rows, verdict_rows
 from codea1_env.responses import Program
 from codea1_env.spaces import CODER, TESTER
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from codea1_env.lru_cache import LRUCache
 from codea1_env.problems import Problem
 from codea1_env.responses import Suite, parse_suites
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.lru_cache import LRUCache
 
 Key = tuple[str, str, str, tuple[str, ...], str]
 _TOGETHER = 32

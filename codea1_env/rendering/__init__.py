@@ -1,0 +1,1 @@
+"""An episode for human eyes: on the terminal, and as a page."""

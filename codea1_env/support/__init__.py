@@ -1,0 +1,1 @@
+"""What every part may use and that is no part of the game: caches, locks, names of classes of yours."""
