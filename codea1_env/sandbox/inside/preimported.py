@@ -18,5 +18,27 @@ COMMON = (
 MODULE_NAMES = frozenset({*PREIMPORTED, "asyncio", "np", "numpy", "threading"})
 """Names that always mean these modules in a test; a program cannot offer an object under them."""
 
+STANDARD_NAMES = {
+    name: module
+    for module, names in {
+        "collections": ("ChainMap", "Counter", "OrderedDict", "defaultdict", "deque", "namedtuple"),
+        "copy": ("deepcopy",),
+        "datetime": ("date", "datetime", "timedelta", "timezone"),
+        "decimal": ("Decimal",),
+        "fractions": ("Fraction",),
+        "functools": ("partial",),
+        "math": ("inf", "isclose", "nan", "pi"),
+        "operator": ("attrgetter", "itemgetter"),
+        "pathlib": ("Path",),
+        "typing": (
+            "Any", "Callable", "Dict", "Iterable", "Iterator", "List", "Mapping", "Optional", "Sequence", "Set", "Tuple",
+            "Union",
+        ),
+    }.items()
+    for name in names
+}  # fmt: skip
+"""Names that mean these in a test which does not define them, whatever the program has imported, unless it defines them
+itself. None that a problem may ask for: the function under test must never be Python's."""
+
 PARTS = {"matplotlib": ("matplotlib.pyplot",)}
 """Parts of a package that its programs use, that take long to import, and that come with it only when asked."""

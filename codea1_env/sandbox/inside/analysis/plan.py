@@ -21,6 +21,7 @@ import warnings
 from typing import Any
 
 from .. import codec
+from ..preimported import STANDARD_NAMES
 from . import plan_program
 from .literal_values import NUMBERS
 from .literals import UNKNOWN, LiteralMeter, NotLiteralError, read
@@ -124,6 +125,8 @@ class _ValuePlan:
         keywords = {str(keyword.arg): self.literal(keyword.value) for keyword in node.keywords}
         if len(keywords) != len(node.keywords):
             raise NotLiteralError
+        if name in STANDARD_NAMES and name != self.entry_point:
+            raise NotLiteralError  # Python's, unless the program defines it
         self.calls.append((name, arguments, keywords))
         return ("call", len(self.calls) - 1)
 

@@ -16,7 +16,7 @@ import symtable
 import types
 import zlib
 
-from ..preimported import MODULE_NAMES
+from ..preimported import MODULE_NAMES, STANDARD_NAMES
 
 FILE_NAME = "<test>"
 _LONG = 2000  # characters from which on the code is kept, and no syntax tree is made without need
@@ -30,7 +30,7 @@ TYPES = "type"
 _TYPE_CALLED, _TYPE_USED = re.compile(r"\btype\([^,()]*(\([^()]*\))?\)"), re.compile(r"\btype\b")
 
 Program = tuple[list[str], list[str], bytes]
-"""The names that may come from the program under test, common modules, and the code for `unpacked`."""
+"""The names that may come from the program under test, common modules and names, and the code for `unpacked`."""
 
 
 def quickly(text: str, entry_point: str | None) -> Program | None:
@@ -52,7 +52,9 @@ def quickly(text: str, entry_point: str | None) -> Program | None:
     top = symtable.symtable(text, FILE_NAME, "exec")
     functions = {table.get_name() for table in top.get_children() if table.get_type() == "function"}
     names, modules = _used_names(top, {entry_point, _checked_name(closing, functions)}, set())
-    if any(re.search(rf"(?<![\w.]){name}\s*\(", text) for name in modules):
+    if any(
+        re.search(rf"(?<![\w.]){name}\s*\(", text) for name in MODULE_NAMES.intersection(modules)
+    ):
         return None  # it may be called, or stand in a string
     asked = len(_TYPE_CALLED.findall(text))
     if asked and asked == len(_TYPE_USED.findall(text)):
@@ -125,7 +127,7 @@ def _checked_name(last: ast.stmt, functions: set[str]) -> str | None:
 def _used_names(
     top: symtable.SymbolTable, tested: set[str | None], called: set[str]
 ) -> tuple[list[str], list[str]]:
-    """Names that a test does not define: those that may come from the program, and common modules.
+    """Names that a test does not define: those that may come from the program, and common modules and names of theirs.
 
     Builtins and common modules are Python's, or a program could replace `abs` and `math`; all but the names
     under test. What is called is no module: `bisect(xs, 2)` is a function of the program.
@@ -144,7 +146,9 @@ def _used_names(
             if free and symbol.is_referenced() and name not in own and not name.startswith("__"):
                 names[name] = None
     modules = MODULE_NAMES - tested - called
-    return sorted(names.keys() - modules), sorted(names.keys() & modules)
+    parts = names.keys() & (STANDARD_NAMES.keys() - tested - modules)
+    common = {*(names.keys() & modules), *(f"{STANDARD_NAMES[name]}.{name}" for name in parts)}
+    return sorted(names.keys() - modules), sorted(common)
 
 
 def _binds(symbol: symtable.Symbol) -> bool:

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
 _FILE_NAME = "<test>"
 _OUTCOMES = "_pytest.outcomes"
-_RAISE = "RAISE_VARARGS"
+_ACTING = (
+    "CALL",
+    "FOR_ITER",
+    "JUMP_BACK",
+    "LOAD_ASSERTION",
+    "POP_JUMP_BACK",
+    "RAISE",
+    "SEND",
+    "YIELD",
+)
 _OTHERS = ("fail", "raises")
 _METHODS = (types.MethodType, staticmethod, classmethod)
 _LOADING = frozenset({"LOAD_ATTR", "LOAD_GLOBAL", "LOAD_METHOD", "LOAD_NAME"})
@@ -65,39 +74,37 @@ def is_handling_verdict() -> bool:
 
 
 def is_cut_short(error: BaseException) -> bool:
-    """Whether an exception left a function of the test before an assertion of it.
-
-    To raise another one is an assertion, too, but not after a `raise` of the test's own.
-    """
-    trace, own = error.__traceback__, _is_raised_here(error)
+    """Whether an exception left a function of the test before an assertion of it."""
+    trace = error.__traceback__
     while isinstance(trace, types.TracebackType):
         frame = trace.tb_frame
-        missed = frame.f_code.co_filename == _FILE_NAME
-        if missed and _asserts_after(frame, trace.tb_lasti, raising=not own):
+        if frame.f_code.co_filename == _FILE_NAME and _asserts_after(frame, trace.tb_lasti):
             return True
         trace = trace.tb_next
     return False
 
 
 def check_block(peer: Peer, error: Any) -> None:
-    """Ends a test in whose `with` block a context manager of the program has suppressed what came before an assertion.
+    """Ends a test in whose `with` block a context manager of the program has suppressed what cut it short.
+
+    What would have come then may have been an assertion, under whatever name: the block must have been at its end.
 
     Raises:
-        RemoteUnencodable: It has.
+        RemoteUnencodable: It was not.
     """
     if peer.trusting or not isinstance(error, BaseException):
         return
-    trace, block, own = error.__traceback__, True, _is_raised_here(error)
+    trace, block = error.__traceback__, True
     while isinstance(trace, types.TracebackType):
         frame = trace.tb_frame
         if frame.f_code.co_filename == _FILE_NAME:
             start = trace.tb_lasti
-            first, end = _block(frame.f_code, start, frame.f_lasti) if block else (start, None)
-            if _asserts_after(frame, start, end, raising=not own) or _expects_exceptions(
+            first, end = _block(frame.f_code, frame.f_lasti) if block else (start, None)
+            if _goes_on(frame.f_code, start, end) or _expects_exceptions(
                 frame.f_code, first, start
             ):
                 peer.fail(
-                    "an exception before an assertion of a block, which a context manager of the program suppresses"
+                    "an exception before the end of a block, which a context manager of the program suppresses"
                 )
             block = False
         trace = trace.tb_next
@@ -120,25 +127,24 @@ def _instructions(code: types.CodeType) -> tuple[_Instruction, ...]:
     )
 
 
-def _block(code: types.CodeType, start: int, leaving: int) -> tuple[int, int]:
-    """Where the `with` block begins that is left at an instruction, and where it ends, as far as it could go on."""
-    found = _instructions(code)
-    place = next((each.place for each in found if each.offset == leaving), None)
-    begins = [
-        each.offset
-        for each in found
-        if each.offset < start and each.name.startswith("BEFORE_") and each.place == place
-    ]
-    ends = [
-        first.offset
-        for first, second, third in zip(found, found[1:], found[2:], strict=False)
-        if start < first.offset < leaving
-        and all(
-            each.name == "LOAD_CONST" and each.value is None and each.place == place
-            for each in (first, second, third)
-        )
-    ]
-    return max(begins, default=start), max(ends, default=start)
+def _block(code: types.CodeType, leaving: int) -> tuple[int, int]:
+    """From where to where the block stands whose exceptions are handled where an instruction is."""
+    import dis  # only here: it is rarely wanted, and takes long
+
+    entries: Any = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    handler = max((each.target for each in entries if each.target <= leaving), default=-1)
+    parts = [each for each in entries if each.target == handler]
+    first = min((each.start for each in parts), default=0)
+    return first, max((each.end for each in parts), default=len(code.co_code))
+
+
+def _goes_on(code: types.CodeType, start: int, end: int | None) -> bool:
+    """Whether something is done between an instruction and the end: another call, `raise`, assertion or round."""
+    return any(
+        each.name.startswith(_ACTING)
+        for each in _instructions(code)
+        if start < each.offset and (end is None or each.offset < end)
+    )
 
 
 def _expects_exceptions(code: types.CodeType, first: int, start: int) -> bool:
@@ -150,28 +156,28 @@ def _expects_exceptions(code: types.CodeType, first: int, start: int) -> bool:
     )
 
 
-def _asserts_after(
-    frame: types.FrameType, start: int, end: int | None = None, *, raising: bool
-) -> bool:
+def _asserts_after(frame: types.FrameType, start: int) -> bool:
     """Whether instructions that have not run assert something, or call a function of the test that does."""
     found = _instructions(frame.f_code)
-    end = found[-1].offset + 1 if end is None else end
-    later = [each for each in found if start < each.offset < end]
+    later = [each for each in found if start < each.offset]
     # Of a loop that goes on.
-    first = min([start + 1, *(each.value for each in later if each.name.startswith("JUMP_BACK"))])
+    first = min([start + 1, *(each.value for each in later if "JUMP_BACK" in each.name)])
     # What is called then was loaded before its arguments.
     calls = {_begin(each) for each in later if each.name.startswith(("CALL", "PRECALL"))}
     missed = [
         each
         for each in found
-        if each.offset != start and (first <= each.offset < end or _begin(each) in calls)
+        if each.offset != start and (first <= each.offset or _begin(each) in calls)
     ]
-    if raising and any(each.name == _RAISE for each in missed):
-        return True
-    return any(_is_assertion(each) for each in missed) or any(
-        _asserts_somewhere(frame, each.value)
+    return any(
+        _is_assertion(each)
+        or (type(each.value) is types.CodeType and contains_assertion(each.value))
+        or (
+            each.name.startswith("LOAD_")
+            and _is_name(each.value)
+            and _asserts_somewhere(frame, each.value)
+        )
         for each in missed
-        if each.name.startswith("LOAD_") and _is_name(each.value)
     )
 
 
@@ -191,18 +197,7 @@ def _is_assertion(instruction: _Instruction) -> bool:
         return True
     if name not in _LOADING or type(value) is not str:
         return False
-    return value in ("fail", "raises") or _ASSERTING.match(value) is not None
-
-
-def _is_raised_here(error: BaseException) -> bool:
-    """Whether it was a `raise` of the test's own text that began an exception."""
-    trace = error.__traceback__
-    while isinstance(trace, types.TracebackType) and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_code.co_filename != _FILE_NAME:
-        return False
-    found = _instructions(trace.tb_frame.f_code)
-    return any(each.offset == trace.tb_lasti and each.name == _RAISE for each in found)
+    return value in ("AssertionError", "fail", "raises") or _ASSERTING.match(value) is not None
 
 
 def _asserts_somewhere(frame: types.FrameType, name: str, depth: int = 3) -> bool:
@@ -219,13 +214,16 @@ def _asserts_somewhere(frame: types.FrameType, name: str, depth: int = 3) -> boo
     return any(_code_asserts(frame, code, depth) for code in codes)
 
 
+def contains_assertion(code: types.CodeType) -> bool:
+    """Whether the code of a test's function, or of one that it defines, asserts something."""
+    inner = [each for each in code.co_consts if type(each) is types.CodeType]
+    return any(map(_is_assertion, _instructions(code))) or any(map(contains_assertion, inner))
+
+
 def _code_asserts(frame: types.FrameType, code: types.CodeType, depth: int) -> bool:
     if code.co_filename != _FILE_NAME:
         return False
-    inner = [each for each in code.co_consts if type(each) is types.CodeType]
-    if any(map(_is_assertion, _instructions(code))):
-        return True
-    if any(_code_asserts(frame, each, depth) for each in inner):
+    if contains_assertion(code):
         return True
     called = {each.value for each in _instructions(code) if each.name in _LOADING}
     return depth > 0 and any(

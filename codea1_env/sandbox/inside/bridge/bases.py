@@ -66,13 +66,14 @@ def own_of(kind: type, home: str) -> int:
     """The flags of a class: what classes of its own module, from which it is derived, say of operators."""
     flags = 0
     for base in kind.__mro__:
-        if base.__module__ != home:
-            continue
         equality = vars(base).get("__eq__")
         # That of a dataclass compares with objects of the same class only.
         written = getattr(getattr(equality, "__code__", None), "co_filename", "") != "<string>"
-        if equality is not None and written:
+        decides = base.__module__ == home or (code_of(kind) == NOTHING and base is not object)
+        if equality is not None and written and decides:
             flags |= OWN_EQUALITY
+        if base.__module__ != home:
+            continue
         # `__hash__ = None` stands beside each `__eq__`; those of a Flag are put there by its metaclass.
         defined = (vars(base)[name] for name in _OPERATORS & vars(base).keys())
         if any(getattr(each, "__module__", None) == home for each in defined):

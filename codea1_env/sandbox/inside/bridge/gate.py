@@ -8,6 +8,7 @@ over, and only for their public surface.
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import io
@@ -49,7 +50,13 @@ _FORMATTING = frozenset({
     "convert_field", "format", "formatMessage", "format_field", "format_map", "get_field", "get_value", "parse",
     "vformat",
 })  # fmt: skip
-# Whose methods a test may call, and whose classes, where the program has imported them by a name that the test uses.
+# What a test may call that the program has imported: what these functions do, they do with their arguments alone.
+_MODULES_OF_FUNCTIONS = _PURE_MODULES - {"random", "time"}
+_MODULES_OF_CLASSES = frozenset({
+    "array", "builtins", "collections", "_collections", "datetime", "decimal", "_decimal", "_pydecimal", "fractions",
+    "ipaddress", "itertools", "numpy", "pandas", "queue", "_queue", "uuid", "zoneinfo",
+})  # fmt: skip
+# Whose methods a test may call.
 _MODULES_OF_PROGRAMS = (_MODULES_OF_OBJECTS | {
     "abc", "_abc", "array", "builtins", "calendar", "configparser", "copy", "csv", "_csv", "dataclasses", "enum",
     "_collections_abc", "_decimal", "_pydecimal", "graphlib", "hashlib", "_hashlib", "_sha2", "_sha1", "_md5", "_blake2",
@@ -57,6 +64,7 @@ _MODULES_OF_PROGRAMS = (_MODULES_OF_OBJECTS | {
     "string", "struct", "_struct", "textwrap", "types", "typing", "uuid", "weakref", "_weakref", "_weakrefset",
     "zoneinfo",
 }) - {"unittest"}  # fmt: skip
+_READING = (operator.attrgetter, operator.methodcaller)
 _FILES = (io.StringIO, io.BytesIO)
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _WITHOUT_LOOKING = frozenset({
@@ -78,6 +86,9 @@ _WITH_FRAMES = (
 
 
 _OBJECT = (object,)
+_SOME_OBJECT = (
+    "<an object of the other process>"  # also of functions: what has `__call__` may be either
+)
 
 
 class RefusedError(Exception):
@@ -98,9 +109,7 @@ class Gate:
 
     def offer(self, kind: type) -> None:
         """Lets a class of another module be called, which the program has under a name that the test uses."""
-        tool = kind.__module__ in _MODULES_OF_TOOLS or kind in (type, super, io.FileIO)
-        if not tool and self._is_known(kind.__module__):
-            self._offered.append(kind)
+        self._offered.append(kind)
 
     def _is_ours(self, value: Any) -> bool:
         return _class_of(value).__module__ == self.home
@@ -115,23 +124,26 @@ class Gate:
         what the program relies on. And a test would see how the program is written.
         """
         if isinstance(value, type):
-            return issubclass(value, BaseException) or self._is_known(value.__module__)
+            # What makes classes would make one with methods of the test's.
+            harmless = not issubclass(value, type) and value is not super
+            known = value.__module__ == self.home or _is_in(value.__module__, _MODULES_OF_CLASSES)
+            return issubclass(value, BaseException) or (harmless and known)
         if not self.is_opaque(value):
             is_stream = isinstance(value, io.IOBase) and not isinstance(value, _FILES)
             return not (type(value) is types.ModuleType or is_stream or _is_of_process(value))
-        inner = (
-            getattr(value, "__wrapped__", value)
-            if type(value) is functools._lru_cache_wrapper
-            else value
-        )
-        inner = inner.func if type(inner) is functools.partial else inner
+        inner = getattr(value, "__wrapped__", getattr(value, "pyfunc", value))  # numpy.vectorize
+        if (
+            type(inner) is functools.partial
+        ):  # which functions it brings together was the program's choice
+            module = getattr(inner.func, "__module__", None)
+            return module == self.home or _is_in(module, _MODULES_OF_OBJECTS)
         owner = getattr(inner, "__self__", None)
         if type(inner) is types.MethodType or (
             owner is not None and type(owner) is not types.ModuleType
         ):
             return self._is_known(_class_of(owner).__module__)
         module = getattr(inner, "__module__", None)
-        return module in (self.home, None, "builtins") or _is_in(module, _PURE_MODULES)
+        return module in (self.home, "builtins") or _is_in(module, _MODULES_OF_FUNCTIONS)
 
     def is_opaque(self, value: Any) -> bool:
         """Whether an object offers nothing but calls: functions, methods, partials, wrappers of all kinds."""
@@ -147,6 +159,8 @@ class Gate:
         """
         if type(value) is types.ModuleType:
             raise RefusedError("a module")
+        if not self._is_test and isinstance(value, type) and issubclass(value, type):
+            raise RefusedError("a class of classes")
         if self._is_test and callable(value) and not self._may_be_called(value):
             raise RefusedError(
                 f"a {type(value).__name__} that is neither the test's own nor known to be harmless"
@@ -188,7 +202,7 @@ class Gate:
             RefusedError: It is refused.
         """
         if name in ("call", "call_with_names"):
-            self._check_call(target)
+            self._check_call(name, target, operands)
         elif name in ("get", "set", "delete"):
             self._check_attribute(target, operands[0])
             if self._is_test and name != "get":
@@ -204,7 +218,13 @@ class Gate:
             if self._is_test and not self._is_offered(target, name, operands):
                 raise RefusedError("only objects of the test's own classes have operations here")
 
-    def _check_call(self, target: Any) -> None:
+    def _check_call(self, name: str, target: Any, operands: tuple[Any, ...]) -> None:
+        if isinstance(target, enum.EnumMeta) and (name != "call" or len(operands[0]) != 1):
+            raise RefusedError("no class of members is made from outside")
+        if (isinstance(target, type) and issubclass(target, type)) or type(target) in _READING:
+            raise RefusedError(
+                "what makes classes, and what reads attributes, is not called from outside"
+            )
         foreign = isinstance(target, type) and not self._is_ours(target)
         if not callable(target) or (foreign and not any(target is kind for kind in self._offered)):
             raise RefusedError("only functions and classes of its own can be called from outside")
@@ -265,7 +285,7 @@ class Gate:
         opaque = self.is_opaque(target)
         default = vars(object)
         if opaque and name in ("str", "repr", "format"):
-            return "<a function of the other process>"
+            return _SOME_OBJECT
         if name == "hash" and (opaque or type(target).__hash__ is default["__hash__"]):
             return number  # no address
         named = isinstance(target, type) or (self._is_test and type(target) is types.FunctionType)
@@ -278,7 +298,7 @@ class Gate:
             name == "repr"
             or (shows_text and (name == "str" or (name == "format" and shows_format)))
         ):
-            return "<an object of the other process>"
+            return _SOME_OBJECT
         if not opaque:
             return NotImplemented
         if name in ("eq", "ne"):

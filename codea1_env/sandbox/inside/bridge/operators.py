@@ -77,11 +77,21 @@ def _calculated(handle: Handle, other: Any, name: str, with_data: bool) -> Any:
         return result
     if result is references.newest:
         put(result, "_codea1_made", made and CALCULATED)
-    elif result is handle:  # it stays what it was
-        put(result, "_codea1_made", made)
+    elif result is handle:
+        in_place = name.startswith("i")
+        put(result, "_codea1_made", made if in_place else made and CALCULATED)
     if mixed:
         put(result, "_codea1_mixed", True)
     return result
+
+
+class _Union(tuple[Any, ...]):
+    """Classes that `isinstance` takes, of both sides."""
+
+    __slots__ = ()
+
+    def __or__(self, other: Any) -> _Union:
+        return _Union((*self, type(None) if other is None else other))
 
 
 def _of_annotations(operator_of_values: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +99,7 @@ def _of_annotations(operator_of_values: Callable[..., Any]) -> Callable[..., Any
 
     def method(self: Handle, other: Any) -> Any:
         if self._codea1_is_class and (other is None or isinstance(other, type)):
-            return self
+            return _Union((self, type(None) if other is None else other))
         return operator_of_values(self, other)
 
     return method

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from ..bridge.handles import Handle
+
 _NO_TESTS = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
@@ -24,7 +26,8 @@ def marks_of(owner: Any) -> tuple[Any, ...]:
     found = (
         owner.get("pytestmark", ()) if isinstance(owner, dict) else getattr(owner, "pytestmark", ())
     )
-    return tuple(found) if isinstance(found, (list, tuple)) else (found,)
+    marks = tuple(found) if isinstance(found, (list, tuple)) else (found,)
+    return tuple(mark for mark in marks if type(mark) is not Handle)  # nothing of the program's
 
 
 def is_left_out(test: object, marks: tuple[Any, ...]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import codec
+from ..bridge.gate import Gate
 from ..bridge.hidden import hide_type
 from ..bridge.peer import Peer
 from ..codec import frames
@@ -70,8 +71,15 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: 
         frames.write_frame(reply_pipe, codec.encode(script.run(job["code"], job["stdin"])))
         _close(reply_pipe)
         _exit(0)
-    reply, namespace = loaded(job.pop("code"), job["entry_point"])
-    caller = Caller(namespace, job["result"], numpy)
+    tested = job["entry_point"]
+    reply, namespace = loaded(job.pop("code"), tested)
+    gate = Gate(MODULE_NAME)
+    caller = Caller(
+        namespace,
+        job["result"],
+        numpy,
+        lambda name, value: name == tested or gate.may_export(value),
+    )
     if not job["serves_a_test"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
         try:

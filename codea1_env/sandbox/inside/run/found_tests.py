@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeGuard
 
 from ..bridge import operations
+from ..bridge.assertions import contains_assertion
 from .calling_tests import (
     CannotRunError,
     call,
@@ -47,12 +48,9 @@ def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
     )
     if "unittest" in code.co_names:
         _let_failures_out()
-    if not may_define:
-        exec(code, namespace)
-        return
     before = dict(namespace)  # the program's names: no test of this text
     calls = _Calls(code.co_filename)
-    with calls:
+    with calls if may_define else contextlib.nullcontext():
         exec(code, namespace)
     own = [
         (name, value)
@@ -61,8 +59,10 @@ def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
     ]
     values = dict(own)
     for block in blocks:
-        _check_is_whole(code, block, values.get(block.co_name), namespace["__name__"])
-    _Tests(namespace, calls).run(own)
+        if block.co_name in values:
+            _check_is_whole(code, block, values[block.co_name], namespace["__name__"])
+    if may_define:
+        _Tests(namespace, calls).run(own)
 
 
 def _check_is_whole(text: types.CodeType, block: types.CodeType, value: Any, home: str) -> None:
@@ -72,12 +72,11 @@ def _check_is_whole(text: types.CodeType, block: types.CodeType, value: Any, hom
         CannotRunError: It has.
     """
     name, whole = block.co_name, True
-    if value is None:
-        return
     if block.co_flags & _FUNCTIONS:
-        has_parameters = block.co_argcount + block.co_kwonlyargcount > 0
-        if name.startswith(_NAMES) and not has_parameters and not _is_of_text(value, block, text):
-            whole = _is_used(text, name)  # a helper, whatever it is called
+        if not _is_of_text(value, block, text):
+            # What asserts nothing may be a helper, whatever it is called.
+            helps = not name.startswith(_NAMES) or block.co_argcount + block.co_kwonlyargcount > 0
+            whole = not contains_assertion(block) and (helps or _is_used(text, name))
     else:
         methods = [each for each in block.co_consts if type(each) is types.CodeType]
         methods = [each for each in methods if each.co_name.startswith("test")]
@@ -85,9 +84,9 @@ def _check_is_whole(text: types.CodeType, block: types.CodeType, value: Any, hom
             _is_class(value) and (value.__module__, value.__qualname__) == (home, name)
         )
         for inner in methods if whole else ():
-            method = vars(value).get(inner.co_name)
+            method = vars(value).get(inner.co_name, inner)
             method = getattr(method, "__func__", method)
-            if method is not None and not _is_of_text(method, inner, block):
+            if method is not inner and not _is_of_text(method, inner, block):
                 whole, name = False, inner.co_name
     if not whole:
         raise CannotRunError(f"{name} was replaced by something that is no function of the test")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from ..codec.encoding import encode
@@ -38,16 +39,31 @@ def load(code: str) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 class Caller:
-    """Calls functions of the program and encodes what they return."""
+    """Calls functions of the program and encodes what they return.
 
-    def __init__(self, namespace: dict[str, Any], limit: int, numpy: Numpy | None) -> None:
+    Args:
+        namespace: The program's names.
+        limit: Bytes of a reply.
+        numpy: Numpy, where it is there.
+        offers: Whether what stands under a name may be called; None where the only name is the one under test.
+    """
+
+    def __init__(
+        self,
+        namespace: dict[str, Any],
+        limit: int,
+        numpy: Numpy | None,
+        offers: Callable[[str, Any], bool] | None = None,
+    ) -> None:
         self.namespace = namespace
+        self._offers = offers
         self.limit = limit
         self.numpy = numpy
 
     def answer(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
         """Makes one call."""
-        if name not in self.namespace:
+        known = name in self.namespace
+        if not known or (self._offers is not None and not self._offers(name, self.namespace[name])):
             return encode(("raised", f"NameError: name {name!r} is not defined"))
         try:
             value = self.namespace[name](*arguments, **keywords)

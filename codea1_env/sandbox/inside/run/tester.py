@@ -53,9 +53,10 @@ def namespace_for(
     """
     namespace: dict[str, Any] = {"__name__": HOME, "__builtins__": builtins}
     for name in modules:
-        module = sys.modules.get("numpy" if name == "np" else name)
+        home, _, part = name.partition(".")
+        module = sys.modules.get("numpy" if home == "np" else home)
         if module is not None:
-            namespace[name] = module
+            namespace[part or home] = vars(module)[part] if part else module
     if plan_program.TYPES in modules:
         namespace["type"] = type_of
     peer.may_keep = True  # the program's own variables
