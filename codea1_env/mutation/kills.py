@@ -51,6 +51,16 @@ def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
     return Limits(seconds, wall, seconds, wall, calls_per_test=1)
 
 
+def hangs(result: TestResult) -> bool:
+    """Whether a test was over because of its time."""
+    return result.outcome is Outcome.TIMEOUT
+
+
+def had_no_time(result: TestResult) -> bool:
+    """Whether others had used up the time that tests have together."""
+    return hangs(result) and result.message == RUN_LIMIT
+
+
 def run_on_each(
     programs: Sequence[str],
     tests: Sequence[str],
@@ -58,7 +68,7 @@ def run_on_each(
     limits: Limits,
     sandbox: Sandbox,
     *,
-    late: Callable[[TestResult], bool],
+    late: Callable[[TestResult], bool] = had_no_time,
     settles: Callable[[TestResult], bool] = lambda result: False,
 ) -> list[list[TestResult | None]]:
     """Run the same tests on many programs.
@@ -97,9 +107,7 @@ def first_failures(
 
     See `run_on_each`.
     """
-    rows = run_on_each(
-        programs, tests, entry_point, limits, sandbox, late=_had_no_time, settles=_failed
-    )
+    rows = run_on_each(programs, tests, entry_point, limits, sandbox, settles=_failed)
     return [next((i for i, each in enumerate(row) if each and _failed(each)), None) for row in rows]
 
 
@@ -111,7 +119,7 @@ def passes(
     sandbox: Sandbox,
 ) -> list[list[bool]]:
     """For each program whether it passes each test. See `run_on_each`."""
-    rows = run_on_each(programs, tests, entry_point, limits, sandbox, late=_had_no_time)
+    rows = run_on_each(programs, tests, entry_point, limits, sandbox)
     return [[each is not None and each.passed for each in row] for row in rows]
 
 
@@ -172,15 +180,6 @@ def find_kills(
         for test in range(len(tests))
     ]
     return Kills(tuple(mutants), tuple(by_test))
-
-
-def hangs(result: TestResult) -> bool:
-    """Whether a test was over because of its time."""
-    return result.outcome is Outcome.TIMEOUT
-
-
-def _had_no_time(result: TestResult) -> bool:
-    return hangs(result) and result.message == RUN_LIMIT
 
 
 def _failed(result: TestResult) -> bool:
