@@ -62,7 +62,7 @@ class KillRate:
     mutants: int
     killed: int
     timeouts: int
-    """Mutants among the killed ones that did not end."""
+    """Mutants among the killed ones that did not end on the first test that they fail."""
     survivors: tuple[Survivor, ...]
 
     @property

@@ -153,11 +153,11 @@ def bootstrap(
     return estimate_of(value, statistic(_resampled(table, rng, repetitions)), confidence)
 
 
-def estimate_of(value: float, samples: ArrayLike, confidence: float = 0.95) -> Estimate:
+def estimate_of(value: float, samples: Floats, confidence: float = 0.95) -> Estimate:
     """A value with the interval of its bootstrap samples.
 
     Example:
-        >>> print(estimate_of(0.5, [0.0, 0.25, 0.5, 0.75, 1.0], confidence=0.5))
+        >>> print(estimate_of(0.5, np.linspace(0, 1, 5), confidence=0.5))
         0.500 [0.250, 0.750]
     """
     low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])

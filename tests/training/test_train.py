@@ -14,8 +14,9 @@ import codea1_env
 from codea1_env import Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester
 from codea1_env.problems import load_problems
+from codea1_env.support.logs import read_rows
 from codea1_env.training import RunError, TrainConfig, train
-from codea1_env.training.run_folder import EPISODES, HELD_OUT, METRICS, TIMINGS, read_rows
+from codea1_env.training.run_folder import EPISODES, HELD_OUT, METRICS, TIMINGS
 
 SMALL = TrainConfig(
     max_problems=4,
