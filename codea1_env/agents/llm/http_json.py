@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from codea1_env.agents.llm.completions import BackendError
-from codea1_env.agents.llm.extras import require
+from codea1_env.support.extras import require
 
 _AGAIN = frozenset([408, 409, 425, 429, 500, 502, 503, 504])
 """Answers after which the same request may succeed."""
