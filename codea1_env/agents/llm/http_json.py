@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import threading
 from collections.abc import Mapping
@@ -21,8 +22,8 @@ _HINTS = {
     403: _GIVE_KEY,
     404: "Check base_url (it usually ends with /v1) and the model's name",
 }
-_DIRECT = dict.fromkeys(["all://localhost", "all://127.0.0.1", "all://[::1]"])
-"""No proxy of the environment reaches this machine's own servers."""
+_OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)", re.IGNORECASE)
+"""This machine's own servers, which no proxy of the environment reaches."""
 
 
 class JSONClient:
@@ -63,7 +64,7 @@ class JSONClient:
             timeout=timeout,
             follow_redirects=True,
             limits=self._httpx.Limits(max_connections=None),  # as many as there are threads
-            mounts=_DIRECT,
+            trust_env=_OWN.match(base_url) is None,
             verify=ssl.create_default_context(),  # what the machine trusts
         )
 
