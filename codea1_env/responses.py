@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
@@ -26,22 +25,17 @@ from codea1_env.reading.programs import read_programs
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.reading.suites import read_suites
 from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.support.batches import in_batches
 from codea1_env.support.lru_cache import LRUCache
 
 MAX_ACTION_CHARS = 65_536
 """A longer answer holds no program and no tests."""
-_BATCH_CHARS = 1 << 15
-_TEXT_CHARS = 200
-"""What a text costs in a batch, beside its length."""
 _SHOWN = 200
 _PRINTABLE = str.maketrans("", "", string.printable)
 _PRINTABLE_ASCII = string.printable.encode()
 _FAULTS = {fault.value: fault for fault in InvalidReason}
 _ANY = '{"parameters": null}'
 """The signature of a problem whose texts break the parser."""
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -138,7 +132,7 @@ def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) 
         found: list[Any] = sandbox.analyse(read_programs, batch)
         return found
 
-    found = _in_batches(
+    found = in_batches(
         [answers[place] for place in left],
         lambda answer: len(answer[0]),
         read,
@@ -202,7 +196,7 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
         rows: list[Any] = json.loads(sandbox.analyse(read_suites, groups))
         return rows
 
-    rows = _in_batches(asked, lambda item: len(item[2]) + len(item[1]) // 4, read, _unread)
+    rows = in_batches(asked, lambda item: len(item[2]) + len(item[1]) // 4, read, _unread)
     found: dict[int, Any] = dict(zip(left, rows, strict=True))
     suites = []
     for place, ((text, problem), reason) in enumerate(zip(answers, reasons, strict=True)):
@@ -294,7 +288,7 @@ def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
             failed.add(key)
             return _ANY
 
-        found = _in_batches(unknown, _chars, read, unread)
+        found = in_batches(unknown, _chars, read, unread)
         for key, signature in zip(unknown, found, strict=True):
             known[key] = signature
             if key not in failed:
@@ -305,41 +299,3 @@ def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
 def _chars(asked: _Asked) -> int:
     *texts, tests = asked
     return sum(map(len, (*texts, *tests)))
-
-
-def _in_batches(
-    items: Sequence[T],
-    size: Callable[[T], int],
-    read: Callable[[list[T]], list[R]],
-    unread: Callable[[T, AnalysisError], R],
-) -> list[R]:
-    """Reads items in batches, two at a time; one that breaks the parser harms only itself."""
-
-    def halving(batch: list[T]) -> list[R]:
-        try:
-            return read(batch)
-        except AnalysisError as error:
-            if len(batch) == 1:
-                return [unread(batch[0], error)]
-            half = len(batch) // 2
-            return halving(batch[:half]) + halving(batch[half:])
-
-    batches = list(_batches(items, size))
-    if len(batches) < 2:
-        return [each for batch in batches for each in halving(batch)]
-    with ThreadPoolExecutor(2) as pool:
-        return [each for found in pool.map(halving, batches) for each in found]
-
-
-def _batches(items: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    batch: list[T] = []
-    total = 0
-    for item in items:
-        chars = size(item) + _TEXT_CHARS
-        if batch and total + chars > _BATCH_CHARS:
-            yield batch
-            batch, total = [], 0
-        batch.append(item)
-        total += chars
-    if batch:
-        yield batch

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from codea1_env.mistake_book import Decay, MistakeBook, Page
@@ -103,12 +102,7 @@ class SqliteBook(MistakeBook):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.commit()
         self.close()

@@ -14,7 +14,7 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 SLOW = (
     "agents/llm", "baselines", "evaluation/test_best_of_n.py", "evaluation/test_code_generation.py",
-    "evaluation/test_cosmic_ray.py", "evaluation/test_coverage.py", "evaluation/test_program_outcomes.py",
+    "evaluation/test_cosmic_ray.py", "evaluation/test_coverage.py",
     "evaluation/test_public_sets.py", "evaluation/test_sandbox_speed.py", "evaluation/test_suite_judging.py",
     "sandbox/attacks", "sandbox/test_budgets.py", "sandbox/test_busy_machine.py", "sandbox/test_forked_owner.py",
     "sandbox/test_found_tests.py", "sandbox/test_killed.py", "sandbox/test_killed_at_start.py",
@@ -22,7 +22,7 @@ SLOW = (
     "sandbox/test_outside_causes.py", "sandbox/test_program_mode.py", "sandbox/test_repeating.py",
     "test_cli_bench.py", "test_cli_eval.py", "test_cli_eval_agents.py", "test_cli_eval_best_of_n.py",
     "test_cli_eval_sets.py", "test_cli_eval_tests.py", "test_cli_testgen.py", "test_cli_train.py",
-    "test_judging_answers.py", "test_one_process.py", "test_packaging.py", "test_referee_hostile.py",
+    "test_judging_answers.py", "test_mutant_kills.py", "test_one_process.py", "test_packaging.py", "test_referee_hostile.py",
     "test_validate.py", "testgen", "training",
 )  # fmt: skip
 """What `make test-fast` leaves out, as a whole: what takes long there is what it tests."""

@@ -14,7 +14,7 @@ from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v0 import parallel_env
 from codea1_env.problems import Problem
 from codea1_env.referee import RefereeConfig
-from codea1_env.rendering.terminal import terminal as rendering
+from codea1_env.rendering import terminal as rendering
 from codea1_env.sandbox import Limits, Sandbox
 
 ADD = Problem(

@@ -10,9 +10,9 @@ import pytest
 from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v0 import env, parallel_env
 from codea1_env.problems import Problem
+from codea1_env.rendering import terminal as rendering
 from codea1_env.rendering.display import clean, code_lines
 from codea1_env.rendering.page import _coloured
-from codea1_env.rendering.terminal import terminal as rendering
 from codea1_env.sandbox import Sandbox
 
 ADD = Problem(

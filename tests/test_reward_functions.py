@@ -11,9 +11,10 @@ from codea1_env import RewardConfig, SuiteOutcome, parallel_env, suite_rewards
 from codea1_env.cli.app import run
 from codea1_env.rewards import REWARDS, code_a1, execution_first, mutation_score
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.logs import read_rows
 from codea1_env.support.plugins import name_of
 from codea1_env.training import TrainConfig, train
-from codea1_env.training.run_folder import METRICS, read_config, read_rows
+from codea1_env.training.run_folder import METRICS, read_config
 
 FILE = """
 def stakes(outcome, config):

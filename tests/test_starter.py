@@ -5,23 +5,35 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from codea1_env.problem_sets.fuzz import vary, vary_calls
-from codea1_env.problem_sets.kill_rate import kill_rate
 from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 TIERS = ("easy", "medium", "hard")
 
 
 @pytest.fixture(scope="module")
 def starter() -> list[Problem]:
     return load_problems("starter")
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    if not BENCHMARKS.is_dir():
+        pytest.skip("needs the repository")
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import starter_kill_rate
+
+    return starter_kill_rate
 
 
 def test_size_tiers_and_splits(starter: list[Problem]) -> None:
@@ -86,11 +98,15 @@ def test_references_pass_and_are_deterministic(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_golden_tests_kill_mutants(tier: str, starter: list[Problem], sandbox: Sandbox) -> None:
+def test_golden_tests_kill_mutants(
+    tier: str, starter: list[Problem], sandbox: Sandbox, benchmark: ModuleType
+) -> None:
     """A sample; benchmarks/starter_kill_rate.py prints the table for all problems and mutants."""
     problems = [problem for problem in starter if problem.metadata["difficulty"] == tier][::6]
     rng = np.random.default_rng(0)
-    rates = [kill_rate(problem, sandbox, rng, limit=20, calls=100) for problem in problems]
+    rates = [
+        benchmark.kill_rate(problem, sandbox, rng, limit=20, calls=100) for problem in problems
+    ]
     assert sum(rate.mutants for rate in rates) >= 5 * len(rates)
     assert np.mean([rate.adjusted for rate in rates]) >= 0.9
     assert np.mean([rate.raw for rate in rates]) >= 0.85
@@ -101,10 +117,12 @@ def clip(tests: list[str]) -> Problem:
     return Problem("demo/clip", "def clip(x: int) -> int: ...", "clip", code, tuple(tests))
 
 
-def test_kill_rate_tells_gaps_from_equivalent_mutants(sandbox: Sandbox) -> None:
+def test_kill_rate_tells_gaps_from_equivalent_mutants(
+    sandbox: Sandbox, benchmark: ModuleType
+) -> None:
     """`x <= 0` and `x < 1` compute the same here; what else survives is a gap in the tests."""
-    weak = kill_rate(clip(["assert clip(5) == 5"]), sandbox, np.random.default_rng(0))
-    strong = kill_rate(
+    weak = benchmark.kill_rate(clip(["assert clip(5) == 5"]), sandbox, np.random.default_rng(0))
+    strong = benchmark.kill_rate(
         clip(
             [
                 f"assert clip({x}) == {y}"
@@ -127,12 +145,12 @@ def test_kill_rate_tells_gaps_from_equivalent_mutants(sandbox: Sandbox) -> None:
     assert " is 0, not -" in gap.witness
 
 
-def test_kill_rate_counts_endless_mutants(sandbox: Sandbox) -> None:
+def test_kill_rate_counts_endless_mutants(sandbox: Sandbox, benchmark: ModuleType) -> None:
     code = "def f(n):\n    while n > 0:\n        n = n - 1\n    return n\n"
     problem = Problem(
         "demo/f", "def f(n): ...", "f", code, ("assert f(3) == 0", "assert f(-2) == -2")
     )
-    rate = kill_rate(problem, sandbox, np.random.default_rng(0))
+    rate = benchmark.kill_rate(problem, sandbox, np.random.default_rng(0))
     assert rate.timeouts >= 1
     assert rate.killed >= rate.timeouts
 

@@ -17,8 +17,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.extras import quiet_loading, require
 from codea1_env.agents.llm.memory import available_memory, weights_memory
+from codea1_env.agents.llm.quiet_loading import quiet_loading
 from codea1_env.agents.smollm2 import (
     HUB_ID,
     SPACE,
@@ -30,6 +30,7 @@ from codea1_env.agents.smollm2 import (
     download,
     is_whole,
 )
+from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -14,7 +14,7 @@ from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
 from codea1_env.agents.pools import Pool
 from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
-from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
+from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
@@ -140,10 +140,7 @@ class TabularSelfPlayer:
         """
         state = read_json(path / "one_model.json")
         if state["pools"] != self._fingerprints():
-            raise ValueError(
-                f"Expect {path} to be of a player with the same pools, actually they differ: it was saved "
-                "with other problems, another seed or pool size, or another version of this package."
-            )
+            raise of_other_pools(path)
         for name, tables in state["tables"].items():
             for key, logits in tables.items():
                 self.policies[name].logits[key] = np.array(logits, dtype=np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,7 @@ class ScriptedAgent(FixedAgent, ABC):
     def __init__(self, problems: Sequence[Problem], seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
         self._problems = ByPrompt(problems)
+        self._known: dict[str, list[str]] = {}
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Return one answer for each observation, in order."""
@@ -55,6 +56,12 @@ class ScriptedAgent(FixedAgent, ABC):
     @abstractmethod
     def answer(self, problem: Problem) -> str:
         """Return the answer to one problem."""
+
+    def once(self, problem: Problem, make: Callable[[], list[str]]) -> list[str]:
+        """Return what was made for a problem when it was needed first."""
+        if problem.task_id not in self._known:
+            self._known[problem.task_id] = make()
+        return self._known[problem.task_id]
 
     def save(self, path: Path) -> None:
         """Write the state of the random generator."""
@@ -92,15 +99,15 @@ class MutantCoder(ScriptedAgent):
     def __init__(self, problems: Sequence[Problem], sandbox: Sandbox, seed: int = 0) -> None:
         super().__init__(problems, seed)
         self._sandbox = sandbox
-        self._mutants: dict[str, list[str]] = {}
 
     def answer(self, problem: Problem) -> str:
         """Return a mutant, or the reference where there is nothing to mutate."""
-        known = self._mutants.get(problem.task_id)
-        if known is None:
+
+        def mutants() -> list[str]:
             found = generate_mutants(problem.reference, self._sandbox)
-            known = [mutant.code for mutant in found] or [problem.reference]
-            self._mutants[problem.task_id] = known
+            return [mutant.code for mutant in found] or [problem.reference]
+
+        known = self.once(problem, mutants)
         return known[int(self.rng.integers(len(known)))]
 
 
@@ -126,7 +133,6 @@ class GoldenTester(ScriptedAgent):
         super().__init__(problems, seed)
         self.num_tests = num_tests
         self._sandbox = sandbox
-        self._listed: dict[str, list[str]] = {}
 
     def answer(self, problem: Problem) -> str:
         """Return golden tests; a test program that lists none as it is."""
@@ -136,12 +142,11 @@ class GoldenTester(ScriptedAgent):
         return TEST_SEPARATOR.join(draw(tests, self.num_tests, self.rng))
 
     def _tests_of(self, problem: Problem, program: str) -> list[str]:
-        known = self._listed.get(problem.task_id)
-        if known is None:
+        def listed() -> list[str]:
             sandbox = default_sandbox() if self._sandbox is None else self._sandbox
-            known = sandbox.analyse(listed_tests, program, problem.entry_point)
-            self._listed[problem.task_id] = known
-        return known
+            return sandbox.analyse(listed_tests, program, problem.entry_point)
+
+        return self.once(problem, listed)
 
 
 class BoundaryTester(ScriptedAgent):
@@ -170,15 +175,15 @@ class BoundaryTester(ScriptedAgent):
         super().__init__(problems, seed)
         self.num_tests = num_tests
         self._sandbox = sandbox
-        self._tests: dict[str, list[str]] = {}
 
     def answer(self, problem: Problem) -> str:
         """Return a suite of boundary tests."""
-        known = self._tests.get(problem.task_id)
-        if known is None:
+
+        def boundary() -> list[str]:
             made = self._sandbox.analyse(variants, list(problem.tests), problem.entry_point)
-            known = list(dict.fromkeys(test for row in made for test in row["boundary"]))
-            self._tests[problem.task_id] = known
+            return list(dict.fromkeys(test for row in made for test in row["boundary"]))
+
+        known = self.once(problem, boundary)
         return TEST_SEPARATOR.join(draw(known, self.num_tests, self.rng))
 
 

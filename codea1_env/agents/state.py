@@ -30,6 +30,14 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"Expect saved state in {path}, actually: {error}") from error
 
 
+def of_other_pools(path: Path) -> ValueError:
+    """The error for the state of a player that chose from other answers."""
+    return ValueError(
+        f"Expect {path} to be of a player with the same pools, actually they differ: it was saved "
+        "with other problems, another seed or pool size, or another version of this package."
+    )
+
+
 def rng_state(rng: np.random.Generator) -> dict[str, Any]:
     """State of a generator as plain data."""
     return dict(rng.bit_generator.state)

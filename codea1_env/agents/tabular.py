@@ -15,7 +15,7 @@ from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
 from codea1_env.agents.pools import Pool
 from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
-from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
+from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
 from codea1_env.spaces import Observation
 
 
@@ -118,10 +118,7 @@ class TabularAgent:
         state = read_json(path / "tabular.json")
         saved = {key: table["pool"] for key, table in state["tables"].items()}
         if saved != {key: pool.fingerprint for key, pool in self._pools.items()}:
-            raise ValueError(
-                f"Expect {path} to be of a player with the same pools, actually they differ: it was saved "
-                "with other problems, another seed or pool size, or another version of this package."
-            )
+            raise of_other_pools(path)
         for key, table in state["tables"].items():
             self.policy.logits[key] = np.array(table["logits"], dtype=np.float64)
         self.rng.bit_generator.state = state["rng"]

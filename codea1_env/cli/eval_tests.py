@@ -32,9 +32,9 @@ from codea1_env.evaluation.samples import SampleFile, read_samples
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.evaluation.suites.generation import SuiteEvaluation
 from codea1_env.evaluation.suites.judging import SuiteJudge
-from codea1_env.evaluation.suites.outcomes import FACTOR, MIN_SECONDS
 from codea1_env.evaluation.suites.report import SuiteTally, build_suite_report, check_ks
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
+from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
 from codea1_env.problems import Problem
 from codea1_env.training.interrupt import stop_request
 

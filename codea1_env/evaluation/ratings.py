@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from codea1_env.evaluation.statistics import Estimate, check_bootstrap
+from codea1_env.evaluation.statistics import Estimate, check_bootstrap, estimate_of
 
 Floats = NDArray[np.float64]
 
@@ -81,10 +81,8 @@ def rating_intervals(
     drawn = rng.integers(len(wins), size=(repetitions, len(wins)))
     values = bradley_terry(wins.sum(axis=0), played.sum(axis=0))
     samples = bradley_terry(wins[drawn].sum(axis=1), played[drawn].sum(axis=1))
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    found = []
-    for value, sample in zip(values, samples, strict=True):
-        low, high = np.quantile(sample, tails, axis=0)
-        rows = zip(value, low, high, strict=True)
-        found.append([Estimate(float(a), float(b), float(c)) for a, b, c in rows])
-    return found[0], found[1]
+    coders, testers = (
+        [estimate_of(one, each, confidence) for one, each in zip(value, sample.T, strict=True)]
+        for value, sample in zip(values, samples, strict=True)
+    )
+    return coders, testers

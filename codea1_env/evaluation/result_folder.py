@@ -14,13 +14,12 @@ Rows are only ever appended, in the order of the samples. After a kill, a row th
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from codea1_env.support.folder_lock import lock_folder
+from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 
 SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
@@ -49,7 +48,7 @@ class FolderKind:
 EVALUATION = FolderKind("an evaluation", SETTINGS, VERSION)
 
 
-class ResultFolder:
+class ResultFolder(LogFolder):
     """An open folder of results. Only one process at a time can have it open; a context manager.
 
     Args:
@@ -70,7 +69,6 @@ class ResultFolder:
         resume: bool,
         kind: FolderKind = EVALUATION,
     ) -> None:
-        self.path = path
         self._kind = kind
         begun = (path / kind.settings).exists()
         if resume and not begun:
@@ -88,15 +86,14 @@ class ResultFolder:
                 f"Expect {path} to be a new or an empty folder, actually it is not. Name another folder."
             )
         path.mkdir(parents=True, exist_ok=True)
-        self._logs: dict[str, IO[str]] = {}
-        self._lock = lock_folder(self.path, FolderError)
+        super().__init__(path, FolderError)
         if not begun:
             self.write(kind.settings, {"version": kind.version, "settings": dict(settings)})
             return
         try:
             self._check(settings)
         except FolderError:
-            self._lock.close()
+            self.close()
             raise
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -105,47 +102,22 @@ class ResultFolder:
 
     def truncate(self, name: str, length: int | None) -> list[dict[str, Any]]:
         """Keep the first rows of a log, all whole ones for None; returns them."""
-        path = self.path / name
-        found: list[dict[str, Any]] = []
-        end = 0
-        if path.exists():
-            with path.open("rb") as log:
-                for line in log:
-                    row = _row(line)
-                    if row is None or len(found) == length:
-                        break
-                    found.append(row)
-                    end += len(line)
-            os.truncate(path, end)
-        return found
-
-    def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows to a log; they outlive this process from now on."""
-        if name not in self._logs:
-            self._logs[name] = (self.path / name).open("a", encoding="utf-8", newline="\n")
-        self._logs[name].write("".join(json.dumps(row) + "\n" for row in rows))
-        self._logs[name].flush()
+        truncate(self.path / name, length=length)
+        return list(read_rows(self.path / name))
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, all or nothing."""
-        self._write(name, json.dumps(content, indent=1) + "\n")
+        write_whole(self.path / name, json.dumps(content, indent=1) + "\n")
 
     def write_lines(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write a file of JSON lines, all or nothing."""
-        self._write(name, "".join(json.dumps(row) + "\n" for row in rows))
-
-    def _write(self, name: str, text: str) -> None:
-        part = self.path / f".{name}.part"
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, self.path / name)
+        write_whole(self.path / name, "".join(json.dumps(row) + "\n" for row in rows))
 
     def __enter__(self) -> ResultFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for log in self._logs.values():
-            log.close()
-        self._lock.close()
+        self.close()
 
     def _check(self, settings: Mapping[str, Any]) -> None:
         path, kind = self.path / self._kind.settings, self._kind
@@ -191,13 +163,3 @@ def read_json(path: Path) -> dict[str, Any]:
 def _is_free(path: Path) -> bool:
     """Whether a folder is empty, but for what a process leaves that was killed before it wrote anything."""
     return path.is_dir() and all(child.name == ".lock" for child in path.iterdir())
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) else None

@@ -117,9 +117,9 @@ def probability_of_improvement(
             f"Expect scores of the same tasks, actually: {a.shape[1]} tasks and {b.shape[1]} tasks. Leave "
             "out the tasks that only one of them has."
         )
-    value = float(_wins(a[None], b[None])[0])
+    value = _wins(a[None], b[None])[0]
     samples = _wins(_resampled(a, rng, repetitions), _resampled(b, rng, repetitions))
-    return _estimate(value, samples, confidence)
+    return estimate_of(value, samples, confidence)
 
 
 def bootstrap(
@@ -149,8 +149,19 @@ def bootstrap(
     """
     check_bootstrap(confidence, repetitions)
     table = _checked("scores", scores)
-    value = float(statistic(table[None])[0])
-    return _estimate(value, statistic(_resampled(table, rng, repetitions)), confidence)
+    value = statistic(table[None])[0]
+    return estimate_of(value, statistic(_resampled(table, rng, repetitions)), confidence)
+
+
+def estimate_of(value: float, samples: Floats, confidence: float = 0.95) -> Estimate:
+    """A value with the interval of its bootstrap samples.
+
+    Example:
+        >>> print(estimate_of(0.5, np.linspace(0, 1, 5), confidence=0.5))
+        0.500 [0.250, 0.750]
+    """
+    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Estimate(float(value), float(low), float(high))
 
 
 def check_bootstrap(confidence: float, repetitions: int) -> None:
@@ -194,11 +205,6 @@ def _wins(ours: Floats, theirs: Floats) -> Floats:
     pairs = ours[:, :, None, :] - theirs[:, None, :, :]
     wins: Floats = (np.sign(pairs) / 2 + 0.5).mean(axis=(1, 2, 3))
     return wins
-
-
-def _estimate(value: float, samples: Floats, confidence: float) -> Estimate:
-    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Estimate(value, float(low), float(high))
 
 
 def _checked(name: str, scores: ArrayLike) -> Floats:

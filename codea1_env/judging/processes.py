@@ -18,7 +18,6 @@ import traceback
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import IO, Any, Self
 
 from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
@@ -108,12 +107,7 @@ class JudgingProcesses(Referee):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

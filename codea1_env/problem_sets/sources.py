@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import gzip
-import importlib
 import json
 import re
 import zlib
@@ -20,6 +19,7 @@ from typing import IO, Any, NamedTuple
 from codea1_env.problem_sets.bigcodebench import INSTRUCT
 from codea1_env.problem_sets.problem import ProblemsError
 from codea1_env.problem_sets.row import Row
+from codea1_env.support.extras import require
 
 MAX_LINE = 64 << 20
 """Bytes of one row; a file of a few kB can unpack to a line that fills the memory."""
@@ -211,8 +211,8 @@ def _json_row(line: bytes, where: str) -> Row | ProblemsError:
 
 
 def _parquet_rows(path: Path) -> Iterator[Row | ProblemsError]:
-    pyarrow = _library("pyarrow", f"to read {path}")
-    parquet = _library("pyarrow.parquet", f"to read {path}")
+    pyarrow: Any = require("pyarrow")
+    parquet: Any = require("pyarrow.parquet")
     try:
         number = 0
         for batch in parquet.ParquetFile(path).iter_batches(batch_size=256):
@@ -226,7 +226,7 @@ def _parquet_rows(path: Path) -> Iterator[Row | ProblemsError]:
 
 
 def _hub_rows(name: str, hub: HubSource, split: str | None) -> Iterator[Row | ProblemsError]:
-    datasets = _library("datasets", f"to load {name!r}")
+    datasets: Any = require("datasets")
     wanted = split or hub.split
     files = hub.data_files
     if files is not None and wanted is not None:
@@ -254,14 +254,3 @@ def _unknown_split(name: str, known: Iterable[str], wanted: str) -> ProblemsErro
     return ProblemsError(
         name, f"Expect the split to be one of {', '.join(known)}, actually: {wanted!r}."
     )
-
-
-def _library(module: str, purpose: str) -> Any:
-    """Import an optional library, or say how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"Expect the library {module} {purpose}, actually: {error}. "
-            "Install it with: pip install 'codea1-env[llm]'"
-        ) from error

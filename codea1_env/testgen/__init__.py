@@ -3,8 +3,9 @@
 For the problems of a set (`problem_suites`), and for a function or class of a user's own file (`function`).
 """
 
+from codea1_env.mutation.kills import Kills, find_kills
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
-from codea1_env.testgen.kills import Kills, find_kills, reduce_suite
+from codea1_env.testgen.reduction import reduce_suite
 from codea1_env.testgen.target import Target, TargetError, read_target
 from codea1_env.testgen.written_file import pytest_file
 

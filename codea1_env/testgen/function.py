@@ -10,9 +10,10 @@ import numpy as np
 from codea1_env.evaluation.test_programs.answers import read_test_programs
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
+from codea1_env.mutation.kills import Kills
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import Finding
-from codea1_env.testgen.kills import Kills, reduce_and_check
+from codea1_env.testgen.reduction import reduce_and_check
 from codea1_env.testgen.search import Invented, search
 from codea1_env.testgen.stated import entry_point, examples, judge, of_tester
 from codea1_env.testgen.target import Target

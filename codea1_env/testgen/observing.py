@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from codea1_env.mutation.endless import Part, until_settled
 from codea1_env.oracle import gather
 from codea1_env.sandbox import CallResult, InfraError, Limits, Outcome, Sandbox
 from codea1_env.testgen import driver
-from codea1_env.testgen.endless import Part, until_endless
 from codea1_env.testgen.texts import ABSOLUTE, RELATIVE, Trial
 
 PATIENT = Limits(call_cpu_time=0.5, call_wall_time=5)
@@ -120,17 +120,20 @@ class Observer:
         def run(parts: Sequence[Part]) -> list[list[Seen]]:
             jobs = [
                 self._submit(
-                    programs[program], trials[start:end], QUICK if end - start > 1 else ALONE
+                    programs[program],
+                    [trials[number] for number in numbers],
+                    QUICK if len(numbers) > 1 else ALONE,
                 )
-                for program, start, end in parts
+                for program, numbers in parts
             ]
             return [list(map(_seen, results)) for results in gather(jobs)]
 
-        return until_endless(
+        return until_settled(
             len(programs),
             len(trials),
             run,
-            hangs=lambda seen: seen.outcome is Outcome.TIMEOUT,
+            late=lambda seen: seen.outcome is Outcome.TIMEOUT,
+            settles=lambda seen: seen.outcome is Outcome.TIMEOUT,
             waits=lambda seen: "wall-clock" in seen.message,
         )
 

@@ -27,8 +27,8 @@ from codea1_env.testgen.findings import (
     what_it_did,
 )
 from codea1_env.testgen.invent import Kind, Parameter, calls, pick, plans, with_examples
-from codea1_env.testgen.kills import reduce_suite
 from codea1_env.testgen.observing import Observer, Seen, differ, is_stable
+from codea1_env.testgen.reduction import reduce_suite
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest, Trial, names_around, observed_test, trial_text
 

@@ -23,6 +23,7 @@ from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.support.logs import read_rows
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
@@ -47,7 +48,6 @@ from codea1_env.training.run_folder import (
     TIMINGS,
     RunFolder,
     decided,
-    read_rows,
 )
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
 from codea1_env.training.time_budget import fit_to_machine
@@ -150,8 +150,7 @@ def train(
         def measured() -> Row:
             with display.phase("evaluate"):
                 row, rows = measure(config, players, held_out, referee, book, past)
-            for each in rows:
-                folder.append(HELD_OUT, {"step": step, **each})
+            folder.append(HELD_OUT, ({"step": step, **each} for each in rows))
             return row
 
         def save() -> None:
@@ -173,7 +172,7 @@ def train(
 
         stack.enter_context(explained_failures(folder.path))
         if not saved:
-            folder.append(METRICS, {"step": 0, **measured()})
+            folder.append(METRICS, [{"step": 0, **measured()}])
             save()
         coder_seat = display.watch(players.coder, "coder")
         tester_seat = display.watch(players.tester, "tester", then="judge")
@@ -210,15 +209,14 @@ def train(
                 started = time.perf_counter()
                 row |= measured()
                 seconds["evaluate"] = time.perf_counter() - started
-            folder.append(METRICS, row)
-            for episode in episode_rows(played, step, players.chats):
-                folder.append(EPISODES, episode)
+            folder.append(METRICS, [row])
+            folder.append(EPISODES, episode_rows(played, step, players.chats))
             if step % config.save_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
                 save()
                 seconds["checkpoint"] = time.perf_counter() - started
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
-            folder.append(TIMINGS, {"step": step, **timings})
+            folder.append(TIMINGS, [{"step": step, **timings}])
             display.update(row)
         save_if_new()  # after an interrupt
         models.dismiss()

@@ -11,15 +11,13 @@ checkpoints/      see `codea1_env.training.checkpoints`
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from codea1_env.support.folder_lock import lock_folder
+from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 from codea1_env.training.settings import SettingsError, apply_table, read_toml, to_toml
@@ -63,16 +61,14 @@ def decided(config: TrainConfig) -> TrainConfig:
     return dataclasses.replace(config, **{name: getattr(begun, name) for name in names})
 
 
-class RunFolder:
+class RunFolder(LogFolder):
     """An open run. Only one process at a time can have a run open.
 
     Use `create` or `reopen`.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = lock_folder(self.path, RunError)
-        self._logs: dict[str, IO[str]] = {}
+        super().__init__(path, RunError, allow_nan=False)
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
@@ -123,23 +119,9 @@ class RunFolder:
 
     def write_config(self, config: TrainConfig) -> None:
         """Write config.toml, all or nothing."""
-        part = self.path / ".config.toml.part"
         # The folder may be moved.
         table = to_toml(dataclasses.replace(config, output_dir=None))
-        part.write_text(table, encoding="utf-8")
-        os.replace(part, self.path / "config.toml")
-
-    def append(self, name: str, row: Mapping[str, Any]) -> None:
-        """Append one row to a log."""
-        if name not in self._logs:
-            self._logs[name] = (self.path / name).open("a", encoding="utf-8", newline="\n")
-        self._logs[name].write(json.dumps(row, allow_nan=False) + "\n")
-        self._logs[name].flush()
-
-    def sync(self) -> None:
-        """Wait until the logs are on the disk: a checkpoint must never be ahead of them."""
-        for log in self._logs.values():
-            os.fsync(log.fileno())
+        write_whole(self.path / "config.toml", table)
 
     def truncate(self, step: int) -> None:
         """Drop the rows of later steps, which will be played again, and a row that was cut off.
@@ -148,9 +130,7 @@ class RunFolder:
             RunError: Rows up to the step are missing.
         """
         for name in (METRICS, EPISODES, HELD_OUT, TIMINGS):
-            path = self.path / name
-            if path.exists():
-                os.truncate(path, _end_of_step(path, step))
+            truncate(self.path / name, up_to(step))
         last = max((row["step"] for row in read_rows(self.path / METRICS)), default=-1)
         if step >= 0 and last != step:
             raise RunError(
@@ -166,29 +146,10 @@ class RunFolder:
         with suppress(OSError):  # something else lies in it
             self.path.rmdir()
 
-    def close(self) -> None:
-        """Close the logs and let others open the run."""
-        for log in self._logs.values():
-            log.close()
-        self._lock.close()
 
-
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a log; none if it has not been begun."""
-    if path.exists():
-        with path.open(encoding="utf-8") as log:
-            yield from map(json.loads, log)
-
-
-def whole_row(line: bytes) -> dict[str, Any] | None:
-    """A row of a log; None for one that was cut off when the run was killed, and for what is no row of a step."""
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) and type(row.get("step")) is int else None
+def up_to(step: int) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a row is one of a step up to this one."""
+    return lambda row: type(row.get("step")) is int and row["step"] <= step
 
 
 def read_config(folder: Path) -> TrainConfig:
@@ -210,18 +171,6 @@ def read_config(folder: Path) -> TrainConfig:
             f"Expect the settings of a run of this version, actually: {error}"
         ) from error
     return dataclasses.replace(config, output_dir=folder)
-
-
-def _end_of_step(path: Path, step: int) -> int:
-    """Offset of the first byte behind the rows up to the step."""
-    end = 0
-    with path.open("rb") as log:
-        for line in log:
-            row = whole_row(line)
-            if row is None or row["step"] > step:
-                break
-            end += len(line)
-    return end
 
 
 def _new_folder() -> Path:

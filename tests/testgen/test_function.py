@@ -8,9 +8,9 @@ import sys
 import pytest
 from user_files import NAMES, PROGRAM, write
 
+from codea1_env.mutation.kills import find_kills
 from codea1_env.sandbox import Outcome
 from codea1_env.testgen.function import mutants_of, write_function_suite
-from codea1_env.testgen.kills import find_kills
 from codea1_env.testgen.target import read_target
 from codea1_env.testgen.written_file import default_output, pytest_file
 

@@ -17,8 +17,9 @@ from codea1_env import Sandbox
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run as codea1
+from codea1_env.support.logs import read_rows
 from codea1_env.training import PlayerError, RunError, TrainConfig, loop, time_budget, train
-from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS, read_rows
+from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
 pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))

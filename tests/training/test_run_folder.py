@@ -7,9 +7,10 @@ import sys
 import pytest
 
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.support.logs import read_rows
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
-from codea1_env.training.run_folder import EPISODES, METRICS, RunFolder, decided, read_rows
+from codea1_env.training.run_folder import EPISODES, METRICS, RunFolder, decided
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def config(tmp_path):
 def begin(config, rows=()):
     folder = RunFolder.create(config)
     for row in rows:
-        folder.append(METRICS, row)
+        folder.append(METRICS, [row])
     folder.close()
 
 
@@ -96,7 +97,7 @@ def test_another_machine_may_have_fewer_cores(tmp_path):
 
 def test_a_run_that_is_discarded_leaves_nothing_of_its_own(tmp_path, config):
     folder = RunFolder.create(config)
-    folder.append(METRICS, {"step": 0})
+    folder.append(METRICS, [{"step": 0}])
     folder.discard()
     assert not config.output_dir.exists()
     config.output_dir.mkdir()
@@ -156,16 +157,16 @@ def test_truncating_drops_later_and_broken_rows(config, tail):
     path.write_text(kept + tail)
     folder = RunFolder.reopen(config)
     folder.truncate(2)
-    folder.append(METRICS, {"step": 3})
+    folder.append(METRICS, [{"step": 3}])
     folder.close()
     assert path.read_text() == kept + '{"step": 3}\n'
 
 
 def test_truncating_keeps_all_rows_of_a_step(config):
     folder = RunFolder.create(config)
-    folder.append(METRICS, {"step": 1})
+    folder.append(METRICS, [{"step": 1}])
     for step, name in [(1, "a"), (1, "b"), (2, "c")]:
-        folder.append(EPISODES, {"step": step, "task_id": name})
+        folder.append(EPISODES, [{"step": step, "task_id": name}])
     folder.truncate(1)
     folder.close()
     assert [row["task_id"] for row in read_rows(config.output_dir / EPISODES)] == ["a", "b"]

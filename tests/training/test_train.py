@@ -14,8 +14,9 @@ import codea1_env
 from codea1_env import Sandbox
 from codea1_env.agents import FixedAgent, GoldenTester
 from codea1_env.problems import load_problems
+from codea1_env.support.logs import read_rows
 from codea1_env.training import RunError, TrainConfig, train
-from codea1_env.training.run_folder import EPISODES, HELD_OUT, METRICS, TIMINGS, read_rows
+from codea1_env.training.run_folder import EPISODES, HELD_OUT, METRICS, TIMINGS
 
 SMALL = TrainConfig(
     max_problems=4,
@@ -132,7 +133,7 @@ def test_another_seed_gives_another_run(finished, sandbox, tmp_path):
 
 
 def test_both_players_learn(sandbox, tmp_path):
-    medium = Path(codea1_env.__file__).parent / "data" / "starter" / "medium.jsonl"
+    medium = Path(codea1_env.__file__).parent / "problem_sets" / "starter" / "medium.jsonl"
     changes = {"problems_per_step": 8, "num_generations": 8, "num_suites": 8, "eval_samples": 6}
     result, _ = run(
         tmp_path / "run",

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from codea1_env.agents.llm.extras import require
+from codea1_env.support.extras import require
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 """What matrices are multiplied in. Trained parameters are float32 in any case."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from codea1_env.agents.llm.extras import require
+from codea1_env.support.extras import require
 
 _NAME = "codea1_grouped"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.extras import require
+from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,21 +1,29 @@
-"""JSON over HTTP, with retries: what talking to a model server takes, without a package for it."""
+"""JSON over HTTP, with retries: what talking to a model server takes."""
 
 from __future__ import annotations
 
-import http.client
 import json
+import re
+import ssl
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
 from codea1_env.agents.llm.completions import BackendError
+from codea1_env.support.extras import require
 
 _AGAIN = frozenset([408, 409, 425, 429, 500, 502, 503, 504])
 """Answers after which the same request may succeed."""
 _SHOWN = 300
 """Characters of a server's error message that are repeated."""
+_GIVE_KEY = "Give the server's key as api_key, or in the environment as OPENAI_API_KEY"
+_HINTS = {
+    401: _GIVE_KEY,
+    403: _GIVE_KEY,
+    404: "Check base_url (it usually ends with /v1) and the model's name",
+}
+_OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)", re.IGNORECASE)
+"""This machine's own servers, which no proxy of the environment reaches."""
 
 
 class JSONClient:
@@ -27,6 +35,10 @@ class JSONClient:
         timeout: Seconds to wait for one answer.
         attempts: How often a request is sent before giving up.
         first_delay: Seconds before the second attempt; each further delay is twice as long.
+
+    Raises:
+        ValueError: An argument is wrong.
+        MissingExtraError: httpx is not installed.
     """
 
     def __init__(
@@ -44,91 +56,78 @@ class JSONClient:
         if attempts < 1:
             raise ValueError(f"Expect attempts to be at least 1, actually: {attempts!r}")
         self.base_url = base_url.rstrip("/")
-        self.timeout = timeout
         self.attempts = attempts
         self.first_delay = first_delay
-        self._api_key = api_key
+        self._httpx: Any = require("httpx", "evaluation")
+        self._client = self._httpx.Client(
+            headers={} if api_key is None else {"Authorization": f"Bearer {api_key}"},
+            timeout=timeout,
+            follow_redirects=True,
+            limits=self._httpx.Limits(max_connections=None),  # as many as there are threads
+            trust_env=_OWN.match(base_url) is None,
+            verify=ssl.create_default_context(),  # what the machine trusts
+        )
 
-    def get(self, path: str) -> Any:
-        """Ask for a document. See `post`."""
-        return self._send(path, None, threading.Event(), decode=True)
+    def close(self) -> None:
+        """Close the connections that are kept for further requests."""
+        self._client.close()
 
-    def post(
+    def ask(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | None = None,
         cancelled: threading.Event | None = None,
         *,
         decode: bool = True,
     ) -> Any:
-        """Send a document and return the answer.
+        """Send a document, or ask for one, and return the answer.
 
         Args:
             path: Below `base_url`.
-            body: The document.
+            body: The document that is sent; None to ask for one.
             cancelled: Once it is set, there are no further attempts.
             decode: The answer is JSON; False for any text.
 
         Raises:
             BackendError: The server cannot be reached, or answers with an error, also after all attempts.
         """
-        data = json.dumps(body).encode()
-        return self._send(path, data, cancelled or threading.Event(), decode=decode)
-
-    def _send(
-        self, path: str, data: bytes | None, cancelled: threading.Event, *, decode: bool
-    ) -> Any:
+        method = "GET" if body is None else "POST"
+        # Not httpx' own encoding: it refuses the lone surrogates that models write.
+        data = None if body is None else json.dumps(body).encode()
         url = f"{self.base_url}/{path.lstrip('/')}"
+        headers = {"Content-Type": "application/json"}
         delay, reason = self.first_delay, ""
         for attempt in range(self.attempts):
-            if attempt and cancelled.wait(delay):
+            if attempt and (cancelled or threading.Event()).wait(delay):
                 break
             delay *= 2
             try:
-                text = self._once(url, data)
-                return json.loads(text) if decode else text
-            except urllib.error.HTTPError as error:
-                reason = f"{error.code} {_message(error)}"
-                if error.code not in _AGAIN:
-                    raise BackendError(_hint(url, error.code, reason)) from error
-                asked = error.headers.get("Retry-After", "")
-                delay = max(delay, float(asked)) if asked.isdigit() else delay
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                reason = str(getattr(error, "reason", error)) or type(error).__name__
+                answer = self._client.request(method, url, content=data, headers=headers)
+                if answer.is_success:
+                    return answer.json() if decode else answer.text
+            except (self._httpx.HTTPError, self._httpx.InvalidURL, ValueError) as error:
+                reason = str(error) or type(error).__name__
+                continue
+            code = answer.status_code
+            reason = f"{code} {_message(answer)}"
+            if code not in _AGAIN:
+                message = f"Expect {url} to accept the request, actually: {reason}. "
+                raise BackendError((message + _HINTS.get(code, "")).rstrip())
+            asked = answer.headers.get("Retry-After", "")
+            delay = max(delay, float(asked)) if asked.isdigit() else delay
         raise BackendError(
             f"Expect an answer from {url}, actually after {self.attempts} attempts: {reason}. Start the server, "
             "or check base_url, and go on with --resume"
         )
 
-    def _once(self, url: str, data: bytes | None) -> str:
-        headers = {"Content-Type": "application/json"}
-        if self._api_key is not None:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        request = urllib.request.Request(url, data, headers)
-        with urllib.request.urlopen(request, timeout=self.timeout) as response:
-            text: str = response.read().decode()
-        return text
 
-
-def _message(error: urllib.error.HTTPError) -> str:
+def _message(answer: Any) -> str:
     """What a server says about its error: usually {"error": {"message": ...}}."""
+    text: str = answer.text
     try:
-        text = error.read().decode(errors="replace")
-    except (OSError, http.client.HTTPException):
-        return str(error.reason)
-    try:
-        found = json.loads(text)
+        found = answer.json()
         found = found.get("error", found)
         text = str(found.get("message", found))
     except (ValueError, AttributeError):
         pass
-    return text.strip()[:_SHOWN] or str(error.reason)
-
-
-def _hint(url: str, code: int, reason: str) -> str:
-    todo = {
-        401: "Give the server's key as api_key, or in the environment as OPENAI_API_KEY",
-        403: "Give the server's key as api_key, or in the environment as OPENAI_API_KEY",
-        404: "Check base_url (it usually ends with /v1) and the model's name",
-    }
-    return f"Expect {url} to accept the request, actually: {reason}. {todo.get(code, '')}".rstrip()
+    return text.strip()[:_SHOWN] or str(answer.reason_phrase)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.computing import Dtype
-from codea1_env.agents.llm.extras import require
+from codea1_env.support.extras import require
 
 _LIBRARIES = 1.1e9
 """Bytes of Python, torch, transformers and TRL, before any weights."""

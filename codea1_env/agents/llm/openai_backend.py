@@ -45,6 +45,7 @@ class OpenAIBackend:
 
     Raises:
         BackendError: No model was named, and the server names none.
+        MissingExtraError: httpx is not installed.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class OpenAIBackend:
         body = {"lora_name": adapter, "lora_path": str(copy), "load_inplace": True}
         try:
             # vLLM answers with a sentence.
-            self._client.post("load_lora_adapter", body, decode=False)
+            self._client.ask("load_lora_adapter", body, decode=False)
         except BackendError as error:
             raise BackendError(
                 f"{error}. The server must run on this machine, with --enable-lora and the environment variable "
@@ -154,10 +155,11 @@ class OpenAIBackend:
 
     def close(self) -> None:
         """Remove the copies of adapters. The server belongs to someone else, and goes on without them."""
+        self._client.close()
         self._copies.cleanup()
 
     def _first_model(self) -> str:
-        answer = self._client.get("models")
+        answer = self._client.ask("models")
         try:
             return str(answer["data"][0]["id"])
         except (LookupError, TypeError) as error:
@@ -190,7 +192,7 @@ class OpenAIBackend:
         return fields
 
     def _ask(self, body: Mapping[str, Any], cancelled: threading.Event) -> Completion:
-        answer = self._client.post("chat/completions", body, cancelled)
+        answer = self._client.ask("chat/completions", body, cancelled)
         try:
             return _completion(answer)
         except (LookupError, TypeError, ValueError) as error:

@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
-from codea1_env.agents.llm.extras import require
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import (
     DEFAULT_MODEL,
@@ -21,6 +20,7 @@ from codea1_env.agents.models import (
     load_tokenizer,
     resolve,
 )
+from codea1_env.support.extras import require
 
 SAMPLING = SamplingConfig(
     temperature=0.7,

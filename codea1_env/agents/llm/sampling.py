@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.extras import require
 from codea1_env.agents.llm.growing_cache import growing_cache
 from codea1_env.agents.llm.shared_prompts import common_beginning
+from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.extras import require
+from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -18,10 +18,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from codea1_env.agents.llm.computing import thread_number
-from codea1_env.agents.llm.extras import require
 from codea1_env.agents.llm.randomness import own_randomness
 from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.llm.shared_prompts import shared_prompts
+from codea1_env.support.extras import require
 
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
 """Entries of a trainer's log that differ between equal runs, or say nothing. (The learning rate is taken as it

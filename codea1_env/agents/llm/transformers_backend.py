@@ -16,9 +16,10 @@ from codea1_env.agents.llm.completions import (
 )
 from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
 from codea1_env.agents.llm.decoding_attention import fast_decoding
-from codea1_env.agents.llm.extras import quiet_loading, require
+from codea1_env.agents.llm.quiet_loading import quiet_loading
 from codea1_env.agents.llm.reporting import report
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
+from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

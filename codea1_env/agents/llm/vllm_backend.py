@@ -22,8 +22,8 @@ from codea1_env.agents.llm.completions import (
     Messages,
     SamplingConfig,
 )
-from codea1_env.agents.llm.extras import MissingExtraError, require
 from codea1_env.agents.models import load_tokenizer
+from codea1_env.support.extras import MissingExtraError, require
 
 SUPPORTED = ((0, 22), (0, 32))
 """First version that works, and first that may not."""

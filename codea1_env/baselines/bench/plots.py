@@ -11,6 +11,7 @@ import numpy as np
 from codea1_env.baselines.bench.ranking import Table
 from codea1_env.baselines.bench.results import Result
 from codea1_env.evaluation.names import short_names
+from codea1_env.support.extras import require
 
 _COLLUSION = ("self-collusion", "code-a1-no-reference", "self-play", "code-a1")
 _FORGETTING = ("code-a1", "no-book")
@@ -22,10 +23,7 @@ def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
     Raises:
         ImportError: There is no matplotlib; the message names the extra.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'codea1-env[report]'") from error
+    new_figure: Any = require("matplotlib.figure", "report").Figure
     made: list[str] = []
 
     def save(name: str, figure: Any) -> None:
@@ -36,21 +34,21 @@ def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
     names = list(dict.fromkeys(result.entry for result in done))
     if not names:
         return []
-    figure = Figure(figsize=(10, 0.35 * len(names) + 1.5))
+    figure = new_figure(figsize=(10, 0.35 * len(names) + 1.5))
     _draw_ranking(figure, Table(results), names)
     save("scores.png", figure)
 
-    figure = Figure(figsize=(10, 4))
+    figure = new_figure(figsize=(10, 4))
     _draw_curves(figure, done, names, {"held_out/pass_rate": "held-back golden tests passed", "held_out/kill_rate": "held-back mutants killed"})  # fmt: skip
     save("curves.png", figure)
 
     collusion = [name for name in _COLLUSION if name in names]
     if {"self-collusion", "code-a1"} <= set(collusion):
-        figure = Figure(figsize=(14, 4))
+        figure = new_figure(figsize=(14, 4))
         _draw_curves(figure, done, collusion, {"reward/coder/mean": "reward of the coder", "tester/validity": "validity, as it is judged", "held_out/pass_rate": "held-back golden tests passed"})  # fmt: skip
         save("collusion.png", figure)
     if set(_FORGETTING) <= set(names):
-        figure = Figure(figsize=(6, 4))
+        figure = new_figure(figsize=(6, 4))
         _draw_curves(figure, done, _FORGETTING, {"past/pass_rate": "tests passed that once broke a program"})  # fmt: skip
         save("forgetting.png", figure)
     return made

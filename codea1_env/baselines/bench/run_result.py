@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.support.logs import read_rows
 from codea1_env.training.metrics import Row, mean
-from codea1_env.training.run_folder import HELD_OUT, METRICS, whole_row
+from codea1_env.training.run_folder import HELD_OUT, METRICS, up_to
 
 RESULT = "result.json"
 
@@ -79,7 +79,7 @@ def read_logs(run: Path, step: int) -> Logs:
     Raises:
         DamagedRunError: Rows are missing, or hold something else.
     """
-    metrics = list(_rows(run / METRICS, step))
+    metrics = list(read_rows(run / METRICS, up_to(step)))
     if [row["step"] for row in metrics] != list(range(step + 1)):
         raise DamagedRunError(
             f"Expect {run / METRICS} to have one row for each step from 0 to {step}, actually its whole rows "
@@ -88,7 +88,7 @@ def read_logs(run: Path, step: int) -> Logs:
     for row in metrics:
         _check_values(run / METRICS, row, list(row))
     scores: dict[int, Scores] = {}
-    for row in _rows(run / HELD_OUT, step):
+    for row in read_rows(run / HELD_OUT, up_to(step)):
         _check_values(run / HELD_OUT, row, _MEASURES)
         values = {name: row[name] for name in _MEASURES}
         scores.setdefault(row["step"], {})[str(row.get("task_id"))] = values
@@ -106,18 +106,6 @@ def read_logs(run: Path, step: int) -> Logs:
             f"Expect {run / METRICS} to have measures of step 0, actually: there are none."
         )
     return Logs(scores.get(0, {}), scores.get(measured[-1]["step"], {}), metrics)
-
-
-def _rows(path: Path, step: int) -> Iterator[Row]:
-    """The rows up to a step. As when a run is resumed, they end where one is cut off."""
-    if not path.exists():
-        return
-    with path.open("rb") as log:
-        for line in log:
-            row = whole_row(line)
-            if row is None or row["step"] > step:
-                return
-            yield row
 
 
 def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> None:

@@ -25,6 +25,7 @@ from codea1_env.baselines.bench.entries import Entry
 from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_logs
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.sandbox import SandboxError
+from codea1_env.support.logs import write_whole
 from codea1_env.training import RunError, TrainConfig, train
 from codea1_env.training.checkpoints import checkpoints, step_of, verify
 
@@ -49,9 +50,7 @@ def main(folder: Path) -> int:
         traceback.print_exc()
         result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
     result["seconds"] = time.perf_counter() - started
-    part = folder / f".{RESULT}.part"
-    part.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    part.replace(folder / RESULT)
+    write_whole(folder / RESULT, json.dumps(result) + "\n")
     return 0
 
 

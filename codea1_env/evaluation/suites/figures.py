@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.evaluation.statistics import REPETITIONS, Estimate
+from codea1_env.evaluation.statistics import REPETITIONS, Estimate, estimate_of
 from codea1_env.evaluation.suites.score import SuiteScore
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,6 @@ Values = Mapping[str, float | None]
 
 _SEED = 0
 """Of the bootstrap: equal values always give equal intervals."""
-_CONFIDENCE = 0.95
 
 
 class Metric(NamedTuple):
@@ -129,9 +128,8 @@ def _estimate(table: Floats, combine: Callable[[Floats], Floats]) -> Estimate | 
         count, np.full(count, 1 / count), size=REPETITIONS
     )
     found = combine(_means(table, drawn.astype(np.float64)))
-    found = found[np.isfinite(found)]  # no problem that has the value was drawn
-    low, high = np.quantile(found, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
-    return Estimate(value, float(low), float(high))
+    # Not finite: no problem that has the value was drawn.
+    return estimate_of(value, found[np.isfinite(found)])
 
 
 def _mul(means: Floats) -> Floats:

@@ -8,16 +8,16 @@ from functools import lru_cache
 
 from codea1_env.evaluation.programs.judging import MIN_TIME_LIMIT, unusable_text
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
-from codea1_env.evaluation.suites.outcomes import (
+from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
+from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, ProblemCheck, SuiteScore
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
+from codea1_env.mutation import Mutant, generate_mutants
+from codea1_env.mutation.kills import (
     MIN_SECONDS,
     first_failures,
     limits_beside,
     passes,
 )
-from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
-from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, ProblemCheck, SuiteScore
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
-from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.oracle import gather
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Problem

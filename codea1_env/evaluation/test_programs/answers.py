@@ -9,17 +9,18 @@ No text is parsed here: that happens in the sandbox.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_env.evaluation.test_programs.splitting import Splitter, Statement
 from codea1_env.evaluation.test_programs.syntax import Item, describe
 from codea1_env.reading.fences import PYTHON, answer_in, blocks_in
 from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.support.batches import in_batches
 
 MAX_ANSWER_CHARS = 65_536
 """A longer answer holds no tests."""
-_BATCH_CHARS = 1 << 18
+_Described = tuple[list[Statement], list[Item]]
 
 
 @dataclass(frozen=True)
@@ -112,30 +113,18 @@ def _code_of(text: str) -> str | None:
     return "\n".join(blocks) if blocks else text
 
 
-def _described(codes: list[str], sandbox: Sandbox) -> Iterator[tuple[list[Statement], list[Item]]]:
-    """The statements of each text, parsed in batches; a text that breaks the parser only harms itself."""
-    while codes:
-        size = 0
-        batch: list[str] = []
-        for code in codes:
-            size += len(code)
-            if batch and size > _BATCH_CHARS:
-                break
-            batch.append(code)
-        codes = codes[len(batch) :]
-        yield from _analysed(batch, sandbox)
+def _described(codes: list[str], sandbox: Sandbox) -> list[_Described]:
+    """The statements of each text; a text that breaks the parser only harms itself."""
 
+    def read(batch: list[str]) -> list[_Described]:
+        rows, found = sandbox.analyse(describe, batch)
+        # A statement that comes twice in a text is two statements.
+        return [
+            ([Statement(**rows[place]) for place in places], [(a, b, c) for a, b, c in dropped])
+            for places, dropped in found
+        ]
 
-def _analysed(codes: list[str], sandbox: Sandbox) -> list[tuple[list[Statement], list[Item]]]:
-    try:
-        rows, found = sandbox.analyse(describe, codes)
-    except AnalysisError as error:
-        if len(codes) == 1:
-            return [([], [(f"cannot be parsed: {error}", codes[0][:200], True)])]
-        half = len(codes) // 2
-        return _analysed(codes[:half], sandbox) + _analysed(codes[half:], sandbox)
-    # A statement that comes twice in a text is two statements.
-    return [
-        ([Statement(**rows[place]) for place in places], [(a, b, c) for a, b, c in dropped])
-        for places, dropped in found
-    ]
+    def unread(code: str, error: AnalysisError) -> _Described:
+        return [], [(f"cannot be parsed: {error}", code[:200], True)]
+
+    return in_batches(codes, len, read, unread)

@@ -8,7 +8,7 @@ are not run here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -27,11 +27,11 @@ from codea1_env.sandbox import (
     Sandbox,
     TestResult,
 )
+from codea1_env.support.batches import in_batches
 from codea1_env.support.lru_cache import LRUCache
 
 Status = Literal["kept", "corrected", "invalid"]
 
-_BATCH_CHARS = 1 << 18
 _CONFIRMATIONS = 3
 _UNDECIDABLE = (Outcome.UNENCODABLE, Outcome.OUTPUT_LIMIT)
 _REASONS = {
@@ -218,22 +218,14 @@ class Reference:
                 unknown.append((test, subject.entry_point))
             else:
                 found[test] = fact
-        for batch in _batches(unknown):
-            for pair, fact in zip(batch, self._analyse(batch), strict=True):
-                found[pair[0]] = fact
-                self._facts.put(pair, fact, 4 * len(pair[0]))
+        read = in_batches(unknown, lambda pair: len(pair[0]), self._analyse, _cannot_be_parsed)
+        for pair, fact in zip(unknown, read, strict=True):
+            found[pair[0]] = fact
+            self._facts.put(pair, fact, 4 * len(pair[0]))
         return found
 
     def _analyse(self, pairs: list[tuple[str, str]]) -> list[dict[str, Any]]:
-        try:
-            result: list[dict[str, Any]] = self._sandbox.analyse(facts, pairs)
-        except AnalysisError as error:
-            if len(pairs) == 1:
-                problem = f"cannot be parsed: {error}"
-                fault = InvalidReason.UNPARSABLE.value
-                return [{"problem": problem, "fault": fault, "key": pairs[0][0], "call": None}]
-            half = len(pairs) // 2  # only the one that breaks the parser is lost
-            return self._analyse(pairs[:half]) + self._analyse(pairs[half:])
+        result: list[dict[str, Any]] = self._sandbox.analyse(facts, pairs)
         return result
 
     def _ask(
@@ -310,6 +302,11 @@ class Reference:
         return dict(zip(texts, map(_not_ours, results), strict=True))
 
 
+def _cannot_be_parsed(pair: tuple[str, str], error: AnalysisError) -> dict[str, Any]:
+    fault = InvalidReason.UNPARSABLE.value
+    return {"problem": f"cannot be parsed: {error}", "fault": fault, "key": pair[0], "call": None}
+
+
 def _not_ours(result: Result) -> Result:
     """The result, unless the sandbox itself has failed: that says nothing of a test.
 
@@ -336,20 +333,6 @@ def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> T
     text = equality(call["source"], answer.source)
     key = equality(call["canonical"], answer.source)
     return TestValidity("corrected", text, key, reason, InvalidReason.WRONG_VALUE)
-
-
-def _batches(pairs: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Lists of tests that are analysed together, none much longer than the others."""
-    batch: list[tuple[str, str]] = []
-    size = 0
-    for pair in pairs:
-        if batch and size + len(pair[0]) > _BATCH_CHARS:
-            yield batch
-            batch, size = [], 0
-        batch.append(pair)
-        size += len(pair[0])
-    if batch:
-        yield batch
 
 
 def _agreed(one: CallResult, other: CallResult) -> _Returned:

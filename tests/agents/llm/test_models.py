@@ -12,9 +12,9 @@ import pytest
 import torch
 from tiny import tiny_model, tiny_tokenizer
 
-from codea1_env.agents.llm.extras import MissingExtraError, require
 from codea1_env.agents.models import ModelError, load_model, load_tokenizer, resolve
 from codea1_env.agents.smollm2 import cache_folder, cached
+from codea1_env.support.extras import MissingExtraError, require
 
 
 @pytest.fixture

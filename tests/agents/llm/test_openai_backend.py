@@ -187,7 +187,30 @@ def test_server_that_is_not_there() -> None:
         with pytest.raises(
             BackendError, match=r"actually after 2 attempts: .*refused.* Start the server"
         ):
-            client.get("models")
+            client.ask("models")
+
+
+def test_proxy_of_the_environment_is_not_asked_for_this_machine(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert backend_of(server).model == "first-model"
+    port = server.server_address[1]
+    assert OpenAIBackend(f"http://localhost:{port}/v1").model == "first-model"
+    # Elsewhere it is: the error is the proxy's, and not that the name is unknown.
+    with pytest.raises(BackendError, match=r"after 1 attempts: .*refused"):
+        OpenAIBackend(f"http://nowhere.invalid:{port}/v1", attempts=1)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")  # it would need another package
+    assert OpenAIBackend(f"http://LOCALHOST:{port}").model == "first-model"
+
+
+def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ImportError, match=r"httpx .*pip install 'codea1-env\[evaluation\]'"):
+        OpenAIBackend("http://127.0.0.1:1/v1")
 
 
 def test_settings_that_a_server_may_not_know(server: Server) -> None:
@@ -242,7 +265,7 @@ def vllm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         deadline = time.monotonic() + 240
         while True:
             try:
-                client.get("models")
+                client.ask("models")
                 break
             except BackendError:
                 alive = process.poll() is None and time.monotonic() < deadline

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from tiny import save_tiny
 
-from codea1_env.training.run_folder import METRICS, read_rows
+from codea1_env.support.logs import read_rows
+from codea1_env.training.run_folder import METRICS
 
 HERE = Path(__file__).parent
 # `accelerate launch` starts several processes on GPUs only; this is what it calls.

@@ -12,9 +12,9 @@ from test_openai_backend import distance
 from test_transformers_backend import peft_model
 
 from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
-from codea1_env.agents.llm.extras import MissingExtraError
 from codea1_env.agents.llm.vllm_backend import VLLMBackend
 from codea1_env.agents.models import load_model, resolve
+from codea1_env.support.extras import MissingExtraError
 
 CHATS = [
     [Message(role="user", content=f"Write a Python function `{name}(a, b)`.")]

@@ -187,7 +187,7 @@ def test_asyncio_works_all_the_same(arena):
 
 def _foreign_files() -> dict[str, str]:
     package = Path(codea1_env.__file__).parent
-    starter = next((package / "data" / "starter").glob("*.jsonl"))
+    starter = next((package / "problem_sets" / "starter").glob("*.jsonl"))
     site = Path(pytest.__file__).parent / "__init__.py"
     return {
         "passwd": "/etc/passwd",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.evaluation.suites.outcomes import first_failures, limits_beside, passes
+from codea1_env.mutation.kills import first_failures, limits_beside, passes
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox, TestResult
 
 QUICK = Limits(0.4, 4.0, 0.4, 4.0, calls_per_test=1)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from codea1_env.mutation import Mutant, generate_mutants
+from codea1_env.mutation.kills import find_kills
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Job, Limits, Outcome
-from codea1_env.testgen.kills import find_kills, reduce_suite
+from codea1_env.testgen.reduction import reduce_suite
 
 STARTER = load_problems("starter")
 QUICK = Limits(call_cpu_time=0.3, calls_per_test=1)

@@ -1,0 +1,214 @@
+"""Tests on many programs, such as mutants, some of which never end: which tests kill which.
+
+All tests of a program share one limit, so that a program that never ends costs that limit once, and not once
+for each test. A test that had no time left because of others is run again, so that every verdict is its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from codea1_env.mutation import Mutant
+from codea1_env.mutation.endless import Part, until_settled
+from codea1_env.sandbox import (
+    RUN_LIMIT,
+    InfraError,
+    Job,
+    JobResult,
+    Limits,
+    Outcome,
+    Sandbox,
+    TestResult,
+)
+
+MIN_SECONDS = 0.5
+"""CPU time that a program may take at least, for loading and its tests."""
+FACTOR = 4.0
+"""A program may take so many times as long as the reference."""
+_STEP = 0.5
+_WALL_FACTOR = 10.0
+"""Wall-clock limit over CPU limit: a busy machine must not decide."""
+_PATIENCE = 0.1
+"""Seconds of CPU time that a test may take on a mutant, if the program needs far less: some mutants never end."""
+_MUTANT_FACTOR = 20.0
+"""A mutant may take so many times as long as the program on one test."""
+
+
+def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
+    """What a program may use on tests, judged by what the reference took on them.
+
+    The time is rounded up, so that a little more or less of it changes nothing.
+
+    Args:
+        reference: The reference on the same tests.
+        least: Seconds of CPU time that a program gets in any case.
+    """
+    seconds = reference.load.cpu_time + sum(test.cpu_time for test in reference.tests)
+    seconds = max(least, _rounded_up(FACTOR * seconds, _STEP))
+    wall = _WALL_FACTOR * seconds
+    return Limits(seconds, wall, seconds, wall, calls_per_test=1)
+
+
+def hangs(result: TestResult) -> bool:
+    """Whether a test was over because of its time."""
+    return result.outcome is Outcome.TIMEOUT
+
+
+def had_no_time(result: TestResult) -> bool:
+    """Whether others had used up the time that tests have together."""
+    return hangs(result) and result.message == RUN_LIMIT
+
+
+def run_on_each(
+    programs: Sequence[str],
+    tests: Sequence[str],
+    entry_point: str | None,
+    limits: Limits,
+    sandbox: Sandbox,
+    *,
+    late: Callable[[TestResult], bool] = had_no_time,
+    settles: Callable[[TestResult], bool] = lambda result: False,
+) -> list[list[TestResult | None]]:
+    """Run the same tests on many programs.
+
+    Args:
+        programs: Program texts.
+        tests: Test texts.
+        entry_point: The function or class that the tests use; None if they use other names of the program, too.
+        limits: What a program may use, for all tests together.
+        sandbox: Where they run.
+        late: See `until_settled`.
+        settles: See `until_settled`.
+
+    Raises:
+        InfraError: The sandbox failed, so that nothing is known.
+    """
+
+    def run(parts: Sequence[Part]) -> list[list[TestResult]]:
+        jobs = [
+            Job(programs[program], tuple(tests[n] for n in numbers), entry_point, limits)
+            for program, numbers in parts
+        ]
+        return [[_checked(result) for result in results] for results in sandbox.run_many(jobs)]
+
+    return until_settled(len(programs), len(tests), run, late=late, settles=settles)
+
+
+def first_failures(
+    programs: Sequence[str],
+    tests: Sequence[str],
+    entry_point: str,
+    limits: Limits,
+    sandbox: Sandbox,
+) -> list[int | None]:
+    """For each program the number of the first test that it does not pass; None if it passes all.
+
+    See `run_on_each`.
+    """
+    rows = run_on_each(programs, tests, entry_point, limits, sandbox, settles=_failed)
+    return [next((i for i, each in enumerate(row) if each and _failed(each)), None) for row in rows]
+
+
+def passes(
+    programs: Sequence[str],
+    tests: Sequence[str],
+    entry_point: str,
+    limits: Limits,
+    sandbox: Sandbox,
+) -> list[list[bool]]:
+    """For each program whether it passes each test. See `run_on_each`."""
+    rows = run_on_each(programs, tests, entry_point, limits, sandbox)
+    return [[each is not None and each.passed for each in row] for row in rows]
+
+
+@dataclass(frozen=True)
+class Kills:
+    """What each test of a suite does to the mutants of a program.
+
+    Of a mutant that does not end only the first tests are tried; it counts as killed by those that failed.
+    """
+
+    mutants: tuple[Mutant, ...]
+    by_test: tuple[frozenset[int], ...]
+    """For each test the numbers of the mutants that it kills."""
+
+    @property
+    def killed(self) -> frozenset[int]:
+        """The mutants that any test kills."""
+        return frozenset().union(*self.by_test)
+
+    @property
+    def survivors(self) -> tuple[Mutant, ...]:
+        """The mutants that no test kills."""
+        killed = self.killed
+        return tuple(each for number, each in enumerate(self.mutants) if number not in killed)
+
+    @property
+    def score(self) -> float:
+        """Share of the mutants that are killed; 1 if there are none."""
+        return len(self.killed) / len(self.mutants) if self.mutants else 1.0
+
+
+def find_kills(
+    program: str,
+    entry_point: str | None,
+    tests: Sequence[str],
+    mutants: Sequence[Mutant],
+    sandbox: Sandbox,
+) -> Kills:
+    """Run tests on the mutants of a program.
+
+    Args:
+        program: What the mutants were made from. It passes all tests.
+        entry_point: The function or class that the tests use; None if they use other names of the program, too.
+        tests: Each stands on its own.
+        mutants: The programs with one fault each.
+        sandbox: Where everything runs.
+
+    Raises:
+        InfraError: The sandbox failed, so that nothing is known.
+    """
+    limits = _limits(program, entry_point, tests, sandbox)
+    codes = [mutant.code for mutant in mutants]
+    rows = run_on_each(codes, tests, entry_point, limits, sandbox, late=hangs, settles=hangs)
+    by_test = [
+        frozenset(
+            mutant for mutant, row in enumerate(rows) if (each := row[test]) and _failed(each)
+        )
+        for test in range(len(tests))
+    ]
+    return Kills(tuple(mutants), tuple(by_test))
+
+
+def _failed(result: TestResult) -> bool:
+    return not result.passed
+
+
+def _checked(result: TestResult) -> TestResult:
+    if result.outcome is Outcome.INFRA_ERROR:
+        raise InfraError(result.message)
+    return result
+
+
+def _limits(
+    program: str, entry_point: str | None, tests: Sequence[str], sandbox: Sandbox
+) -> Limits:
+    """What mutants may use: little, unless the program itself needs more."""
+    limits = sandbox.limits.with_room_for(tests=len(tests))
+    [results] = sandbox.run_many([Job(program, tuple(tests), entry_point, limits)])
+    times = [result.cpu_time for result in results if _checked(result).passed]
+    slowest = _rounded_up(_MUTANT_FACTOR * max(times, default=0.0), _PATIENCE)
+    patience = min(max(slowest, _PATIENCE), limits.test_cpu_time)
+    return replace(
+        limits,
+        call_cpu_time=patience,
+        run_cpu_time=max(2 * patience, _MUTANT_FACTOR * sum(times)),
+        calls_per_test=1,
+    )
+
+
+def _rounded_up(seconds: float, step: float) -> float:
+    """In steps, so that a little more or less time changes nothing."""
+    return math.ceil(seconds / step) * step

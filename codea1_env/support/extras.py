@@ -1,0 +1,38 @@
+"""Optional dependencies: imported where they are used, and named where they are missing."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class MissingExtraError(ImportError):
+    """A package of an extra is not installed."""
+
+
+def require(module: str, extra: str = "llm") -> ModuleType:
+    """Import a module of an extra.
+
+    Args:
+        module: Its name.
+        extra: The extra of this project that installs it.
+
+    Raises:
+        MissingExtraError: It is not installed. The message names the extra.
+
+    Example:
+        >>> require("no_such_module")
+        Traceback (most recent call last):
+            ...
+        codea1_env.support.extras.MissingExtraError: Expect the package no_such_module to be installed, ...
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise  # it is there, but something that it needs is not
+        raise MissingExtraError(
+            f"Expect the package {package} to be installed, actually: it is not. "
+            f"Run: pip install 'codea1-env[{extra}]'"
+        ) from error
