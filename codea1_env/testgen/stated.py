@@ -161,7 +161,7 @@ def _finding(stated: Stated, target: Target, sandbox: Sandbox) -> Finding | None
     [result] = sandbox.run_tests(target.program, [stated.test.text], entry_point=entry)
     if result.outcome is Outcome.FAIL:
         did = f"does not hold ({result.message})" if result.message else "does not hold"
-    elif result.outcome is Outcome.ERROR and not result.message.startswith(_OWN_MISTAKES):
+    elif result.outcome is Outcome.ERROR and result.error not in _OWN_MISTAKES:
         did = f"raises {result.message}"
     else:
         return None

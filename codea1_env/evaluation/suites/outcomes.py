@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from codea1_env.sandbox import (
-    RUN_LIMIT,
     InfraError,
     Job,
     JobResult,
+    Limit,
     Limits,
     Outcome,
     Sandbox,
@@ -108,9 +108,9 @@ def _settle(
             found = {
                 number: _passed(result)
                 for number, result in zip(numbers, results, strict=True)
-                if result.outcome is not Outcome.TIMEOUT or result.message != RUN_LIMIT
+                if result.limit is not Limit.RUN
             }
-            # The first of them has had all the time there is, whatever its message says.
+            # The first of them has had all the time there is, whatever it says of that.
             settled[i] |= found or {numbers[0]: False}
     return settled
 

@@ -48,7 +48,7 @@ class Caller:
     def answer(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
         """Makes one call."""
         if name not in self.namespace:
-            return encode(("raised", f"NameError: name {name!r} is not defined"))
+            return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
         try:
             value = self.namespace[name](*arguments, **keywords)
         except BaseException as error:  # SystemExit and KeyboardInterrupt included
@@ -73,5 +73,6 @@ def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[st
     """As `load`; the reply says so where the program does not define the entry point."""
     reply, namespace = load(code)
     if reply == ("ok",) and entry_point is not None and entry_point not in namespace:
-        reply = ("raised", f"NameError: the program does not define {entry_point!r}")
+        missing = f"NameError: the program does not define {entry_point!r}"
+        reply = ("raised", missing, "NameError")
     return reply, namespace
