@@ -195,14 +195,7 @@ def _missing(path: Path, name: str, names: list[str]) -> str:
 
 def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     return tuple(
-        Parameter(
-            each["name"],
-            each["way"],
-            tuple(each["kinds"]),
-            each["annotated"],
-            each["optional"],
-            tuple(each["default"]),
-        )
+        Parameter(**{**each, "kinds": tuple(each["kinds"]), "default": tuple(each["default"])})
         for each in rows
     )
 
