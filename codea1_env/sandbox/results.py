@@ -36,11 +36,10 @@ def _settle(ending: TestResult | CallResult | ScriptResult) -> None:
         message = message or "the memory limit was reached"  # a MemoryError has no text
         limit = limit or Limit.MEMORY
     settled = {"message": one_line(message), "limit": limit} if message or limit else {}
-    if ending.error is not None:
+    if ending.error is not None or ending.missing_module is not None:
         answered = ending.outcome in (Outcome.PASS, Outcome.FAIL)
         settled["error"] = None if answered else identifier(ending.error)
-    if ending.missing_module is not None:
-        settled["missing_module"] = identifier(ending.missing_module)
+        settled["missing_module"] = None if answered else identifier(ending.missing_module)
     for name, value in settled.items():
         object.__setattr__(ending, name, value)
 

@@ -68,6 +68,11 @@ def test_an_exception_is_named(
         assert (result.outcome, result.error, result.limit) == (outcome, error, None)
 
 
+def test_what_is_no_program_has_an_error(sandbox: Sandbox) -> None:
+    for result in [*results(sandbox, "def f(:"), sandbox.run_script("def f(:")]:
+        assert (result.outcome, result.error) == (Outcome.SYNTAX_ERROR, "SyntaxError")
+
+
 def test_a_false_assertion_is_no_exception(sandbox: Sandbox) -> None:
     for result in sandbox.run_tests("def f(x): return 0", BOTH):
         assert (result.outcome, result.error) == (Outcome.FAIL, None)

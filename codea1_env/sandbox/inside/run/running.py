@@ -29,7 +29,8 @@ def load(code: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     except MemoryError as error:
         return ("memory", message_of(error)), namespace
     except BaseException as error:  # SyntaxError, ValueError for null bytes, RecursionError, ...
-        return ("syntax", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE]), namespace
+        name = type(error).__name__
+        return ("syntax", f"{name}: {message_of(error)}"[:MAX_MESSAGE], name), namespace
     try:
         exec(compiled, namespace)
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
