@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem
-from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test
 from codea1_env.sandbox import RETURNED, Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
@@ -234,7 +234,7 @@ def _read(reply: bytes | TestResult) -> Returned | TestResult:
 
 def _no_truth(end: TestResult) -> Truth:
     reason, fault = _REASONS.get(end.outcome, ("fails on the reference", InvalidReason.LIMIT))
-    if end.outcome is Outcome.ERROR and missing_package(end.message):
+    if end.outcome is Outcome.ERROR and end.error == ModuleNotFoundError.__name__:
         fault = InvalidReason.NOT_INSTALLED
     message = without_addresses(end.message)
     return Truth(reason=f"{reason}: {message}" if message else reason, fault=fault)

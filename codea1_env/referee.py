@@ -455,7 +455,7 @@ def _repeatable(result: TestResult) -> TestResult:
 
 def _is_late(result: TestResult) -> bool:
     """Whether a call cost a process, and so more than other calls."""
-    return result.outcome in _COSTLY and not result.message.startswith("SystemExit")
+    return result.outcome in _COSTLY and result.error != "SystemExit"
 
 
 def _invalid(test: Test, reason: str) -> TestVerdict:
@@ -478,10 +478,11 @@ def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdic
     for test in tests:
         if test.attacks:
             result = results.calls.get(test.call) if late < MOST_TIMEOUTS else None
+            skipped = result is None and results.load.passed
             if result is None:
-                result = _LATE if results.load.passed else results.load
+                result = _LATE if skipped else results.load
             late += _is_late(result)
-            text, status, reason, _, _, call = test
-            test = TestVerdict(text, status, reason, result.outcome, result.message, call)
+            text, status, reason, _, _, call, _ = test
+            test = TestVerdict(text, status, reason, result.outcome, result.message, call, skipped)
         judged.append(test)
     return tuple(judged)

@@ -23,7 +23,7 @@ from codea1_env.judging.comparison import (
     short,
     without_addresses,
 )
-from codea1_env.sandbox import RETURNED, Outcome, TestResult
+from codea1_env.sandbox import RETURNED, Limit, Outcome, TestResult
 from codea1_env.sandbox.inside.codec.encoding import encode
 
 KEYS = st.one_of(
@@ -210,7 +210,8 @@ ENDINGS = {
 @pytest.mark.parametrize("content", ENDINGS)
 def test_calls_that_did_not_return(content):
     outcome, message = ENDINGS[content]
-    assert judge_reply(encode(content), reply(2), 0) == TestResult(outcome, message)
+    limit = Limit.RESULT if outcome is Outcome.OUTPUT_LIMIT else None
+    assert judge_reply(encode(content), reply(2), 0) == TestResult(outcome, message, limit=limit)
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,7 @@ def test_a_program_cannot_win_by_cheating(referee, body):
     tests = ["assert inc(1) == 2", "assert inc(7) == 8", "assert inc(0) == 1"]
     started = time.monotonic()
     verdict = judge(referee, body, tests)
-    made = [test.text for test in verdict.suites[0].tests if test.message != NOT_MADE]
+    made = [test.text for test in verdict.suites[0].tests if not test.skipped]
     assert verdict.failed == tuple(made)
     assert tests[:2] == made[:2]
     assert verdict.code_reward == 0
@@ -347,6 +347,7 @@ def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
     assert time.monotonic() - started < 12  # four calls of a second, on a busy machine
     slow, fast, both = verdict.suites
     assert [test.outcome for test in slow.tests] == [Outcome.TIMEOUT] * 16
+    assert slow.tests[5].skipped
     assert slow.tests[5].message == NOT_MADE
     assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
     assert [test.outcome for test in both.tests] == [Outcome.TIMEOUT] * 10

@@ -219,7 +219,7 @@ def _sandbox_calls(sandbox: Sandbox) -> Callable[[SpeedSubject], tuple[float, Fo
         return seconds, [
             ("ok", repr(result.value))
             if result.outcome is Outcome.PASS
-            else ("raised", result.message.partition(":")[0])
+            else ("raised", result.error or result.message)
             for result in results
         ]
 

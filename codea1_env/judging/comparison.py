@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from codea1_env.sandbox import RETURNED, Outcome, TestResult, meaning_of
+from codea1_env.sandbox import RETURNED, Limit, Outcome, TestResult, meaning_of
 from codea1_env.sandbox.inside import codec
 
 PASSED = TestResult(Outcome.PASS)
@@ -44,17 +44,18 @@ def read_reply(frame: bytes) -> Returned | TestResult:
     try:
         if frame.startswith(RETURNED):  # a number alone is read at once
             return Returned(codec.decode(frame[len(RETURNED) :], meter=codec.Meter(_BUDGET)))
-        outcome, content = meaning_of(codec.decode(frame, meter=codec.Meter(_BUDGET)))
+        reply = codec.decode(frame, meter=codec.Meter(_BUDGET))
     except codec.BudgetError as error:
         why = f"the value costs too much to read: {error}"
-        return TestResult(Outcome.OUTPUT_LIMIT, why)
+        return TestResult(Outcome.OUTPUT_LIMIT, why, limit=Limit.RESULT)
     except codec.DecodeError as error:
         return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
-    if outcome is not Outcome.PASS:
-        return TestResult(outcome, without_addresses(content))
-    if len(content) != 1:
+    said = meaning_of(reply, reword=without_addresses)
+    if isinstance(said, TestResult):
+        return said
+    if len(said) != 1:
         return TestResult(Outcome.FORBIDDEN, "a reply with a strange shape")
-    return Returned(content[0])
+    return Returned(said[0])
 
 
 def judge_reply(frame: bytes, expected: bytes, tolerance: float) -> TestResult:

@@ -13,7 +13,7 @@ from codea1_env.rewards import SuiteOutcome, SuiteRewards
 from codea1_env.sandbox import Outcome, TestResult
 
 NOT_MADE = "comes after calls of the suite that reached the time limit, or ended the process"
-"""Message of a test whose call was not made: it counts as broken, but nothing is known of it."""
+"""Message of a test that was `skipped`."""
 Status = Literal["kept", "corrected", "duplicate", "invalid"]
 
 
@@ -55,6 +55,9 @@ class TestVerdict(NamedTuple):
     """What became of the call, in words."""
     call: str = ""
     """The call in its one form, which says which test it is; "" if it does not count."""
+    skipped: bool = False
+    """Whether its call was not made, after others of the suite had cost too much: it counts as broken, but nothing is
+    known of it."""
 
     @property
     def attacks(self) -> bool:
@@ -82,7 +85,7 @@ class SuiteVerdict:
     @property
     def failed(self) -> tuple[str, ...]:
         """The tests that broke the program, and were seen to."""
-        return tuple(test.text for test in self.tests if test.broke and test.message != NOT_MADE)
+        return tuple(test.text for test in self.tests if test.broke and not test.skipped)
 
 
 @dataclass(frozen=True)

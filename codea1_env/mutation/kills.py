@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from codea1_env.mutation import Mutant
 from codea1_env.mutation.endless import Part, until_settled
 from codea1_env.sandbox import (
-    RUN_LIMIT,
     InfraError,
     Job,
     JobResult,
+    Limit,
     Limits,
     Outcome,
     Sandbox,
@@ -58,7 +58,7 @@ def hangs(result: TestResult) -> bool:
 
 def had_no_time(result: TestResult) -> bool:
     """Whether others had used up the time that tests have together."""
-    return hangs(result) and result.message == RUN_LIMIT
+    return result.limit is Limit.RUN
 
 
 def run_on_each(

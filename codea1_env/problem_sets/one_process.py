@@ -53,8 +53,9 @@ def run_in_one_process(
     outcome, message = run.outcome, run.message
     if outcome is Outcome.PASS and run.stdout.strip() != _DONE:
         outcome, message = Outcome.EXITED, "it ended before its tests did"
-    elif outcome is Outcome.ERROR and message.startswith("AssertionError"):
-        outcome, message = Outcome.FAIL, message.removeprefix("AssertionError: ")
-    elif outcome is Outcome.ERROR and message.startswith(_SYNTAX):
+    elif outcome is Outcome.ERROR and run.error == "AssertionError":
+        # What is cut is said by `run.error`.
+        outcome, message = Outcome.FAIL, message.removeprefix(f"{run.error}: ")
+    elif outcome is Outcome.ERROR and run.error in _SYNTAX:
         outcome = Outcome.SYNTAX_ERROR
-    return TestResult(outcome, message, run.cpu_time)
+    return run.verdict(outcome, message)

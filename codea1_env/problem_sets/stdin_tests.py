@@ -34,7 +34,7 @@ def run_stdin_tests(
         if outcome is Outcome.PASS:
             message = difference(run.stdout, test.stdout)
             outcome = Outcome.FAIL if message else Outcome.PASS
-        results.append(TestResult(outcome, message, run.cpu_time))
+        results.append(run.verdict(outcome, message))
         if outcome is not Outcome.PASS:
             break
     return results

@@ -9,31 +9,27 @@ It knows nothing of games, rewards or models, and can be used alone:
 """
 
 from .call_mode import Answers, encoded_arguments
+from .endings import Limit, Outcome
 from .inside.run.running import RETURNED
 from .levels import LevelReport, examine, strongest_level
+from .limits import Limits
 from .outcomes import meaning_of
 from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
-    NEVER_CALLED,
     AnalysisError,
     CallResult,
     InfraError,
     Job,
     JobResult,
     LevelUnavailableError,
-    Limits,
-    Outcome,
     SandboxError,
     ScriptResult,
     TestResult,
 )
-from .value_mode import RUN_LIMIT
 
 __all__ = [
     "MAX_INPUT",
-    "NEVER_CALLED",
     "RETURNED",
-    "RUN_LIMIT",
     "AnalysisError",
     "Answers",
     "CallResult",
@@ -42,6 +38,7 @@ __all__ = [
     "JobResult",
     "LevelReport",
     "LevelUnavailableError",
+    "Limit",
     "Limits",
     "Outcome",
     "Sandbox",

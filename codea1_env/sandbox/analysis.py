@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .endings import one_line
 from .inside import codec
 from .inside.codec import frames
-from .results import AnalysisError, InfraError, SandboxError, one_line
+from .results import AnalysisError, InfraError, SandboxError
 from .worker import cpu_time_of, environment, interpreter
 
 _TIMEOUT = 10.0

@@ -11,9 +11,11 @@ import marshal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .outcomes import Stop, cpu_backstop, outcome_of, reply_of
+from .endings import Outcome
+from .limits import Limits
+from .outcomes import Stop, cpu_backstop, load_of, outcome_of
 from .planner import too_long
-from .results import Limits, Outcome, TestResult
+from .results import TestResult
 from .slots import Slots
 from .supervise import Watch
 from .worker import WorkerDiedError
@@ -100,9 +102,8 @@ def _in_one_process(
             if isinstance(frame, Stop):
                 stop = frame
             elif load is None:
-                outcome, content = reply_of(frame)
-                load = TestResult(outcome, "" if outcome is Outcome.PASS else content)
-                if outcome is not Outcome.PASS:
+                load = load_of(frame)
+                if load.outcome is not Outcome.PASS:
                     cpu_time = watch.lap_total()
                     break
             else:

@@ -12,9 +12,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .endings import Outcome
 from .inside import codec
 from .inside.errors import message_of
-from .results import Outcome, TestResult
+from .results import TestResult
 
 Node = tuple[Any, ...]
 
@@ -139,7 +140,8 @@ def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestR
         raise
     # The values are hostile, the code is only Python's own and ours: whatever it raises is the verdict.
     except Exception as error:
-        return TestResult(Outcome.ERROR, f"{type(error).__name__}: {message_of(error)}", cpu_time)
+        name = type(error).__name__
+        return TestResult(Outcome.ERROR, f"{name}: {message_of(error)}", cpu_time, error=name)
     if nodes[0] in _COMPARISONS and nodes[1][0] == "call" and nodes[2][0] == "constant":
         message = f"returned {show(values[nodes[1][1]])}, expected {nodes[0]} {show(nodes[2][1])}"
     else:

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from . import program_mode
+from .endings import RUN_LIMIT, Limit, Outcome
 from .evaluate import Node, TooCostlyError, evaluate
 from .inside import codec
+from .limits import Limits
 from .planner import Planner, ProgramPlan, ValuePlan, too_long
-from .results import CallResult, Job, JobResult, Limits, Outcome, TestResult
+from .results import CallResult, Job, JobResult, TestResult, cause_of
 from .slots import Slots
-from .value_mode import RUN_LIMIT, OverBudget, Reply, readable, run_calls
+from .value_mode import OverBudget, Reply, readable, run_calls
 
 _SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
 _REMEMBERED = 4096
@@ -150,7 +152,7 @@ def _run_tests(
     results: dict[int, TestResult] = {}
     final: list[CallResult] = []
     test_cpu_time, test_wall_time = limits.test_cpu_time, limits.test_wall_time
-    late = TestResult(Outcome.TIMEOUT, RUN_LIMIT)
+    late = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
     for index, plan in tests:
         if load is not None and load.outcome is not Outcome.PASS:
             results[index] = load
@@ -172,7 +174,7 @@ def _run_tests(
         final += [said] if said is not None else []
         cut = left.call_cpu_time < test_cpu_time or left.call_wall_time < test_wall_time
         if result.outcome is Outcome.TIMEOUT and cut:
-            result = replace(result, message=RUN_LIMIT)
+            result = replace(result, message=RUN_LIMIT, limit=Limit.RUN)
         load, results[index] = load or loaded, result
         limits = _less(limits, result.cpu_time, time.monotonic() - started)
     assert load is not None
@@ -191,7 +193,8 @@ def _with_line(verdict: TestResult, test: str) -> TestResult:
 
 def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
     other = next(name for name in names if name != entry_point)
-    return TestResult(Outcome.ERROR, f"NameError: name {other!r} is not defined", called=False)
+    message = f"NameError: name {other!r} is not defined"
+    return TestResult(Outcome.ERROR, message, called=False, error="NameError")
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -237,7 +240,7 @@ def _read_verdict(
         if isinstance(result, OverBudget):
             return None
         if result.outcome is not Outcome.PASS:
-            return TestResult(result.outcome, result.message, cpu_time)
+            return TestResult(result.outcome, cpu_time=cpu_time, **cause_of(result))
         values.append(result.value)
     try:
         return evaluate(_expression(expression), values, cpu_time)

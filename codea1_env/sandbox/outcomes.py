@@ -5,10 +5,14 @@ from __future__ import annotations
 import enum
 import math
 import signal
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from .endings import MAX_MESSAGE, Limit, Outcome, identifier
 from .inside import codec
-from .results import Limits, Outcome, TestResult
+from .limits import Limits
+from .results import TestResult
 from .worker import Ended
 
 
@@ -22,6 +26,14 @@ class Stop(enum.Enum):
     CLOSED = "the process ended before it had answered"
     FLOOD = "it wrote to the channel that carries its results"
     LEFT = "the process closed its result channel and went on"
+
+
+_REACHED = {
+    Stop.CPU: Limit.CPU_TIME,
+    Stop.WALL: Limit.WALL_TIME,
+    Stop.OUTPUT: Limit.OUTPUT,
+    Stop.TOO_LONG: Limit.RESULT,
+}
 
 
 def cpu_backstop(limits: Limits) -> int:
@@ -39,17 +51,17 @@ def reached_backstop(ended: Ended, limits: Limits) -> bool:
 def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
     """The result for a run that has no other: what stopped it, or how its process ended."""
     cpu = ended.cpu_time
-    if stop in (Stop.CPU, Stop.WALL):
-        return TestResult(Outcome.TIMEOUT, stop.value, cpu)
-    if stop in (Stop.OUTPUT, Stop.TOO_LONG):
-        return TestResult(Outcome.OUTPUT_LIMIT, stop.value, cpu)
+    if stop in _REACHED:
+        timed = stop in (Stop.CPU, Stop.WALL)
+        outcome = Outcome.TIMEOUT if timed else Outcome.OUTPUT_LIMIT
+        return TestResult(outcome, stop.value, cpu, limit=_REACHED[stop])
     if stop is Stop.FLOOD:
         return TestResult(Outcome.FORBIDDEN, stop.value, cpu)
     if stop is Stop.LEFT:
         return TestResult(Outcome.EXITED, stop.value, cpu)
     number = ended.signal_number
     if reached_backstop(ended, limits):
-        return TestResult(Outcome.TIMEOUT, Stop.CPU.value, cpu)
+        return TestResult(Outcome.TIMEOUT, Stop.CPU.value, cpu, limit=Limit.CPU_TIME)
     if number is not None:
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
         return TestResult(Outcome.SIGNALLED, f"the process died from {name}", cpu)
@@ -70,20 +82,44 @@ _LOAD_OUTCOMES = {
 }
 
 
-def reply_of(frame: bytes, budget: codec.Budget = codec.CHEAP) -> tuple[Outcome, Any]:
-    """Reads a candidate's short reply: PASS and what came with it, or another outcome and a message."""
+def reply_of(frame: bytes, budget: codec.Budget = codec.CHEAP) -> tuple[Any, ...] | TestResult:
+    """Reads a candidate's short reply: see `meaning_of`."""
     try:
         return meaning_of(codec.decode(frame, meter=codec.Meter(budget)))
     except codec.DecodeError as error:
-        return Outcome.FORBIDDEN, f"a malformed reply: {error}"
+        return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
 
 
-def meaning_of(reply: Any) -> tuple[Outcome, Any]:
-    """What a decoded reply of a candidate says."""
+def load_of(frame: bytes, cpu_time: float = 0.0) -> TestResult:
+    """How loading a program ended, of which nothing else is asked."""
+    said = reply_of(frame)
+    if isinstance(said, TestResult):
+        return replace(said, cpu_time=cpu_time)
+    return TestResult(Outcome.PASS, "", cpu_time)
+
+
+def meaning_of(
+    reply: Any, reword: Callable[[str], str] | None = None
+) -> tuple[Any, ...] | TestResult:
+    """What a decoded reply of a candidate says: what came with an "ok", or how else it ended.
+
+    Args:
+        reply: Plain data of any shape. Of an ending: its kind and its text; then, where an exception was raised, the
+            name of its class and the module that it missed.
+        reword: Changes the text.
+    """
     if type(reply) is tuple and reply and reply[0] == "ok":
-        return Outcome.PASS, reply[1:]
+        return reply[1:]
     if type(reply) is tuple and len(reply) >= 2 and type(reply[1]) is str:
         outcome = _LOAD_OUTCOMES.get(reply[0]) if type(reply[0]) is str else None
         if outcome is not None:
-            return outcome, reply[1][:500]
-    return Outcome.FORBIDDEN, "a reply of an unknown kind"
+            text = reply[1][:MAX_MESSAGE]
+            error, module = (*reply[2:4], None, None)[:2]
+            return TestResult(
+                outcome,
+                reword(text) if reword is not None else text,
+                error=identifier(error),
+                missing_module=identifier(module),
+                limit=Limit.RESULT if outcome is Outcome.OUTPUT_LIMIT else None,
+            )
+    return TestResult(Outcome.FORBIDDEN, "a reply of an unknown kind")

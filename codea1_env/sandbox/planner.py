@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .analysis import Analyst
+from .endings import Outcome
 from .inside.analysis.planning import encoded_plans
-from .results import AnalysisError, Outcome, TestResult
+from .results import AnalysisError, TestResult
 
 MAX_CHARACTERS = 8_000_000
 """Of one program, and of one test."""

@@ -17,21 +17,11 @@ from .inside import codec
 from .inside.run.running import loaded_numpy
 from .judging import Run, judge
 from .levels import check_level, strongest_level
+from .limits import Limits, check_limits, check_seed, check_text
 from .packages import locate
 from .planner import Planner
 from .repeating import Attempt, run_by_work
-from .results import (
-    CallResult,
-    Job,
-    JobResult,
-    LevelUnavailableError,
-    Limits,
-    ScriptResult,
-    TestResult,
-    check_limits,
-    check_seed,
-    check_text,
-)
+from .results import CallResult, Job, JobResult, LevelUnavailableError, ScriptResult, TestResult
 from .script_mode import run_script
 from .value_mode import call_values
 from .workers import LocalPool, WorkerKind, WorkerPool

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from .endings import NEVER_CALLED, Outcome, identifier, one_line
 from .inside import codec
+from .limits import Limits
 from .outcomes import Stop, cpu_backstop, outcome_of, reply_of
-from .results import NEVER_CALLED, CallResult, Limits, Outcome, TestResult, one_line
+from .results import CallResult, TestResult, cause_of
 from .slots import Slots
 from .supervise import Supervised, Watch, end_all
 from .value_mode import Reply, job_frame, readable
@@ -23,7 +25,7 @@ _VERDICTS = {
     )
 }  # fmt: skip
 
-_SHAPES = ((str, str, int, str), (str, str, type(None), str))
+_SHAPES = ((str, str, int, str, str, str), (str, str, type(None), str, str, str))
 _MAX_TRACEBACK = 4000
 _MOST_LINES = 1 << 30
 
@@ -151,7 +153,7 @@ class _Pair:
         # A program cannot claim that a test has called it, and a test cannot claim to have called the program.
         called = called and result.called
         if result.outcome is Outcome.PASS and not called:
-            result = TestResult(Outcome.ERROR, NEVER_CALLED)
+            result = TestResult(Outcome.ERROR, NEVER_CALLED, vacuous=True)
         result = replace(
             result, cpu_time=cpu, called=called, peak_memory=ended_program.memory, **self._printed()
         )
@@ -160,7 +162,7 @@ class _Pair:
         if isinstance(final, bytes):
             return load, result, readable(Reply(final, 0.0), codec.Meter(codec.VALUES))
         why = result if final is None else outcome_of(final, ended_program, self.limits)
-        return load, result, CallResult(why.outcome, None, why.message)
+        return load, result, CallResult(why.outcome, **cause_of(why))
 
     def _printed(self) -> dict[str, Any]:
         program, test = self.program.printed(), self.test.printed()
@@ -205,10 +207,10 @@ class _Pair:
 
 
 def _exports(frame: bytes, offered: Sequence[str]) -> tuple[TestResult, list[Any]]:
-    outcome, content = reply_of(frame, codec.VALUES)
-    if outcome is not Outcome.PASS:
-        return TestResult(outcome, content), []
-    exports = content[0] if len(content) == 1 else None
+    said = reply_of(frame, codec.VALUES)
+    if isinstance(said, TestResult):
+        return said, []
+    exports = said[0] if len(said) == 1 else None
     if type(exports) is list and all(
         type(item) is tuple and tuple(map(type, item)) == (str, bytes) for item in exports
     ):
@@ -225,13 +227,18 @@ def _verdict(frame: bytes) -> TestResult:
     except codec.DecodeError:
         verdict = None
     if type(verdict) is tuple and tuple(map(type, verdict)) in _SHAPES:
-        kind, message, line, trace = verdict
+        kind, message, line, trace, error, module = verdict
         if kind == "uncalled":
-            return TestResult(Outcome.ERROR, NEVER_CALLED, called=False)
+            return TestResult(Outcome.ERROR, NEVER_CALLED, called=False, vacuous=True)
         if kind in _VERDICTS:
             in_text = line is not None and 1 <= line <= _MOST_LINES
             shown = "\n".join(map(one_line, trace[:_MAX_TRACEBACK].split("\n")))
             return TestResult(
-                _VERDICTS[kind], message, line=line if in_text else None, traceback=shown
+                _VERDICTS[kind],
+                message,
+                line=line if in_text else None,
+                traceback=shown,
+                error=identifier(error),
+                missing_module=identifier(module),
             )
     return TestResult(Outcome.FORBIDDEN, "in the test: a malformed verdict")

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from . import pace
 from .judging import Run, T
-from .results import Limits
+from .limits import Limits
 from .slots import Slots
 from .workers import WorkerKind, WorkerPool
 

@@ -2,197 +2,46 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
-MAX_MESSAGE = 500
-NEVER_CALLED = "the program was never called"
-"""Message of an ERROR where a test would hold for any program."""
-
-
-class Outcome(enum.StrEnum):
-    """How a test or a call ended. The list is closed: nothing else can be reported.
-
-    Each is its text as well, so that `json.dumps(dataclasses.asdict(result))` works.
-
-    Example:
-        >>> Outcome("timeout") is Outcome.TIMEOUT
-        True
-    """
-
-    PASS = "pass"
-    """The test held; for a call: it returned."""
-    FAIL = "fail"
-    """An assertion was false."""
-    ERROR = "error"
-    """An exception was raised, the program does not define what was asked for, or a test never called it."""
-    TIMEOUT = "timeout"
-    """The CPU or wall-clock limit was reached."""
-    MEMORY = "memory"
-    """The memory limit was reached."""
-    OUTPUT_LIMIT = "output_limit"
-    """A larger value was returned than the limits allow; for a script, more was printed."""
-    EXITED = "exited"
-    """The process ended by itself before it had answered."""
-    SIGNALLED = "signalled"
-    """The process died from a signal (a crash, or a signal it sent to itself)."""
-    UNENCODABLE = "unencodable"
-    """The value is not plain data, so that it cannot leave the process."""
-    SYNTAX_ERROR = "syntax_error"
-    """The text cannot be compiled."""
-    FORBIDDEN = "forbidden"
-    """It tried something that the sandbox does not allow."""
-    INFRA_ERROR = "infra_error"
-    """Our own failure. It is raised as `InfraError`, and never turned into a reward."""
+from .endings import Limit, Outcome, identifier, one_line
+from .limits import Limits, check_limits, check_seed, check_text, exact_text
 
 
-_MOST = 1 << 40
+class Cause(TypedDict):
+    """What any result says of how it came, beside the outcome."""
+
+    message: str
+    error: str | None
+    missing_module: str | None
+    limit: Limit | None
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a program may use. Times are in seconds, sizes in bytes.
-
-    Raises:
-        ValueError: A limit is not a positive number.
-
-    Example:
-        >>> Limits(call_cpu_time=0.5).test_cpu_time
-        7.5
-    """
-
-    call_cpu_time: float = 2.0
-    """CPU time of one call, or of a test that says what a call returns."""
-    call_wall_time: float = 10.0
-    """Wall-clock time of the same. Larger than the CPU limit, so that a busy machine does not decide."""
-    run_cpu_time: float = 20.0
-    """CPU time of all tests, or all calls, of one job together; where one test may use more, that."""
-    run_wall_time: float = 60.0
-    """Wall-clock time of all tests, or all calls, of one job together; where one test may use more, that."""
-    calls_per_test: float = 15.0
-    """A test that is a program of its own makes many calls: it may use the time of so many. The slowest
-    reference of HumanEval+ and MBPP+ needs 17 s for its hundred inputs. 1 gives all tests the same time."""
-    memory: int = 2 << 30
-    """Address space of one process."""
-    output: int = 1 << 20
-    """Bytes that a script prints to stdout. Of what else is printed more is dropped, if it is kept at all."""
-    result: int = 32 << 20
-    """Bytes of one encoded value that crosses a process boundary."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, float))
-                or not 0 < value < _MOST
-            ):
-                raise ValueError(
-                    f"Expect Limits.{field.name} to be a positive number below 2**40, actually: {value!r}"
-                )
-
-    @property
-    def test_cpu_time(self) -> float:
-        """CPU time of a test that is a program of its own, together with the program that it tests."""
-        return self.call_cpu_time * self.calls_per_test
-
-    @property
-    def test_wall_time(self) -> float:
-        """Wall-clock time of the same: what only sleeps need not be waited for so many times as long."""
-        most = max(self.run_wall_time, 2 * self.test_cpu_time)
-        return min(self.call_wall_time * self.calls_per_test, most)
-
-    def with_room_for(self, calls: int = 0, *, tests: int = 0) -> Limits:
-        """The same limits, with run limits raised so that nothing takes time from another.
-
-        Args:
-            calls: Calls of the run. Loading the program takes as long as one at most.
-            tests: Tests of the run, of any kind.
-
-        Example:
-            >>> Limits(call_cpu_time=2.0, run_cpu_time=20.0).with_room_for(99).run_cpu_time
-            200.0
-        """
-        cpu = max(self.call_cpu_time, self.test_cpu_time) * tests
-        wall = max(self.call_wall_time, self.test_wall_time) * tests
-        return replace(
-            self,
-            run_cpu_time=max(self.run_cpu_time, self.call_cpu_time * (calls + 1) + cpu),
-            run_wall_time=max(self.run_wall_time, self.call_wall_time * (calls + 1) + wall),
-        )
-
-    def times(self, factor: float) -> Limits:
-        """The same limits with so many times as much of all times.
-
-        Example:
-            >>> Limits(call_cpu_time=2.0).times(1.5).call_cpu_time
-            3.0
-        """
-        return replace(
-            self,
-            call_cpu_time=self.call_cpu_time * factor,
-            call_wall_time=self.call_wall_time * factor,
-            run_cpu_time=self.run_cpu_time * factor,
-            run_wall_time=self.run_wall_time * factor,
-        )
+def cause_of(ending: TestResult | CallResult | ScriptResult) -> Cause:
+    """What another result of the same ending has to say, too."""
+    return {
+        "message": ending.message,
+        "error": ending.error,
+        "missing_module": ending.missing_module,
+        "limit": ending.limit,
+    }
 
 
-def check_text(name: str, value: object, wanted: str = "a str") -> None:
-    """Refuse what is no text.
-
-    Raises:
-        TypeError: It is none.
-    """
-    if not isinstance(value, str):
-        raise TypeError(f"Expect {name} to be {wanted}, actually: {type(value)}")
-
-
-def exact_text(text: str) -> str:
-    """A text of a derived class, such as numpy's, as a plain one."""
-    return text if type(text) is str else str.__str__(text)
-
-
-def check_limits(name: str, limits: object) -> None:
-    """Refuse what are no limits.
-
-    Raises:
-        TypeError: They are none.
-    """
-    if limits is not None and not isinstance(limits, Limits):
-        raise TypeError(f"Expect {name} to be Limits or None, actually: {type(limits)}")
-
-
-def check_seed(name: str, seed: object) -> None:
-    """Refuse another hash seed than there is.
-
-    Raises:
-        ValueError: There is none of this number.
-    """
-    if isinstance(seed, bool) or seed not in (0, 1):
-        raise ValueError(f"Expect {name} to be 0 or 1, actually: {seed!r}")
-
-
-def one_line(text: str) -> str:
-    r"""A text of hostile origin as one short line of printable characters, that can be encoded.
-
-    Example:
-        >>> one_line("a\nb\x1b[2J\ud800")
-        'a\\nb\\x1b[2J\\ud800'
-    """
-    text = text[:MAX_MESSAGE]
-    if not text.isprintable():
-        text = "".join(
-            each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-        )
-    return text[:MAX_MESSAGE]
-
-
-def _explained(outcome: Outcome, message: str) -> str:
-    if outcome is Outcome.MEMORY and not message:  # a MemoryError has no text
-        message = "the memory limit was reached"
-    return one_line(message) if message else message
+def _settle(ending: TestResult | CallResult | ScriptResult) -> None:
+    """Bounds what came from a hostile process."""
+    message, limit = ending.message, ending.limit
+    if ending.outcome is Outcome.MEMORY:
+        message = message or "the memory limit was reached"  # a MemoryError has no text
+        limit = limit or Limit.MEMORY
+    settled = {"message": one_line(message), "limit": limit} if message or limit else {}
+    if ending.error is not None or ending.missing_module is not None:
+        answered = ending.outcome in (Outcome.PASS, Outcome.FAIL)
+        settled["error"] = None if answered else identifier(ending.error)
+        settled["missing_module"] = None if answered else identifier(ending.missing_module)
+    for name, value in settled.items():
+        object.__setattr__(ending, name, value)
 
 
 @dataclass(frozen=True)
@@ -203,7 +52,8 @@ class TestResult:
 
     outcome: Outcome
     message: str = ""
-    """Why, in one printable line: the exception, the two values that differ, the limit that was reached."""
+    """Why, in one printable line for people: the exception, the two values that differ, the limit that was reached. What
+    code asks for is in fields: `outcome`, `error`, `missing_module`, `limit`, `vacuous`, `called`."""
     cpu_time: float = 0.0
     """Seconds of CPU time, measured from outside the program."""
     called: bool = True
@@ -219,9 +69,18 @@ class TestResult:
     """With `Job.capture_output`: what the program printed, then what the test printed, each cut at `Limits.output`."""
     stderr: str = ""
     """The same of standard error."""
+    error: str | None = None
+    """Where an exception ended it that is no false assertion: the name of its class, an identifier of at most 100
+    characters. A hostile program can give its own exceptions any name: compare it, and look nothing up by it."""
+    missing_module: str | None = None
+    """Of a ModuleNotFoundError: the top-level name of the module, where the exception says it."""
+    limit: Limit | None = None
+    """Which limit was reached, of a TIMEOUT, MEMORY or OUTPUT_LIMIT."""
+    vacuous: bool = False
+    """Whether it is an ERROR only because the test held without having called the program."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", _explained(self.outcome, self.message))
+        _settle(self)
 
     @property
     def passed(self) -> bool:
@@ -240,9 +99,15 @@ class CallResult:
     message: str = ""
     """As in `TestResult`."""
     cpu_time: float = 0.0
+    error: str | None = None
+    """As in `TestResult`."""
+    missing_module: str | None = None
+    """As in `TestResult`."""
+    limit: Limit | None = None
+    """As in `TestResult`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", _explained(self.outcome, self.message))
+        _settle(self)
 
 
 @dataclass(frozen=True)
@@ -258,9 +123,26 @@ class ScriptResult:
     cpu_time: float = 0.0
     stderr: str = ""
     """What it wrote to standard error, cut at `Limits.output`."""
+    error: str | None = None
+    """As in `TestResult`."""
+    missing_module: str | None = None
+    """As in `TestResult`."""
+    limit: Limit | None = None
+    """As in `TestResult`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", _explained(self.outcome, self.message))
+        _settle(self)
+
+    def verdict(self, outcome: Outcome, message: str) -> TestResult:
+        """The result of a test that was run as a script, where its outcome is said by somebody else."""
+        return TestResult(
+            outcome,
+            message,
+            self.cpu_time,
+            error=self.error,
+            missing_module=self.missing_module,
+            limit=self.limit,
+        )
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from .outcomes import Stop, outcome_of, reply_of
-from .results import Limits, Outcome, ScriptResult
+from .limits import Limits
+from .outcomes import Stop, load_of, outcome_of
+from .results import ScriptResult, cause_of
 from .slots import Slots
 from .supervise import Watch
 from .value_mode import job_frame
@@ -45,8 +46,7 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
             stop = child.stop or stop
         why = outcome_of(stop, ended, limits)
         cpu_time = max(spent, child.used(ended))
-        return ScriptResult(why.outcome, stdout, why.message, cpu_time, stderr)
+        return ScriptResult(why.outcome, stdout, cpu_time=cpu_time, stderr=stderr, **cause_of(why))
     assert not isinstance(frame, Stop)
-    outcome, content = reply_of(frame)
-    message = "" if outcome is Outcome.PASS else str(content)
-    return ScriptResult(outcome, stdout, message, spent, stderr)
+    why = load_of(frame)
+    return ScriptResult(why.outcome, stdout, cpu_time=spent, stderr=stderr, **cause_of(why))

@@ -11,8 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from .inside.codec import frames
+from .limits import Limits
 from .outcomes import Stop, reached_backstop
-from .results import Limits
 from .worker import Answer, ChildProcess, Ended, Worker, WorkerDiedError, is_stopped, queue_time_of
 
 _READ = 1 << 18

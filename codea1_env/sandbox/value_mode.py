@@ -7,10 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .endings import RUN_LIMIT, Limit, Outcome
 from .inside import codec
-from .outcomes import Stop, cpu_backstop, meaning_of, outcome_of, reply_of
+from .limits import Limits
+from .outcomes import Stop, cpu_backstop, load_of, meaning_of, outcome_of
 from .planner import too_long
-from .results import CallResult, Limits, Outcome, TestResult
+from .results import CallResult, TestResult, cause_of
 from .slots import Slots
 from .supervise import Watch
 from .worker import WorkerDiedError
@@ -21,8 +23,6 @@ _MOST_HELD = 64 << 20
 _TOO_MUCH = (
     f"the values that one process has returned are larger than {_MOST_HELD >> 20} MiB together"
 )
-RUN_LIMIT = "the limit of the whole run was reached"
-"""Message of a TIMEOUT where a test had no time left because of others of its job."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,16 @@ class Reply:
             numpy: See `codec.decode`.
         """
         try:
-            outcome, content = meaning_of(codec.decode(self.frame, meter=meter, numpy=numpy))
+            said = meaning_of(codec.decode(self.frame, meter=meter, numpy=numpy))
         except codec.BudgetError as error:
             return OverBudget(str(error), self.cpu_time)
         except codec.DecodeError as error:
             return self._forbidden(f"a malformed reply: {error}")
-        if outcome is not Outcome.PASS:
-            return CallResult(outcome, None, str(content), self.cpu_time)
-        assert isinstance(content, tuple)
-        if len(content) != 1:
+        if isinstance(said, TestResult):
+            return _without_value(said, self.cpu_time)
+        if len(said) != 1:
             return self._forbidden("a reply with a strange shape")
-        return CallResult(Outcome.PASS, content[0], "", self.cpu_time)
+        return CallResult(Outcome.PASS, said[0], "", self.cpu_time)
 
     def _forbidden(self, why: str) -> CallResult:
         return CallResult(Outcome.FORBIDDEN, None, why, self.cpu_time)
@@ -143,15 +142,20 @@ def run_calls(
         results += some
         if loaded.outcome is not Outcome.PASS or cpu_left <= 0 or wall_left <= 0:
             break
-    why = load if load.outcome is not Outcome.PASS else TestResult(Outcome.TIMEOUT, RUN_LIMIT)
+    late = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
+    why = load if load.outcome is not Outcome.PASS else late
     results += _missing(why, len(calls) - len(results))
     return CallsReturned(
         load, results, limits.run_cpu_time - cpu_left, limits.run_wall_time - wall_left
     )
 
 
+def _without_value(why: TestResult, cpu_time: float = 0.0) -> CallResult:
+    return CallResult(why.outcome, cpu_time=cpu_time, **cause_of(why))
+
+
 def _missing(why: TestResult, count: int) -> list[Reply | CallResult]:
-    return [CallResult(why.outcome, None, why.message)] * count
+    return [_without_value(why)] * count
 
 
 def call_values(
@@ -175,7 +179,7 @@ def readable(
     value = result.read(meter, numpy) if isinstance(result, Reply) else result
     if isinstance(value, OverBudget):
         why = f"the value costs too much to read: {value.reason}"
-        return CallResult(Outcome.OUTPUT_LIMIT, None, why, value.cpu_time)
+        return CallResult(Outcome.OUTPUT_LIMIT, None, why, value.cpu_time, limit=Limit.RESULT)
     return value
 
 
@@ -204,7 +208,7 @@ class _Part:
         """A reply, as long as those of the process are not too large together."""
         self._held += len(frame)
         if self._held > _MOST_HELD:
-            return CallResult(Outcome.OUTPUT_LIMIT, None, _TOO_MUCH, spent)
+            return CallResult(Outcome.OUTPUT_LIMIT, None, _TOO_MUCH, spent, limit=Limit.RESULT)
         return Reply(frame, spent)
 
     def run(
@@ -227,9 +231,8 @@ class _Part:
                 spent = self._watch.lap()
                 self.cpu_time += spent
                 if load is None:
-                    outcome, content = reply_of(frame)
-                    load = TestResult(outcome, "" if outcome is Outcome.PASS else content, spent)
-                    if outcome is not Outcome.PASS:
+                    load = load_of(frame, spent)
+                    if load.outcome is not Outcome.PASS:
                         break
                 else:
                     results.append(self._kept(frame, spent))
@@ -253,7 +256,7 @@ class _Part:
             if load is None:
                 return why, []
             spent = max(0.0, self.cpu_time - sum(result.cpu_time for result in results))
-            return load, [*results, CallResult(why.outcome, None, why.message, spent)]
+            return load, [*results, _without_value(why, spent)]
         assert load is not None
         if clean or load.outcome is not Outcome.PASS:
             return load, results

@@ -11,7 +11,7 @@ from typing import Any
 
 from codea1_env.mutation.endless import Part, until_settled
 from codea1_env.oracle import gather
-from codea1_env.sandbox import CallResult, InfraError, Limits, Outcome, Sandbox
+from codea1_env.sandbox import CallResult, InfraError, Limit, Limits, Outcome, Sandbox
 from codea1_env.testgen import driver
 from codea1_env.testgen.texts import ABSOLUTE, RELATIVE, Trial
 
@@ -50,6 +50,8 @@ class Seen:
     message: str
     found: Mapping[str, Any]
     """What `driver.observe` returned; empty without an answer."""
+    limit: Limit | None = None
+    """As in `CallResult`."""
 
     @property
     def last(self) -> tuple[str, Any]:
@@ -134,7 +136,7 @@ class Observer:
             run,
             late=lambda seen: seen.outcome is Outcome.TIMEOUT,
             settles=lambda seen: seen.outcome is Outcome.TIMEOUT,
-            waits=lambda seen: "wall-clock" in seen.message,
+            waits=lambda seen: seen.limit is Limit.WALL_TIME,
         )
 
     def _submit(
@@ -215,7 +217,7 @@ def _seen(result: CallResult) -> Seen:
     if result.outcome is Outcome.INFRA_ERROR:
         raise InfraError(result.message)
     if result.outcome is not Outcome.PASS:
-        return Seen(result.outcome, result.message, {})
+        return Seen(result.outcome, result.message, {}, result.limit)
     if not _is_answer(result.value):
         return Seen(Outcome.FORBIDDEN, "the program has changed how it is called", {})
     return Seen(Outcome.PASS, "", result.value)

@@ -23,14 +23,8 @@ _SEQUENCES = {
 }  # fmt: skip
 _SETS = {"set", "Set", "AbstractSet", "MutableSet"}
 _MAPPINGS = {
-    "dict",
-    "Dict",
-    "Mapping",
-    "MutableMapping",
-    "OrderedDict",
-    "DefaultDict",
-    "defaultdict",
-}
+    "dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict", "defaultdict",
+}  # fmt: skip
 _OBJECTS = {"date", "datetime", "timedelta", "Decimal", "Fraction"}
 _ENUMS = {"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"}
 _PLAIN_BASES = {"Generic", "Protocol", *_ENUMS}
@@ -41,6 +35,9 @@ _SAMPLES: dict[str, Any] = {
     "str": "", "list": [], "dict": {}, "set": set(), "int": 0, "float": 0.0, "tuple": (), "bytes": b"",
 }  # fmt: skip
 _ITERABLE = ("list", "str", "tuple", "dict", "set")
+_TAKING_ITERABLES = {
+    "len", "sorted", "sum", "min", "max", "enumerate", "reversed", "set", "list", "tuple",
+}  # fmt: skip
 _NAMES = {
     "int": "n i j k m count size index num number length limit width height depth level age year month day "
     "a b x y low high start stop end step base exponent amount quantity minutes seconds hours days",
@@ -357,18 +354,7 @@ def _vote_for_call(called: str, node: ast.Call, is_it: Any, vote: Any) -> None:
     if called == "isinstance" and len(node.args) == 2 and is_it(node.args[0]):
         kinds = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
         vote(kinds & set(_SAMPLES), 5)
-    elif called in (
-        "len",
-        "sorted",
-        "sum",
-        "min",
-        "max",
-        "enumerate",
-        "reversed",
-        "set",
-        "list",
-        "tuple",
-    ):
+    elif called in _TAKING_ITERABLES:
         vote([*_ITERABLE, *_ITERABLE, "list"], 2)
     elif called in ("range", "chr", "bin", "hex"):
         vote(["int"], 5)

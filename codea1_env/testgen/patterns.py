@@ -40,7 +40,7 @@ def samples(patterns: list[str]) -> list[str]:
                 warnings.simplefilter("ignore")
                 tree = _PARSER.parse(pattern)
             for number in range(_NUMBER):
-                text = _Writer(number).write(tree)
+                text = _Sampler(number).write(tree)
                 if 0 < len(text) <= _MAX:
                     found[text] = None
         except Exception:  # no samples then: this is guesswork
@@ -48,7 +48,7 @@ def samples(patterns: list[str]) -> list[str]:
     return list(found)
 
 
-class _Writer:
+class _Sampler:
     """Writes one text: the shortest for the number 0, one with every part for 1, others at random."""
 
     def __init__(self, number: int) -> None:

@@ -8,6 +8,7 @@ the fewest tests are kept that kill the same mutants of the reference. What is d
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -322,12 +323,6 @@ def _why_empty(suite: ProblemSuite) -> str:
 
 def _by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[SuiteAnswers]:
     """The answers of each problem together; they come one after the other."""
-    current: list[SuiteSample] = []
-    for batch in batches:
-        for sample in batch:
-            if current and current[0].task_id != sample.task_id:
-                yield SuiteAnswers(current[0].task_id, tuple(current))
-                current = []
-            current.append(sample)
-    if current:
-        yield SuiteAnswers(current[0].task_id, tuple(current))
+    samples = itertools.chain.from_iterable(batches)
+    for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
+        yield SuiteAnswers(task_id, tuple(some))

@@ -106,7 +106,9 @@ def _definitions(body: Iterable[ast.stmt]) -> Iterator[Any]:
 
 
 def _first_line(node: Any) -> int:
-    return int(min([node.lineno, *(each.lineno for each in node.decorator_list)]))
+    """Where a statement begins, with its decorators."""
+    marks = node.decorator_list if isinstance(node, _DEFINITIONS) else []
+    return int(min([node.lineno, *(each.lineno for each in marks)]))
 
 
 def _prompt(source: str, node: Any) -> str:
@@ -125,11 +127,7 @@ def _head(lines: list[str], node: Any) -> str:
     if first.lineno == node.lineno:  # all on one line
         before = lines[node.lineno - 1].encode()[: first.col_offset].decode()
         return "\n".join([*lines[_first_line(node) - 1 : node.lineno - 1], before.rstrip()])
-    return "\n".join(lines[_first_line(node) - 1 : _first_line_of(first) - 1]).rstrip()
-
-
-def _first_line_of(node: ast.stmt) -> int:
-    return _first_line(node) if isinstance(node, _DEFINITIONS) else node.lineno
+    return "\n".join(lines[_first_line(node) - 1 : _first_line(first) - 1]).rstrip()
 
 
 # What the function depends on
@@ -192,9 +190,7 @@ def _only(source: str, kept: list[ast.stmt]) -> str:
     """The text with only these statements; the others leave empty lines, so that line numbers stay."""
     lines = source.splitlines(keepends=True)
     shown = {
-        number
-        for node in kept
-        for number in range(_first_line_of(node), (node.end_lineno or 0) + 1)
+        number for node in kept for number in range(_first_line(node), (node.end_lineno or 0) + 1)
     }
     return "".join(line if number in shown else "\n" for number, line in enumerate(lines, 1))
 

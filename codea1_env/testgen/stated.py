@@ -118,27 +118,15 @@ def _judge_examples(
     stated: Sequence[Stated], target: Target, sandbox: Sandbox
 ) -> tuple[list[GeneratedTest], list[Stated]]:
     """Those that pass, and those that fail. What the author says is a test: nobody asks whether it is one."""
-    kept, failed = [], []
-    for each in stated:
-        passed = [
-            result.passed
-            for seed in (0, 1)
-            for [result] in sandbox.run_many(
-                [
-                    Job(
-                        target.program,
-                        (each.test.text,),
-                        entry_point(target, [each.test]),
-                        None,
-                        seed,
-                    )
-                ]
-            )
-        ]
-        if all(passed):
-            kept.append(each.test)
-        else:
-            failed.append(each)
+    jobs = [
+        Job(target.program, (each.test.text,), entry_point(target, [each.test]), hash_seed=seed)
+        for each in stated
+        for seed in (0, 1)
+    ]
+    passed = [result.passed for [result] in sandbox.run_many(jobs)]
+    holds = [one and other for one, other in zip(passed[::2], passed[1::2], strict=True)]
+    kept = [each.test for each, held in zip(stated, holds, strict=True) if held]
+    failed = [each for each, held in zip(stated, holds, strict=True) if not held]
     return kept, failed
 
 
@@ -161,7 +149,7 @@ def _finding(stated: Stated, target: Target, sandbox: Sandbox) -> Finding | None
     [result] = sandbox.run_tests(target.program, [stated.test.text], entry_point=entry)
     if result.outcome is Outcome.FAIL:
         did = f"does not hold ({result.message})" if result.message else "does not hold"
-    elif result.outcome is Outcome.ERROR and not result.message.startswith(_OWN_MISTAKES):
+    elif result.outcome is Outcome.ERROR and result.error not in _OWN_MISTAKES:
         did = f"raises {result.message}"
     else:
         return None

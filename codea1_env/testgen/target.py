@@ -195,14 +195,7 @@ def _missing(path: Path, name: str, names: list[str]) -> str:
 
 def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     return tuple(
-        Parameter(
-            each["name"],
-            each["way"],
-            tuple(each["kinds"]),
-            each["annotated"],
-            each["optional"],
-            tuple(each["default"]),
-        )
+        Parameter(**{**each, "kinds": tuple(each["kinds"]), "default": tuple(each["default"])})
         for each in rows
     )
 
@@ -224,7 +217,7 @@ def _that_runs(
     if again.passed:
         return part
     if _is_import(again):
-        raise TargetError(_explain_import(target, _module(again), imports))
+        raise TargetError(_explain_import(target, again.missing_module or "", imports))
     raise TargetError(_explain(target, again))
 
 
@@ -233,14 +226,7 @@ def _load(target: Target, sandbox: Sandbox) -> TestResult:
 
 
 def _is_import(load: TestResult) -> bool:
-    return load.outcome is Outcome.ERROR and load.message.startswith(
-        ("ModuleNotFoundError:", "ImportError:")
-    )
-
-
-def _module(load: TestResult) -> str:
-    """The module that is missing, as far as the message tells."""
-    return load.message.split("'")[1].partition(".")[0] if "named '" in load.message else ""
+    return load.outcome is Outcome.ERROR and load.error in ("ModuleNotFoundError", "ImportError")
 
 
 def _explain(target: Target, load: TestResult) -> str:

@@ -71,14 +71,23 @@ class Shape:
     @property
     def object(self) -> str:
         """The variable that holds the object under test."""
-        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.name).lower()
-        return self.variable(name)
+        return self.variable(snake_case(self.name))
 
     def variable(self, name: str, taken: Collection[str] = ()) -> str:
         """A name like this one that hides nothing which a test uses."""
         while name in (self.name, *_USED, *taken) or hasattr(builtins, name):
             name += "_"
         return name
+
+
+def snake_case(name: str) -> str:
+    """A name in the form that functions and variables have.
+
+    Example:
+        >>> snake_case("LRUCacheOf2")
+        'lrucache_of2'
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def literal(value: Any) -> str:
@@ -124,14 +133,11 @@ def trial_text(trial: Trial, shape: Shape) -> str:
         >>> trial_text(Trial((1,), {}, (("add", (2,), {}), ("total", (), {}))), Shape("Sum", is_class=True))
         'sum_ = Sum(1); sum_.add(2); sum_.total()'
     """
-    if not shape.is_class:
-        return call_text(shape.name, trial.arguments, trial.keywords)
     made = call_text(shape.name, trial.arguments, trial.keywords)
-    if not trial.steps:
+    if not shape.is_class or not trial.steps:
         return made
     if len(trial.steps) == 1:
-        name, arguments, keywords = trial.steps[0]
-        return f"{made}.{call_text(name, arguments, keywords)}"
+        return f"{made}.{call_text(*trial.steps[0])}"
     steps = [f"{shape.object}.{call_text(*step)}" for step in trial.steps]
     return "; ".join([f"{shape.object} = {made}", *steps])
 
@@ -248,25 +254,22 @@ class _Writer:
 
     def _equal(self, source: str, value: Any) -> None:
         text = literal(value)
+        near = f"rel_tol={RELATIVE}, abs_tol={ABSOLUTE}"
+        shown = f"assert {source} == pytest.approx({text})"
         if value is None or value is True or value is False:
             self.line(f"assert {source} is {text}")
         elif _is_rough(value):
-            near = f"rel_tol={RELATIVE}, abs_tol={ABSOLUTE}"
             module = "math" if type(value) is float else "cmath"
-            self.line(
-                f"import {module}\nassert {module}.isclose({source}, {text}, {near})",
-                f"assert {source} == pytest.approx({text})",
-            )
+            self.line(f"import {module}\nassert {module}.isclose({source}, {text}, {near})", shown)
         elif (
             type(value) in (list, tuple)
             and all(type(item) in (int, float, complex) for item in value)
             and any(map(_is_rough, value))
         ):
-            near = f"rel_tol={RELATIVE}, abs_tol={ABSOLUTE}"
             self.line(
                 f"import cmath\nfound = {source}\nassert len(found) == {len(value)}\n"
                 f"assert all(cmath.isclose(a, b, {near}) for a, b in zip(found, {text}))",
-                f"assert {source} == pytest.approx({text})",
+                shown,
             )
         else:
             self.line(f"assert {source} == {text}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +11,7 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.bodies import bodies
 from codea1_env.testgen.function import FunctionSuite
 from codea1_env.testgen.target import import_root
-from codea1_env.testgen.texts import is_builtin_error
-
-_WIDTH = 110
+from codea1_env.testgen.texts import is_builtin_error, snake_case
 
 
 def default_output(path: Path, name: str) -> Path:
@@ -48,7 +45,7 @@ def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
         f"    from {import_root(target.path)[1]} import {', '.join(inside)}\n\n" if inside else ""
     )
     parts = [_docstring(suite), _imports(suite, shown, output, sorted(names.difference(inside)))]
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", target.name).lower().strip("_")
+    snake = snake_case(target.name).strip("_")
     for number, (test, body) in enumerate(
         zip(suite.tests, sandbox.analyse(bodies, shown), strict=True), 1
     ):

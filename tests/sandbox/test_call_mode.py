@@ -126,13 +126,19 @@ def test_programs_that_do_not_load(sandbox, code, outcome, message):
 @pytest.mark.parametrize(
     ("body", "content"),
     [
-        ("return 1 / 0", ("raised", "ZeroDivisionError: division by zero")),
-        ("raise SystemExit(3)", ("exited", "SystemExit(3)")),
-        ("raise KeyboardInterrupt", ("raised", "KeyboardInterrupt: ")),
+        (
+            "return 1 / 0",
+            ("raised", "ZeroDivisionError: division by zero", "ZeroDivisionError", ""),
+        ),
+        ("raise SystemExit(3)", ("exited", "SystemExit(3)", "SystemExit")),
+        ("raise KeyboardInterrupt", ("raised", "KeyboardInterrupt: ", "KeyboardInterrupt", "")),
         ("raise MemoryError", ("memory", "the memory limit was reached")),
         ("return [0] * 10 ** 10", ("memory", "the memory limit was reached")),
         ("return object()", ("unencodable", "a value of type 'object' is not plain data")),
-        ("return f(x)", ("raised", "RecursionError: maximum recursion depth exceeded")),
+        (
+            "return f(x)",
+            ("raised", "RecursionError: maximum recursion depth exceeded", "RecursionError", ""),
+        ),
         ("del globals()['f']", None),
         ("return 'x' * 10 ** 6", ("too large", "the value is larger than the limit for one value")),
     ],
@@ -143,7 +149,9 @@ def test_calls_that_do_not_return(sandbox, body, content):
     assert answers.load.passed
     if content is None:
         assert answers.replies[0] == returned(None)
-        assert answers.replies[1] == encode(("raised", "NameError: name 'f' is not defined"))
+        assert answers.replies[1] == encode(
+            ("raised", "NameError: name 'f' is not defined", "NameError")
+        )
     else:
         assert list(answers.replies) == [encode(content), returned(1)]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.sandbox import NEVER_CALLED, Job, JobResult, Limits, Outcome, Sandbox
+from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox
+from codea1_env.sandbox.endings import NEVER_CALLED
 
 COUNTING = """
 calls = []

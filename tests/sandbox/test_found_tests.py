@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.sandbox import NEVER_CALLED, Job, Limits, Outcome, Sandbox
+from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
+from codea1_env.sandbox.endings import NEVER_CALLED
 
 PASS, FAIL, ERROR = Outcome.PASS, Outcome.FAIL, Outcome.ERROR
 RIGHT, WRONG = "def f(x): return x + 1", "def f(x): return x"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox
+from codea1_env.sandbox.endings import RUN_LIMIT
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
-RUN_LIMIT = "the limit of the whole run was reached"
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def test_tests_of_both_kinds_share_the_limits_of_the_run(sandbox: Sandbox, act: 
     results = sandbox.run_tests(f"def f(x):\n    {act}", tests, limits=limits)
     assert [result.outcome for result in results] == [TIMEOUT] * 6
     assert [result.message == RUN_LIMIT for result in results[3:]] == [True] * 3
+    assert [result.limit for result in results[3:]] == [Limit.RUN] * 3
 
 
 def test_texts_without_end_are_no_programs_and_no_tests(sandbox: Sandbox) -> None:

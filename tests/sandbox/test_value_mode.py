@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from plain_python import PlainPython
 
-from codea1_env.sandbox import NEVER_CALLED, Job, Outcome, Sandbox
+from codea1_env.sandbox import Job, Outcome, Sandbox
+from codea1_env.sandbox.endings import NEVER_CALLED
 
 ECHO = "def echo(*args, **kwargs):\n    return kwargs or (args[0] if len(args) == 1 else args)"
 

@@ -16,9 +16,8 @@ from codea1_env.evaluation.test_programs.facts import equality, facts, source_of
 from codea1_env.judging.comparison import without_addresses
 from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
-from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import (
-    NEVER_CALLED,
     AnalysisError,
     CallResult,
     InfraError,
@@ -269,11 +268,10 @@ class Reference:
         doubtful: list[str] = []
         for test, result in first.items():
             reason, fault = "", None
-            if not result.called and result.message == NEVER_CALLED:
+            if result.vacuous:
                 reason, fault = f"never calls {name}", InvalidReason.NEVER_CALLS
             elif not result.passed:
-                reason = _explained(result.outcome, result.message)
-                fault = _fault(result.outcome, result.message)
+                reason, fault = _explained(result.outcome, result.message), _fault(result)
             elif not second[test].passed:
                 reason, fault = _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC
             elif not runs[test]["direct"]:
@@ -342,8 +340,7 @@ def _agreed(one: CallResult, other: CallResult) -> _Returned:
     if one.outcome is not other.outcome:
         return _Returned(None, None, _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC)
     if one.outcome is not Outcome.PASS:
-        fault = _fault(one.outcome, one.message)
-        return _Returned(None, None, _explained(one.outcome, one.message), fault)
+        return _Returned(None, None, _explained(one.outcome, one.message), _fault(one))
     if not _equal(one.value, other.value):
         # nan is not equal to itself, so this may also be a value that no test can predict.
         if repr(one.value) == repr(other.value):
@@ -358,10 +355,10 @@ def _explained(outcome: Outcome, message: str) -> str:
     return f"{reason}: {without_addresses(message)}" if message else reason
 
 
-def _fault(outcome: Outcome, message: str) -> InvalidReason:
-    if outcome is Outcome.ERROR and missing_package(message):
+def _fault(result: TestResult | CallResult) -> InvalidReason:
+    if result.outcome is Outcome.ERROR and result.error == ModuleNotFoundError.__name__:
         return InvalidReason.NOT_INSTALLED
-    return _FAULTS.get(outcome, InvalidReason.LIMIT)
+    return _FAULTS.get(result.outcome, InvalidReason.LIMIT)
 
 
 def _equal(value: Any, other: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MAX_MESSAGE = 500
+_MAX_NAME = 100
 
 
 class RemoteUnencodable(BaseException):
@@ -18,11 +19,27 @@ def message_of(error: BaseException) -> str:
         return ""
 
 
+def name_in_text(name: object) -> str:
+    """A class's name as it may cross beside its text; "" for what is no short identifier, which a metaclass can say."""
+    return name if type(name) is str and len(name) <= _MAX_NAME and name.isidentifier() else ""
+
+
+def missing_module(error: BaseException) -> str:
+    """The top-level name of the module that was not found; "" where the exception does not say it."""
+    try:
+        if not isinstance(error, ModuleNotFoundError) or type(error.name) is not str:
+            return ""
+        return name_in_text(error.name.partition(".")[0])
+    except BaseException:  # as in `message_of`
+        return ""
+
+
 def describe_error(error: BaseException) -> tuple[str, ...]:
-    """The reply for an exception that a call or the program itself raised."""
+    """The reply for an exception that a call or the program itself raised: kind, text, name, missing module."""
     name = type(error).__name__
     if isinstance(error, MemoryError):
         return ("memory", message_of(error) or "the memory limit was reached")
     if isinstance(error, SystemExit):
-        return ("exited", f"SystemExit({message_of(error)})")
-    return ("raised", f"{name}: {message_of(error)}"[:MAX_MESSAGE])
+        return ("exited", f"SystemExit({message_of(error)})", "SystemExit")
+    text = f"{name}: {message_of(error)}"[:MAX_MESSAGE]
+    return ("raised", text, name_in_text(name), missing_module(error))

@@ -257,7 +257,7 @@ def test_what_a_program_imports_is_no_way_into_its_process(arena, test):
 def test_what_a_test_says_of_itself_can_be_shown(arena):
     forged = (
         "f(1)\nimport os, sys\nw = sys.modules['inside.codec.frames']\nc = sys.modules['inside.codec']\n"
-        "w.write_frame(4, c.encode(('fail', 'm', 10**6000, '\\x1b[2J')))\nos._exit(0)"
+        "w.write_frame(4, c.encode(('fail', 'm', 10**6000, '\\x1b[2J', 'x y', '')))\nos._exit(0)"
     )
     [result] = arena.sandbox.run_tests("def f(x): return x", [forged])
     assert len(repr(result)) < 1000

@@ -30,7 +30,8 @@ def load(code: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     except MemoryError as error:
         return ("memory", message_of(error)), namespace
     except BaseException as error:  # SyntaxError, ValueError for null bytes, RecursionError, ...
-        return ("syntax", f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE]), namespace
+        name = type(error).__name__
+        return ("syntax", f"{name}: {message_of(error)}"[:MAX_MESSAGE], name), namespace
     try:
         exec(compiled, namespace)
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
@@ -64,7 +65,7 @@ class Caller:
         """Makes one call."""
         known = name in self.namespace
         if not known or (self._offers is not None and not self._offers(name, self.namespace[name])):
-            return encode(("raised", f"NameError: name {name!r} is not defined"))
+            return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
         try:
             value = self.namespace[name](*arguments, **keywords)
         except BaseException as error:  # SystemExit and KeyboardInterrupt included
@@ -89,5 +90,6 @@ def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[st
     """As `load`; the reply says so where the program does not define the entry point."""
     reply, namespace = load(code)
     if reply == ("ok",) and entry_point is not None and entry_point not in namespace:
-        reply = ("raised", f"NameError: the program does not define {entry_point!r}")
+        missing = f"NameError: the program does not define {entry_point!r}"
+        reply = ("raised", missing, "NameError")
     return reply, namespace

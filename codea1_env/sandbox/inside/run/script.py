@@ -102,7 +102,8 @@ def run(code: str, data: bytes) -> tuple[str, ...]:
         compiled = compile(code, "<program>", "exec", dont_inherit=True)
     except BaseException as error:  # SyntaxError, ValueError for null bytes, MemoryError, ...
         kind = "memory" if isinstance(error, MemoryError) else "syntax"
-        return (kind, f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE])
+        name = type(error).__name__
+        return (kind, f"{name}: {message_of(error)}"[:MAX_MESSAGE], name)
     reply: tuple[str, ...] = ("ok",)
     try:
         exec(compiled, module.__dict__)

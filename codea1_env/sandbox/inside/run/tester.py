@@ -25,7 +25,7 @@ from ..bridge.peer import Peer
 from ..bridge.raising import name_class
 from ..bridge.stand_ins import type_of
 from ..codec import frames
-from ..errors import MAX_MESSAGE, RemoteUnencodable, message_of
+from ..errors import MAX_MESSAGE, RemoteUnencodable, message_of, missing_module, name_in_text
 from . import found_tests
 from .calling_tests import CannotRunError
 from .candidate import start, warm_up
@@ -80,8 +80,8 @@ def namespace_for(
     return namespace
 
 
-Verdict = tuple[str, str, int | None, str]
-"""How a test ended, why, the line where, and the lines of its frames."""
+Verdict = tuple[str, str, int | None, str, str, str]
+"""How a test ended, why, the line where, the lines of its frames; the name of the exception, the module that it missed."""
 
 _MAX_FRAMES = 20
 
@@ -97,7 +97,7 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
         else:
             code = compile(test, plan_program.FILE_NAME, "exec", dont_inherit=True)
     except MemoryError as error:
-        return ("memory", message_of(error), None, "")
+        return ("memory", message_of(error), None, "", "", "")
     except BaseException as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
         return (
@@ -105,22 +105,25 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
             f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE],
             line,
             "",
+            name_in_text(type(error).__name__),
+            "",
         )
     try:
         found_tests.run_all(code, namespace)
     except BaseException as error:
-        kind, message = _meaning_of(error)
+        kind, message, name = _meaning_of(error)
+        module = missing_module(error)
         line, frames_of_test = _place_of(error.__traceback__)
     else:
-        kind, message, line, frames_of_test = "pass", "", None, ""
+        kind, message, line, frames_of_test, name, module = "pass", "", None, "", "", ""
     if peer.failure is not None:  # whatever came of it
-        kind, message = "unencodable", peer.failure
+        kind, message, name, module = "unencodable", peer.failure, "", ""
     if kind == "pass" and peer.assertions:
         kind = "unencodable"
         message = "an assertion in a function that the program called is false, and the program has kept it"
     if kind == "pass" and not peer.asked:
         kind = "uncalled"
-    return (kind, message, line, frames_of_test)
+    return (kind, message, line, frames_of_test, name, module)
 
 
 def _place_of(trace: types.TracebackType | None) -> tuple[int | None, str]:
@@ -135,23 +138,25 @@ def _place_of(trace: types.TracebackType | None) -> tuple[int | None, str]:
     return (lines[-1][0] if lines else None, "\n".join(shown))
 
 
-def _meaning_of(error: BaseException) -> tuple[str, str]:
+def _meaning_of(error: BaseException) -> tuple[str, str, str]:
+    """The kind of an ending, its text, and the name of the exception."""
     try:
         raise error
     except CannotRunError as error:
-        return ("error", str(error)[:MAX_MESSAGE])
+        return ("error", str(error)[:MAX_MESSAGE], "")
     except RemoteUnencodable as error:
-        return ("unencodable", str(error))
+        return ("unencodable", str(error), "")
     except AssertionError as error:
-        return ("fail", message_of(error) or "the assertion is false")
+        return ("fail", message_of(error) or "the assertion is false", "")
     except SystemExit as error:
-        return ("exited", f"SystemExit({message_of(error)})")
+        return ("exited", f"SystemExit({message_of(error)})", "SystemExit")
     except MemoryError as error:
-        return ("memory", message_of(error))
+        return ("memory", message_of(error), "")
     except BaseException as error:
         if type(error).__name__ == "Failed" and is_of_pytest(error):
-            return ("fail", message_of(error)[:MAX_MESSAGE])  # of pytest.fail and pytest.raises
-        return ("error", f"{_name_of(error)}: {message_of(error)}"[:MAX_MESSAGE])
+            return ("fail", message_of(error)[:MAX_MESSAGE], "")  # of pytest.fail and pytest.raises
+        name = _name_of(error)
+        return ("error", f"{name}: {message_of(error)}"[:MAX_MESSAGE], name_in_text(name))
 
 
 def _name_of(error: BaseException) -> str:
@@ -174,10 +179,10 @@ def main(
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)
     except RemoteUnencodable as error:
-        verdict: Verdict = ("unencodable", str(error)[:MAX_MESSAGE], None, "")
+        verdict: Verdict = ("unencodable", str(error)[:MAX_MESSAGE], None, "", "", "")
     except BaseException as error:  # whatever the program sends
         why = f"the program's names cannot be used: {message_of(error)}"
-        verdict = ("error", why[:MAX_MESSAGE], None, "")
+        verdict = ("error", why[:MAX_MESSAGE], None, "", "", "")
     else:
         verdict = judge(job["test"], job["compiled"], namespace, peer)
     frames.write_frame(reply_pipe, codec.encode(verdict))

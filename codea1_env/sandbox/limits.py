@@ -1,0 +1,130 @@
+"""What a program may use, and what is asked of those who say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+_MOST = 1 << 40
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a program may use. Times are in seconds, sizes in bytes.
+
+    Raises:
+        ValueError: A limit is not a positive number.
+
+    Example:
+        >>> Limits(call_cpu_time=0.5).test_cpu_time
+        7.5
+    """
+
+    call_cpu_time: float = 2.0
+    """CPU time of one call, or of a test that says what a call returns."""
+    call_wall_time: float = 10.0
+    """Wall-clock time of the same. Larger than the CPU limit, so that a busy machine does not decide."""
+    run_cpu_time: float = 20.0
+    """CPU time of all tests, or all calls, of one job together; where one test may use more, that."""
+    run_wall_time: float = 60.0
+    """Wall-clock time of all tests, or all calls, of one job together; where one test may use more, that."""
+    calls_per_test: float = 15.0
+    """A test that is a program of its own makes many calls: it may use the time of so many. The slowest
+    reference of HumanEval+ and MBPP+ needs 17 s for its hundred inputs. 1 gives all tests the same time."""
+    memory: int = 2 << 30
+    """Address space of one process."""
+    output: int = 1 << 20
+    """Bytes that a script prints to stdout. Of what else is printed more is dropped, if it is kept at all."""
+    result: int = 32 << 20
+    """Bytes of one encoded value that crosses a process boundary."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not 0 < value < _MOST
+            ):
+                raise ValueError(
+                    f"Expect Limits.{field.name} to be a positive number below 2**40, actually: {value!r}"
+                )
+
+    @property
+    def test_cpu_time(self) -> float:
+        """CPU time of a test that is a program of its own, together with the program that it tests."""
+        return self.call_cpu_time * self.calls_per_test
+
+    @property
+    def test_wall_time(self) -> float:
+        """Wall-clock time of the same: what only sleeps need not be waited for so many times as long."""
+        most = max(self.run_wall_time, 2 * self.test_cpu_time)
+        return min(self.call_wall_time * self.calls_per_test, most)
+
+    def with_room_for(self, calls: int = 0, *, tests: int = 0) -> Limits:
+        """The same limits, with run limits raised so that nothing takes time from another.
+
+        Args:
+            calls: Calls of the run. Loading the program takes as long as one at most.
+            tests: Tests of the run, of any kind.
+
+        Example:
+            >>> Limits(call_cpu_time=2.0, run_cpu_time=20.0).with_room_for(99).run_cpu_time
+            200.0
+        """
+        cpu = max(self.call_cpu_time, self.test_cpu_time) * tests
+        wall = max(self.call_wall_time, self.test_wall_time) * tests
+        return replace(
+            self,
+            run_cpu_time=max(self.run_cpu_time, self.call_cpu_time * (calls + 1) + cpu),
+            run_wall_time=max(self.run_wall_time, self.call_wall_time * (calls + 1) + wall),
+        )
+
+    def times(self, factor: float) -> Limits:
+        """The same limits with so many times as much of all times.
+
+        Example:
+            >>> Limits(call_cpu_time=2.0).times(1.5).call_cpu_time
+            3.0
+        """
+        return replace(
+            self,
+            call_cpu_time=self.call_cpu_time * factor,
+            call_wall_time=self.call_wall_time * factor,
+            run_cpu_time=self.run_cpu_time * factor,
+            run_wall_time=self.run_wall_time * factor,
+        )
+
+
+def check_text(name: str, value: object, wanted: str = "a str") -> None:
+    """Refuse what is no text.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"Expect {name} to be {wanted}, actually: {type(value)}")
+
+
+def exact_text(text: str) -> str:
+    """A text of a derived class, such as numpy's, as a plain one."""
+    return text if type(text) is str else str.__str__(text)
+
+
+def check_limits(name: str, limits: object) -> None:
+    """Refuse what are no limits.
+
+    Raises:
+        TypeError: They are none.
+    """
+    if limits is not None and not isinstance(limits, Limits):
+        raise TypeError(f"Expect {name} to be Limits or None, actually: {type(limits)}")
+
+
+def check_seed(name: str, seed: object) -> None:
+    """Refuse another hash seed than there is.
+
+    Raises:
+        ValueError: There is none of this number.
+    """
+    if isinstance(seed, bool) or seed not in (0, 1):
+        raise ValueError(f"Expect {name} to be 0 or 1, actually: {seed!r}")

@@ -1,0 +1,175 @@
+"""What a result says in fields of how it came: never asked of its message."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from codea1_env.sandbox import (
+    CallResult,
+    Job,
+    Limit,
+    Limits,
+    Outcome,
+    Sandbox,
+    ScriptResult,
+    TestResult,
+    meaning_of,
+)
+from codea1_env.sandbox.endings import identifier
+
+LIMITS = Limits(
+    call_cpu_time=0.3, call_wall_time=1.0, run_cpu_time=3.0, run_wall_time=6.0, calls_per_test=1,
+    memory=512 << 20, output=1 << 16, result=1 << 20,
+)  # fmt: skip
+BOTH = ["assert f(2) == 2", "for x in [2]:\n    assert f(x) == x"]
+modes = pytest.mark.parametrize("test", BOTH, ids=["value", "program"])
+MISSING = "no_such_module_of_ours"
+NAMED = "def f(x):\n    raise type({name!r}, (Exception,), {{}})"
+LYING = """
+class Lying(type):
+    @property
+    def __name__(cls):
+        {says}
+class Error(Exception, metaclass=Lying): pass
+def f(x): raise Error
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(limits=LIMITS) as sandbox:
+        yield sandbox
+
+
+def results(sandbox: Sandbox, code: str) -> list[CallResult | TestResult]:
+    """What becomes of f(2) as a call, and as a test of either kind."""
+    job = Job(code, BOTH, "f")
+    return [sandbox.call(code, "f", [((2,), {})])[0], *sandbox.submit(job).result().tests]
+
+
+@pytest.mark.parametrize("place", ["def f(x):\n    {}", "{}\ndef f(x): return x"])
+@pytest.mark.parametrize(
+    ("act", "outcome", "error"),
+    [
+        ("1 / 0", Outcome.ERROR, "ZeroDivisionError"),
+        ("raise SystemExit(0)", Outcome.EXITED, "SystemExit"),
+        ("import os; os._exit(0)", Outcome.EXITED, None),
+        ("[].first", Outcome.ERROR, "AttributeError"),
+    ],
+)
+def test_an_exception_is_named(
+    sandbox: Sandbox, place: str, act: str, outcome: Outcome, error: str | None
+) -> None:
+    for result in results(sandbox, place.format(act)):
+        assert (result.outcome, result.error, result.limit) == (outcome, error, None)
+
+
+def test_what_is_no_program_has_an_error(sandbox: Sandbox) -> None:
+    for result in [*results(sandbox, "def f(:"), sandbox.run_script("def f(:")]:
+        assert (result.outcome, result.error) == (Outcome.SYNTAX_ERROR, "SyntaxError")
+
+
+def test_a_false_assertion_is_no_exception(sandbox: Sandbox) -> None:
+    for result in sandbox.run_tests("def f(x): return 0", BOTH):
+        assert (result.outcome, result.error) == (Outcome.FAIL, None)
+
+
+def test_an_exception_of_the_test_itself_is_named(sandbox: Sandbox) -> None:
+    tests = ["assert f(2) + 'a'", "f(2)\nraise LookupError('x')", "f(2)\nimport " + MISSING, "f(:"]
+    found = sandbox.run_tests("def f(x): return x", tests)
+    assert [each.error for each in found[:3]] == ["TypeError", "LookupError", "ModuleNotFoundError"]
+    assert [each.missing_module for each in found] == [None, None, MISSING, None]
+    assert found[3].outcome is Outcome.SYNTAX_ERROR
+
+
+def test_a_missing_module_is_named_by_its_top(sandbox: Sandbox) -> None:
+    code = f"import {MISSING}.inside\ndef f(x): return x"
+    for result in results(sandbox, code):
+        assert (result.error, result.missing_module) == ("ModuleNotFoundError", MISSING)
+    script = sandbox.run_script(code)
+    assert (script.error, script.missing_module) == ("ModuleNotFoundError", MISSING)
+    said = "raise ModuleNotFoundError('No module named nothing')\ndef f(x): return x"
+    assert [each.missing_module for each in results(sandbox, said)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("act", "limit"),
+    [
+        ("while True: pass", Limit.CPU_TIME),
+        ("import time; time.sleep(60)", Limit.WALL_TIME),
+        ("return [0] * 10**9", Limit.MEMORY),
+        ("return 'x' * (2 << 20)", Limit.RESULT),
+    ],
+)
+def test_the_limit_is_named(sandbox: Sandbox, act: str, limit: Limit) -> None:
+    found = results(sandbox, f"def f(x):\n    {act}")
+    if limit is Limit.RESULT:  # between a test and a program there is no such outcome
+        assert found.pop().outcome is Outcome.UNENCODABLE
+    assert {each.limit for each in found} == {limit}
+
+
+@modes
+def test_who_had_no_time_left_says_so(sandbox: Sandbox, test: str) -> None:
+    code = "def f(x):\n    while x == 2: pass"
+    bounds = dataclasses.replace(LIMITS, run_cpu_time=0.3)
+    first, *others = sandbox.run_tests(code, [test] * 3, limits=bounds)
+    assert first.outcome is Outcome.TIMEOUT
+    assert [each.limit for each in others] == [Limit.RUN] * 2
+
+
+def test_the_limits_of_a_script(sandbox: Sandbox) -> None:
+    printed = sandbox.run_script("print('x' * (1 << 20))")
+    assert (printed.outcome, printed.limit) == (Outcome.OUTPUT_LIMIT, Limit.OUTPUT)
+    assert sandbox.run_script("while True: pass").limit is Limit.CPU_TIME
+    assert sandbox.run_script("raise KeyError").error == "KeyError"
+
+
+def test_a_test_that_says_nothing_of_the_program_is_vacuous(sandbox: Sandbox) -> None:
+    tests = ["assert 1 == 1", "for x in [1]:\n    assert x", "assert 1 == 2", "raise KeyError"]
+    found = sandbox.run_tests("def f(x): return x", tests, entry_point="f")
+    assert [each.vacuous for each in found] == [True, True, False, False]
+    assert not any(each.called for each in found)
+
+
+@pytest.mark.parametrize("name", ["a b", "a\n", "\x1b[2J", "x" * 101, ""])
+def test_what_is_no_short_identifier_is_no_name(sandbox: Sandbox, name: str) -> None:
+    for result in results(sandbox, NAMED.format(name=name)):
+        assert (result.outcome, result.error) == (Outcome.ERROR, None)
+
+
+@pytest.mark.parametrize(
+    "says", ["return 'KeyError;'", "return str.__new__(type('S', (str,), {}), 'K')"]
+)
+def test_a_name_that_lies_does_not_cross(sandbox: Sandbox, says: str) -> None:
+    for result in results(sandbox, LYING.format(says=says)):
+        assert result.outcome in (Outcome.ERROR, Outcome.EXITED)
+        assert result.error is None
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [("KeyError", "KeyError"), ("x" * 100, "x" * 100), ("x" * 101, None), ("a.b", None), (b"a", None),
+     (3, None), ([], None), (None, None), ("a\ud800", None), ("", None)],
+)  # fmt: skip
+def test_a_forged_name_is_bounded(error: object, kept: str | None) -> None:
+    said = meaning_of(("raised", "text", error, error, error))
+    assert isinstance(said, TestResult)
+    assert (said.outcome, said.error, said.missing_module) == (Outcome.ERROR, kept, kept)
+    assert identifier(error) == kept
+
+
+def test_results_bound_what_they_are_given() -> None:
+    for made in (TestResult, CallResult, ScriptResult):
+        result = made(Outcome.ERROR, error="a b", missing_module="../x")
+        assert (result.error, result.missing_module) == (None, None)
+        assert made(Outcome.PASS, error="KeyError").error is None
+        assert made(Outcome.MEMORY).limit is Limit.MEMORY
+
+
+def test_results_are_json() -> None:
+    result = TestResult(Outcome.TIMEOUT, limit=Limit.WALL_TIME, error="KeyError")
+    assert json.loads(json.dumps(dataclasses.asdict(result)))["limit"] == "wall_time"
