@@ -70,8 +70,8 @@ def train(
             had never stopped.
         sandbox: Where programs and tests run; None for one of its own with `config.workers` workers.
         coder: A player of your own, or a class that makes it from a `Setting`, instead of the one that
-            `config.coder` names.
-        tester: A player of your own, instead of the one that `config.tester` names.
+            `config.coder.player` names.
+        tester: A player of your own, instead of the one that `config.tester.player` names.
         console: Where progress and summary are shown; None for standard output.
 
     Raises:
@@ -294,7 +294,7 @@ def _result(path: Path, step: int, config: TrainConfig, console: Console) -> Tra
     start, end = start_and_end(rows)
     result = TrainResult(path, step, step >= config.max_steps, start, end)
     console.print(summary_table(result))
-    if config.coder == "llm" or config.tester == "llm":
+    if config.has_language_model:
         console.print(phases_table(read_rows(path / TIMINGS), rows))
     if not result.finished:
         console.print(
