@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 from pathlib import Path
@@ -14,17 +13,14 @@ from rich.console import Console
 from codea1_env.baselines import BASELINES
 from codea1_env.sandbox import Sandbox
 from codea1_env.training import TrainConfig, train
+from codea1_env.training.settings import flat
 
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_baseline_changes_only_what_it_names(name: str) -> None:
     before = TrainConfig(seed=3, max_steps=7)
     after = BASELINES[name].apply(before)
-    changed = {
-        field.name
-        for field in dataclasses.fields(TrainConfig)
-        if getattr(before, field.name) != getattr(after, field.name)
-    }
+    changed = {name for name, value in flat(before).items() if value != flat(after)[name]}
     assert changed <= set(BASELINES[name].overrides)
     assert changed or name in ("code-a1", "alpha=0.5")
 

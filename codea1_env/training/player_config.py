@@ -48,6 +48,8 @@ class TesterConfig(PlayerConfig):
         16.0
     """
 
+    __test__ = False  # pytest would collect a class of this name
+
     learning_rate: float = 16.0
     """Step size. Larger than the coder's, because the loss of an answer is the mean over its draws: a tester that
     draws K tests moves each of them K times less than a coder moves its one program."""

@@ -17,11 +17,19 @@ from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.spaces import observe
-from codea1_env.training import PlayerError, RunError, TrainConfig, train
+from codea1_env.training import (
+    PlayerConfig,
+    PlayerError,
+    RunError,
+    TesterConfig,
+    TrainConfig,
+    train,
+)
 from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.lessons import demonstrations
 from codea1_env.training.players import make_players
 from codea1_env.training.saved_run import load_run
+from codea1_env.training.settings import replaced
 
 SMALL = TrainConfig(
     max_problems=2,
@@ -32,9 +40,11 @@ SMALL = TrainConfig(
     eval_samples=1,
 )
 
+IMITATION = {"tester.objective": "golden-tests"}
+
 
 def run(sandbox, folder, coder=None, tester=None, **changes):
-    config = dataclasses.replace(SMALL, output_dir=folder, **changes)
+    config = replaced(SMALL, {"output_dir": folder, **changes})
     console = Console(file=io.StringIO())
     return train(config, sandbox=sandbox, coder=coder, tester=tester, console=console)
 
@@ -72,20 +82,21 @@ def test_numbers_of_numpy_are_numbers(sandbox, tmp_path, monkeypatch):
 
 def test_what_cannot_be_combined(sandbox, tmp_path):
     with pytest.raises(ValueError, match="Expect self_play with the same kind"):
-        dataclasses.replace(SMALL, self_play=True, freeze_coder=True)
-    with pytest.raises(ValueError, match="Expect tester_objective='rewards' with self_play"):
-        dataclasses.replace(SMALL, self_play=True, tester_objective="golden-tests")
+        replaced(SMALL, {"self_play": True, "coder.freeze": True})
+    with pytest.raises(ValueError, match=r"Expect tester\.objective='rewards' with self_play"):
+        replaced(SMALL, {"self_play": True, **IMITATION})
     with pytest.raises(RunError, match="no player of your own with self_play"):
         run(sandbox, tmp_path / "a", coder=Reports, self_play=True)
     with pytest.raises(RunError, match=r"with a method imitate .* Silent"):
-        run(sandbox, tmp_path / "b", tester=Silent(), tester_objective="golden-tests")
+        run(sandbox, tmp_path / "b", tester=Silent(), **IMITATION)
 
 
-@pytest.mark.parametrize("changes", [{"num_suites": 3}, {"tester_model": "other/model"}])
+@pytest.mark.parametrize("changes", [{"num_suites": 3}, {"tester.model": "other/model"}])
 def test_a_language_model_in_both_roles_has_one_size_of_groups_and_one_model(changes):
-    model = {"learning_rate": 1e-4, "tester_learning_rate": 1e-4, "self_play": True}
+    model = {"coder": PlayerConfig("llm", learning_rate=1e-4), "self_play": True}
+    model["tester"] = TesterConfig("llm", learning_rate=1e-4)
     with pytest.raises(ValueError, match=r"Expect one model and groups of one size for self_play"):
-        dataclasses.replace(SMALL, coder="llm", tester="llm", num_generations=2, **model, **changes)
+        replaced(SMALL, {**model, "num_generations": 2, **changes})
 
 
 class Silent(FixedAgent):
@@ -94,7 +105,7 @@ class Silent(FixedAgent):
 
 
 def test_demonstrations_are_golden_tests_that_training_may_know(sandbox):
-    config = dataclasses.replace(SMALL, tester_objective="golden-tests", num_tests=2)
+    config = replaced(SMALL, {**IMITATION, "num_tests": 2})
     problems = load_problems("starter", "train")[:2]
     held_out = hold_out(problems, sandbox)
     played = rollout(
@@ -114,7 +125,7 @@ def test_demonstrations_are_golden_tests_that_training_may_know(sandbox):
 
 
 def test_imitation_makes_golden_tests_likelier(sandbox, tmp_path):
-    run(sandbox, tmp_path / "run", tester_objective="golden-tests", max_steps=12, num_suites=4)
+    run(sandbox, tmp_path / "run", **IMITATION, max_steps=12, num_suites=4)
     with ExitStack() as stack:
         saved = load_run(tmp_path / "run", sandbox, stack)
     tester = saved.players.tester
@@ -130,7 +141,8 @@ def test_no_tester_knows_what_is_held_back(sandbox, tmp_path):
     problems = load_problems("starter", "train")[20:23]
     held_out = hold_out(problems, sandbox, 0)
     for number in (None, 3):
-        config = dataclasses.replace(SMALL, tester="golden", golden_tests=number, num_tests=64)
+        golden = TesterConfig("golden")
+        config = dataclasses.replace(SMALL, tester=golden, golden_tests=number, num_tests=64)
         models = LanguageModels(config, 3)
         tester = make_players(config, problems, held_out, sandbox, models=models).tester
         for split in held_out:
