@@ -16,6 +16,7 @@ from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.reporting import report
 from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.agents.policy import AlgorithmError
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
@@ -27,6 +28,7 @@ from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
     load_checkpoint,
+    remove_start,
     save_checkpoint,
     step_of,
 )
@@ -40,6 +42,7 @@ from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metric
 from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import OwnPlayer, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
+from codea1_env.training.reference_check import failing_references, warning_of
 from codea1_env.training.run_folder import (
     EPISODES,
     HELD_OUT,
@@ -115,6 +118,8 @@ def train(
         referee = Referee(
             sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         )
+        if not saved and (failing := failing_references(problems, sandbox, limits)):
+            display.say(warning_of(failing))
         held_out = hold_out(problems, sandbox, config.seed)
         models = plan.models
         stack.callback(models.close)
@@ -231,8 +236,11 @@ def _nothing_begun(
     error: BaseException | None,
     trace: TracebackType | None,
 ) -> None:
-    """Leave no folder of a run that was refused, or stopped before there was anything to go on with."""
-    if isinstance(error, (RunError, KeyboardInterrupt)) and not checkpoints(folder.path):
+    """Leave no folder of a run that failed before its first step was done, or was stopped before it began."""
+    saved = checkpoints(folder.path)
+    begun = step_of(saved[-1]) > 0 if isinstance(error, Exception) and saved else bool(saved)
+    if error is not None and not begun:
+        remove_start(folder.path)
         folder.discard()
 
 
@@ -267,9 +275,9 @@ def explained_failures(path: Path) -> Iterator[None]:
     """Tell where a run can be resumed when a language model or its engine fails."""
     try:
         yield
-    except (BackendError, UpdateError) as error:
+    except (BackendError, UpdateError, AlgorithmError) as error:
         saved = checkpoints(path)
-        if not saved:
+        if not saved or step_of(saved[-1]) == 0:
             raise PlayerError(str(error)) from error
         raise PlayerError(
             f"{error} The run is saved after step {step_of(saved[-1])}. Once the cause is removed: "

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from codea1_env.agents import GRPO, FixedAgent, MutantCoder, TabularAgent
+from codea1_env.agents import GRPO, RLOO, FixedAgent, MutantCoder, TabularAgent
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
@@ -191,3 +191,41 @@ def test_what_is_not_a_run_is_not_loaded(content, sandbox, tmp_path):
         (tmp_path / "config.toml").write_text(content)
     with ExitStack() as stack, pytest.raises(RunError, match=r"Expect .*, actually: "):
         load_run(tmp_path, sandbox, stack)
+
+
+class Returns(GRPO):
+    """An algorithm that forgets its metrics, or fails otherwise."""
+
+    def update(self, policy, samples):
+        return None
+
+
+class Fails(GRPO):
+    def update(self, policy, samples):
+        raise ZeroDivisionError("of mine")
+
+
+@pytest.mark.parametrize("self_play", [False, True])
+def test_an_algorithm_without_metrics_is_told_what_was_expected(self_play, sandbox, tmp_path):
+    name = f"{__file__}:Returns"
+    changes = {"algorithm": name, "self_play": self_play}
+    message = (
+        r"^Expect Returns.update to return metrics, .*NoneType.*Return \{\} if there are none\.$"
+    )
+    with pytest.raises(PlayerError, match=message):
+        run(sandbox, tmp_path / "run", **changes)
+
+
+@pytest.mark.parametrize("name", ["Returns", "Fails"])
+def test_a_failed_first_step_leaves_no_folder(name, sandbox, tmp_path):
+    with pytest.raises((PlayerError, ZeroDivisionError)):
+        run(sandbox, tmp_path / "run", algorithm=f"{__file__}:{name}")
+    assert not (tmp_path / "run").exists()
+    assert run(sandbox, tmp_path / "run").finished
+
+
+def test_each_player_may_have_an_algorithm(sandbox, tmp_path):
+    run(sandbox, tmp_path / "run", algorithm="rloo", **{"tester.algorithm": "grpo"})
+    with ExitStack() as stack:
+        players = load_run(tmp_path / "run", sandbox, stack).players
+        assert [type(each.algorithm) for each in (players.coder, players.tester)] == [RLOO, GRPO]

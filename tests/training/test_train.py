@@ -132,7 +132,7 @@ def test_another_seed_gives_another_run(finished, sandbox, tmp_path):
 
 
 def test_both_players_learn(sandbox, tmp_path):
-    medium = Path(codea1_env.__file__).parent / "data" / "starter" / "medium.jsonl"
+    medium = Path(codea1_env.__file__).parent / "problem_sets" / "starter" / "medium.jsonl"
     changes = {"problems_per_step": 8, "num_generations": 8, "num_suites": 8, "eval_samples": 6}
     result, _ = run(
         tmp_path / "run",
