@@ -13,7 +13,7 @@ import itertools
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +30,10 @@ from codea1_env.spaces import Observation, observe
 
 SuiteSelection = Literal["max-variance", "all"]
 Oracle = Literal["reference", "coder"]
+
+
+class AnswerError(ValueError):
+    """A player returned something else than one text for each observation."""
 
 
 class Agent(Protocol):
@@ -271,18 +275,24 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
         observations: What it is shown.
 
     Raises:
-        ValueError: It returned the wrong number of answers, or something else than text.
+        AnswerError: It returned the wrong number of answers, or something else than text.
     """
-    answers = list(agent.act(observations))
+    given = agent.act(observations)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise AnswerError(
+            f"Expect the {role} ({type(agent).__name__}) to return a list of answers, one per observation, actually: "
+            f"{given!r:.200}"
+        )
+    answers = list(given)
     if len(answers) != len(observations):
-        raise ValueError(
+        raise AnswerError(
             f"Expect the {role} ({type(agent).__name__}) to return one answer per observation "
             f"({len(observations)}), actually: {len(answers)}"
         )
-    wrong = next((answer for answer in answers if not isinstance(answer, str)), None)
-    if wrong is not None:
-        raise ValueError(
-            f"Expect the {role} ({type(agent).__name__}) to answer with strings, actually: {type(wrong)}"
+    wrong = [type(answer) for answer in answers if not isinstance(answer, str)]
+    if wrong:
+        raise AnswerError(
+            f"Expect the {role} ({type(agent).__name__}) to answer with strings, actually: {wrong[0]}"
         )
     return answers
 

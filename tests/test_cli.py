@@ -248,6 +248,27 @@ def test_player_that_is_none_is_explained(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import nothing_of_this_name\n", "line 1: ModuleNotFoundError: No module named"),
+        ("x = 1\nopen('/nowhere/at/all')\n", "line 2: FileNotFoundError"),
+        ("x = (\n", "mine.py to be Python, actually, line 1: '(' was never closed"),
+        ("class P:\n    def act(self, seen): return None\n", "a list of answers, one per observation, actually: None"),
+        ("class P:\n    def act(self, seen): return 'x'\n", "a list of answers, one per observation, actually: 'x'"),
+        ("class P:\n    def act(self, seen): return []\n", "one answer per observation (1), actually: 0"),
+        ("class P:\n    def act(self, seen): return [None]\n", "answer with strings, actually: <class 'NoneType'>"),
+    ],
+)  # fmt: skip
+def test_a_player_that_cannot_play_is_explained(
+    text: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    assert run(["play", "--coder", f"{path}:P", "--problem", "starter/is_even"]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
 # codea1 problems
 
 

@@ -15,17 +15,20 @@ import codea1_env
 
 ROOT = Path(codea1_env.__file__).parent
 HEAVY = ["torch", "transformers", "datasets", "trl", "vllm", "ray", "matplotlib"]
-# A layer may import those before it, never those after it.
-LAYERS = {
-    "sandbox": 0,
-    "evaluation": 2,
-    "agents": 3,
-    "testgen": 4,
-    "training": 5,
-    "baselines": 6,
-    "cli": 7,
-}
-GAME = 1
+# From the lowest up: a file may import from its own layer and from those before it. What stands in no layer is the game.
+LAYERS = (
+    ("sandbox", "support"),
+    ("mutation", "reading"),
+    ("problem_sets", "problems.py"),
+    ("game",),
+    ("evaluation",),
+    ("agents",),
+    ("testgen",),
+    ("training",),
+    ("baselines",),
+    ("cli",),
+)
+_LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
 def run_python(program: str) -> str:
@@ -90,19 +93,52 @@ def test_import_registers_the_game() -> None:
     assert run_python(program).strip() == "codea1_env.code_a1_v0:parallel_env"
 
 
+def layer_of(path: Path) -> int:
+    return _LEVEL.get(path.relative_to(ROOT).parts[0], _LEVEL["game"])
+
+
+def imported_files(path: Path) -> set[Path]:
+    """The files of the package that a file imports at run time."""
+    found = set()
+    for module in imported_modules(path):
+        parts = module.split(".")
+        while parts[0] == "codea1_env" and len(parts) > 1:
+            place = ROOT.joinpath(*parts[1:])
+            file = next(
+                (f for f in (place.with_suffix(".py"), place / "__init__.py") if f.is_file()), None
+            )
+            if file is not None:
+                found.add(file)
+                break
+            parts.pop()  # a name in the module before
+    return found - {path}
+
+
 def test_layers_import_only_downwards() -> None:
-    wrong = []
-    for path in sorted(ROOT.rglob("*.py")):
-        if path == ROOT / "__init__.py":
-            continue
-        own = LAYERS.get(path.relative_to(ROOT).parts[0], GAME)
-        for module in imported_modules(path):
-            parts = module.split(".")
-            if parts[0] == "codea1_env" and len(parts) > 1:
-                other = LAYERS.get(parts[1], GAME)
-                if other > own:
-                    wrong.append(f"{path.relative_to(ROOT)} imports {module}")
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {other.relative_to(ROOT)}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if path != ROOT / "__init__.py"
+        for other in sorted(imported_files(path))
+        if layer_of(other) > layer_of(path)
+    ]
     assert wrong == []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    imports = {
+        path: imported_files(path) for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"
+    }
+    while done := {path for path, others in imports.items() if not others & imports.keys()}:
+        imports = {path: others for path, others in imports.items() if path not in done}
+    assert sorted(str(path.relative_to(ROOT)) for path in imports) == []
+
+
+def test_the_top_holds_the_game_and_nothing_else() -> None:
+    assert {path.stem for path in ROOT.glob("*.py")} == {
+        "__init__", "arguments", "code_a1_v0", "game", "mistake_book", "oracle", "problems", "referee", "responses",
+        "rewards", "rollout", "spaces", "sqlite_book",
+    }  # fmt: skip
 
 
 def test_sandbox_needs_only_the_standard_library() -> None:
@@ -152,6 +188,8 @@ def imported_modules(path: Path) -> list[str]:
             if module == "codea1_env":
                 homes = [codea1_env._HOME.get(alias.name, alias.name) for alias in node.names]
                 modules += [f"codea1_env.{home}" for home in homes]
+            elif module.startswith("codea1_env."):  # a name may be a module
+                modules += [f"{module}.{alias.name}" for alias in node.names]
             else:
                 modules.append(module)
     return modules

@@ -66,8 +66,10 @@ def resolve(name: str | Path, report: Report | None = None) -> Path:
         return path.resolve()
     name = str(name)
     default = name == DEFAULT_MODEL
-    if not default and not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII):
+    if not default and (path.is_dir() or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII)):
         what = "has no config.json" if path.is_dir() else "is no folder"
+        if (path / "config.toml").is_file():
+            what += " but a training run; `codea1 export` writes the model of one of its players to a folder"
         raise ModelError(
             f"Expect a model to be {DEFAULT_MODEL!r}, a folder, or an id on the hub like "
             f"'owner/name', actually: {name!r}, which {what}"

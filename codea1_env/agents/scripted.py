@@ -14,6 +14,7 @@ from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.calls import listed_tests
 from codea1_env.problems import Problem
+from codea1_env.reading.shown_tests import split_examples
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import Observation
 
@@ -179,6 +180,29 @@ class BoundaryTester(ScriptedAgent):
             known = list(dict.fromkeys(test for row in made for test in row["boundary"]))
             self._tests[problem.task_id] = known
         return TEST_SEPARATOR.join(draw(known, self.num_tests, self.rng))
+
+
+class CopierTester(FixedAgent):
+    r"""Submits the examples that the problem's text shows, whatever the program is: a control.
+
+    What a tester is measured by says nothing about its skill if this one earns it, too.
+
+    Args:
+        num_tests: Tests of a suite; None for all examples.
+
+    Example:
+        >>> from codea1_env.spaces import observe
+        >>> CopierTester().act([observe(Problem("one", ">>> f(2)\n4", "f", "f = int"), turn=1)])
+        ['assert f(2) == 4']
+    """
+
+    def __init__(self, num_tests: int | None = 8) -> None:
+        self.num_tests = num_tests
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Return the examples of each problem, in their order."""
+        shown = [split_examples(seen["problem"], seen["entry_point"])[1] for seen in observations]
+        return [TEST_SEPARATOR.join(tests[: self.num_tests]) for tests in shown]
 
 
 def draw(items: Sequence[str], number: int | None, rng: np.random.Generator) -> list[str]:

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from codea1_env.cli.errors import library_errors, unknown_name, user_input
+from codea1_env.cli.errors import InputError, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import ComputingOptions, SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
 from codea1_env.code_a1_v0 import parallel_env
 from codea1_env.problems import Problem, load_problems
+from codea1_env.rollout import AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import CODER, TESTER
 
@@ -83,7 +84,11 @@ def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) ->
     turns: list[dict[str, Any]] = []
     while env.agents:
         actor = infos[CODER]["active_agent"]
-        (action,) = players[actor].act([observations[actor]])
+        role = "coder" if actor == CODER else "tester"
+        try:
+            (action,) = ask(players[actor], role, [observations[actor]])
+        except AnswerError as error:
+            raise InputError(str(error)) from error
         observations, rewards, _, _, infos = env.step({actor: action})
         turns.append({"agent": actor, "action": action, "rewards": rewards, "info": infos[actor]})
     if command.json:

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def load_file(path: Path) -> Any:
     """Run a Python file of the user's, in this process, and return it as a module.
 
     Raises:
-        ValueError: There is no such file, or its name does not end with .py.
+        ValueError: There is no such file, its name does not end with .py, or it raises.
     """
     if not path.is_file():
         raise ValueError(f"Expect {path} to be a Python file, actually: there is no such file")
@@ -104,5 +105,20 @@ def load_file(path: Path) -> Any:
         raise ValueError(f"Expect the name of {path} to end with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickle look there
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ValueError(
+            f"Expect {path} to be Python, actually, line {error.lineno}: {error.msg}"
+        ) from error
+    except Exception as error:
+        lines = [
+            each.lineno
+            for each in traceback.extract_tb(error.__traceback__)
+            if each.filename == str(path)
+        ]
+        place = f"line {lines[-1]}: " if lines else ""
+        raise ValueError(
+            f"Expect {path} to run when it is loaded, actually, {place}{type(error).__name__}: {error}"
+        ) from error
     return module

@@ -59,6 +59,16 @@ def test_names_that_are_none(tmp_path: Path) -> None:
         resolve(tmp_path / "nothing")
 
 
+def test_a_run_folder_is_no_model_and_no_name_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "x").mkdir(parents=True)
+    (tmp_path / "runs" / "x" / "config.toml").touch()
+    with pytest.raises(ModelError, match="but a training run; `codea1 export` writes the model"):
+        resolve("runs/x")
+
+
 def test_default_model_without_network_says_how_to_get_it(no_network: Path) -> None:
     with pytest.raises(ModelError) as caught:
         resolve("smollm2-135m")
