@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from rich.console import Console
@@ -15,8 +14,6 @@ from rich.console import Console
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.reporting import report
-from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.policy import AlgorithmError
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
@@ -28,12 +25,12 @@ from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
     load_checkpoint,
-    remove_start,
     save_checkpoint,
     step_of,
 )
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import PlayerError, RunError
+from codea1_env.training.errors import RunError
+from codea1_env.training.failed_runs import explained_failures, leave_nothing
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.language_models import LanguageModels, Role
 from codea1_env.training.lessons import demonstrations, lessons
@@ -98,7 +95,7 @@ def train(
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
         if not resume:
-            stack.push(partial(_nothing_begun, folder))
+            stack.push(partial(leave_nothing, folder))
         saved = checkpoints(folder.path)[-1:] if resume else []
         step = step_of(saved[0]) if saved else 0
         if saved and step >= config.max_steps:
@@ -230,20 +227,6 @@ def train(
     return _result(folder.path, step, config, console)
 
 
-def _nothing_begun(
-    folder: RunFolder,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
-) -> None:
-    """Leave no folder of a run that failed before its first step was done, or was stopped before it began."""
-    saved = checkpoints(folder.path)
-    begun = step_of(saved[-1]) > 0 if isinstance(error, Exception) and saved else bool(saved)
-    if error is not None and not begun:
-        remove_start(folder.path)
-        folder.discard()
-
-
 def _follow(config: TrainConfig, problems: int) -> TrainResult:
     """Be one of the other processes of a run: make the same players, and do what the first does with them."""
     models = LanguageModels(config, problems)
@@ -268,21 +251,6 @@ def problems_of_step(
     epoch, place = divmod(step, len(problems) // number)
     order = np.random.default_rng([seed, epoch]).permutation(len(problems))
     return [problems[index] for index in order[place * number : (place + 1) * number]]
-
-
-@contextmanager
-def explained_failures(path: Path) -> Iterator[None]:
-    """Tell where a run can be resumed when a language model or its engine fails."""
-    try:
-        yield
-    except (BackendError, UpdateError, AlgorithmError) as error:
-        saved = checkpoints(path)
-        if not saved or step_of(saved[-1]) == 0:
-            raise PlayerError(str(error)) from error
-        raise PlayerError(
-            f"{error} The run is saved after step {step_of(saved[-1])}. Once the cause is removed: "
-            f"codea1 train --resume --output-dir {path}"
-        ) from error
 
 
 def _load(config: TrainConfig) -> list[Problem]:

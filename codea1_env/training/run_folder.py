@@ -41,8 +41,6 @@ _MAY_CHANGE = {
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
 the last bits of it, and another machine may have fewer."""
-
-
 _MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
 """Settings that the first machine decided, if they were left open."""
 _BUDGET = (
@@ -216,8 +214,8 @@ def read_config(folder: Path) -> TrainConfig:
         table = read_toml(path)
         if moved := moved_names(table):
             raise RunError(
-                f"Expect the settings of a run of this version, actually: {path} is of an older one, in which names "
-                f"were others. To go on with the run, rename them in this file: {moved}."
+                f"Expect the settings of a run of this version, actually: {path} is of an older one, with other names. "
+                f"To go on with the run, rename them in this file: {moved}."
             )
         config = apply_table(TrainConfig(), table, str(path))
     except SettingsError as error:

@@ -28,6 +28,7 @@ from codea1_env.training import (
 from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.lessons import demonstrations
 from codea1_env.training.players import make_players
+from codea1_env.training.run_folder import METRICS, read_rows
 from codea1_env.training.saved_run import load_run
 from codea1_env.training.settings import replaced
 
@@ -222,6 +223,22 @@ def test_a_failed_first_step_leaves_no_folder(name, sandbox, tmp_path):
         run(sandbox, tmp_path / "run", algorithm=f"{__file__}:{name}")
     assert not (tmp_path / "run").exists()
     assert run(sandbox, tmp_path / "run").finished
+
+
+class FailsLater(GRPO):
+    updates = 0
+
+    def update(self, policy, samples):
+        FailsLater.updates += 1
+        return {} if FailsLater.updates < 3 else None
+
+
+def test_a_later_failure_leaves_what_was_done(sandbox, tmp_path):
+    changes = {"algorithm": f"{__file__}:FailsLater", "max_steps": 4, "eval_steps": 4}
+    with pytest.raises(PlayerError, match=r"The run is saved after step 0\. .*--resume"):
+        run(sandbox, tmp_path / "run", **changes)
+    rows = read_rows(tmp_path / "run" / METRICS)
+    assert [row["step"] for row in rows] == [0, 1, 2]
 
 
 def test_each_player_may_have_an_algorithm(sandbox, tmp_path):
