@@ -21,12 +21,12 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from codea1_env.training import TrainConfig, TrainResult, train
+from codea1_env.training.settings import flat, replaced
 
 ROWS = {
     "held_out/pass_rate": "coder: held-back golden tests passed",
@@ -45,7 +45,11 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, default=5, metavar="N")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="a field of TrainConfig"
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="a field of TrainConfig; one of a player as coder.learning_rate",
     )
     options = parser.parse_args()
     console = Console(width=max(110, Console().width))
@@ -63,16 +67,15 @@ def main() -> int:
 
 
 def changed(config: TrainConfig, settings: list[str]) -> TrainConfig:
-    fields = {field.name for field in dataclasses.fields(config)}
     for setting in settings:
         name, _, text = setting.partition("=")
+        fields = flat(config)
         if name not in fields:
             raise SystemExit(
                 f"Expect FIELD=VALUE with a field of TrainConfig, actually: {setting!r}"
             )
-        value: Any = text if isinstance(getattr(config, name), str) else json.loads(text)
-        change: dict[str, Any] = {name: value}
-        config = dataclasses.replace(config, **change)
+        value = text if isinstance(fields[name], str) else json.loads(text)
+        config = replaced(config, {name: value})
     return config
 
 

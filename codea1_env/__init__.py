@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
     from codea1_env.spaces import CODER, TESTER, Observation
     from codea1_env.sqlite_book import SqliteBook
-    from codea1_env.training import TrainConfig, train
+    from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, train
 
 _HOME = {
     "Agent": "agents",
@@ -40,6 +40,7 @@ _HOME = {
     "Mutant": "mutation",
     "Observation": "spaces",
     "Outcome": "sandbox",
+    "PlayerConfig": "training",
     "Problem": "problems",
     "Referee": "referee",
     "RefereeConfig": "referee",
@@ -50,6 +51,7 @@ _HOME = {
     "SuiteOutcome": "rewards",
     "SuiteRewards": "rewards",
     "TESTER": "spaces",
+    "TesterConfig": "training",
     "TrainConfig": "training",
     "Verdict": "referee",
     "env": "code_a1_v0",
@@ -78,6 +80,7 @@ __all__ = [
     "Mutant",
     "Observation",
     "Outcome",
+    "PlayerConfig",
     "Problem",
     "Referee",
     "RefereeConfig",
@@ -87,6 +90,7 @@ __all__ = [
     "SqliteBook",
     "SuiteOutcome",
     "SuiteRewards",
+    "TesterConfig",
     "TrainConfig",
     "Verdict",
     "__version__",

@@ -24,7 +24,7 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.spaces import Observation
-from codea1_env.training import TrainConfig, TrainResult, train
+from codea1_env.training import TesterConfig, TrainConfig, TrainResult, train
 
 
 class BestOfGroup:
@@ -86,7 +86,7 @@ class BestOfGroup:
 def main(model: str = "smollm2-135m", max_steps: int = 4) -> TrainResult:
     """Train a coder against a script that submits the problem's own tests."""
     config = TrainConfig(
-        tester="golden",
+        tester=TesterConfig("golden"),
         use_book=False,
         max_problems=12,
         problems_per_step=4,

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.training import TrainConfig, TrainResult, train
+from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, TrainResult, train
 
 
 def main(model: str = "smollm2-135m", max_steps: int = 8) -> TrainResult:
@@ -20,19 +20,20 @@ def main(model: str = "smollm2-135m", max_steps: int = 8) -> TrainResult:
     sampling = SamplingConfig(temperature=0.9, max_completion_length=96, stop=("\n```\n",))
     trainer = {"gradient_checkpointing": False, "lr_scheduler_type": "constant"}
     config = TrainConfig(
-        coder="llm",
-        tester="llm",
         model=model,
+        coder=PlayerConfig(
+            "llm",
+            learning_rate=2e-4,
+            sampling=sampling,
+            trainer=trainer,  # any field of trl.GRPOConfig
+        ),
+        tester=TesterConfig(
+            "llm", learning_rate=2e-4, sampling=sampling, trainer={**trainer, "beta": 0.01}
+        ),
         max_problems=12,  # the first are the easiest
         problems_per_step=4,
         num_generations=4,
         num_suites=4,
-        learning_rate=2e-4,
-        tester_learning_rate=2e-4,
-        coder_sampling=sampling,
-        tester_sampling=sampling,
-        coder_trainer=trainer,  # any field of trl.GRPOConfig
-        tester_trainer={**trainer, "beta": 0.01},
         max_steps=max_steps,
         eval_steps=max_steps,
         eval_samples=1,

@@ -10,6 +10,7 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from codea1_env.cli.app import run
 from codea1_env.cli.train import PRESETS
 
 
-def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert run(["train", "--dry-run", *arguments]) == 0
     return tomllib.loads(capsys.readouterr().out)
 
@@ -33,7 +34,12 @@ def test_preset_is_valid(preset: str, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_baseline_reaches_the_settings(baseline: str, capsys: pytest.CaptureFixture[str]) -> None:
     settings = dry_run("--baseline", baseline, capsys=capsys)
-    assert settings.items() >= dict(BASELINES[baseline].overrides).items()
+    blocks = {
+        f"{block}.{name}": value
+        for block in ("coder", "tester")
+        for name, value in settings[block].items()
+    }
+    assert (settings | blocks).items() >= dict(BASELINES[baseline].overrides).items()
 
 
 def test_command_line_wins_over_file_over_baseline_over_preset(
@@ -225,10 +231,10 @@ def test_bad_budgets_and_threads(
 
 def test_a_file_extends_a_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text('extends = "qwen2.5-coder-7b"\nseed = 5\n[coder_trainer]\nwarmup_steps = 3\n')
+    path.write_text('extends = "qwen2.5-coder-7b"\nseed = 5\n[coder.trainer]\nwarmup_steps = 3\n')
     settings = dry_run("--config", str(path), capsys=capsys)
     preset = dry_run("--preset", "qwen2.5-coder-7b", capsys=capsys)
-    preset["coder_trainer"]["warmup_steps"] = 3
+    preset["coder"]["trainer"]["warmup_steps"] = 3
     assert settings == preset | {"seed": 5}
     path.write_text('extends = "qwen"')
     assert run(["train", "--dry-run", "--config", str(path)]) == 2
@@ -245,3 +251,47 @@ def test_a_runs_own_settings_do_not_undo_a_baseline(
     assert "leaves use_book to --baseline no-book" in capsys.readouterr().err
     path.write_text(path.read_text().replace("use_book = true", "use_book = false"))
     assert run(["train", "--dry-run", "--config", str(path), "--baseline", "no-book"]) == 0
+
+
+def test_short_forms_name_the_players(capsys: pytest.CaptureFixture[str]) -> None:
+    own = "examples/custom_agent.py:DocstringTester"
+    arguments = ["--coder", "mutant", f"--tester={own}", "--coder.freeze", "--algorithm", "rloo"]
+    short = dry_run(*arguments, "--tester.algorithm", "grpo", capsys=capsys)
+    table = "[coder]\nplayer = 'mutant'\nfreeze = true\n[tester]\nalgorithm = 'grpo'\n"
+    expected = tomllib.loads(f"algorithm = 'rloo'\n{table}player = '{own}'")
+    for name in ("coder", "tester"):
+        expected[name] = {**dry_run(capsys=capsys)[name], **expected[name]}
+    assert short == dry_run(capsys=capsys) | expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--learning-rate", "3"], "--learning-rate is now --coder.learning-rate"),
+        (["--tester_learning_rate=3"], "--tester_learning_rate is now --tester.learning-rate"),
+        (["--no-freeze-tester"], "--no-freeze-tester is now --tester.no-freeze"),
+        (
+            ["--tester-sampling.top-p", "1"],
+            "--tester-sampling.top-p is now --tester.sampling.top-p",
+        ),
+        (
+            ["--coder", "a-model"],
+            "A language model is 'llm', with its name or folder as coder.model",
+        ),
+    ],
+)
+def test_options_of_older_versions(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", "--dry-run", *arguments]) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert "\n" not in error
+
+
+def test_a_file_of_an_older_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('extends = "tabular"\ncoder = "mutant"\n[tester_sampling]\ntop_k = 3\n')
+    assert run(["train", "--dry-run", "--config", str(path)]) == 2
+    moved = "coder is now coder.player; tester_sampling is now tester.sampling"
+    assert capsys.readouterr().err == f"codea1: {path}: {moved}\n"

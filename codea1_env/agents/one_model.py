@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
+from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.pools import Pool
 from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
@@ -118,8 +118,8 @@ class TabularSelfPlayer:
         metrics: dict[str, float] = {}
         for name, policy in self.policies.items():
             algorithm = self._algorithms.get(name, self._algorithms["programs"])
-            updated = algorithm.update(policy, samples[name])
-            metrics |= {f"{name}/{metric}": value for metric, value in updated.items()}
+            own = updated(algorithm, policy, samples[name])
+            metrics |= {f"{name}/{metric}": value for metric, value in own.items()}
         metrics["trust"] = float(self.policies["trust"].probabilities(_TRUST)[1])
         return metrics
 

@@ -102,6 +102,27 @@ class Algorithm(Protocol):
         ...
 
 
+class AlgorithmError(TypeError):
+    """An algorithm of yours does not return what it must."""
+
+
+def updated(
+    algorithm: Algorithm, policy: SoftmaxPolicy, samples: Sequence[Sample]
+) -> dict[str, float]:
+    """Let an algorithm change the policy, and return its metrics.
+
+    Raises:
+        AlgorithmError: It returns something else.
+    """
+    metrics = algorithm.update(policy, samples)
+    if not isinstance(metrics, Mapping):
+        raise AlgorithmError(
+            f"Expect {type(algorithm).__name__}.update to return metrics, a mapping of str to float, actually: "
+            f"{type(metrics)}. Return {{}} if there are none."
+        )
+    return dict(metrics)
+
+
 def by_table(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
     """Sort the scorable samples by table. Each table is a model of its own, and its samples one batch."""
     tables: dict[str, list[Sample]] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
+from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
 from codea1_env.agents.pools import Pool
 from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
@@ -75,7 +75,7 @@ class TabularAgent:
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
         """Update the tables of the problems that were played."""
         samples = [self._sample(item) for item in experience]
-        metrics = dict(self.algorithm.update(self.policy, samples))
+        metrics = updated(self.algorithm, self.policy, samples)
         tables = sorted({sample.key for sample in samples})
         if tables:
             metrics["entropy"] = float(np.mean([self.policy.entropy(key) for key in tables]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.settings import replaced
 
 
 @dataclass(frozen=True)
@@ -23,22 +23,22 @@ class Baseline:
     summary: str
     """What it shows, in one line."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    """Field of `TrainConfig` -> value."""
+    """Field of `TrainConfig` -> value; one of a player as `coder.freeze`."""
 
     def apply(self, config: TrainConfig) -> TrainConfig:
         """The configuration with this baseline's settings in it."""
-        return dataclasses.replace(config, **self.overrides)
+        return replaced(config, self.overrides)
 
 
 BASELINES: Mapping[str, Baseline] = {
     "code-a1": Baseline(
         "Both players learn against each other, and the Mistake Book replays what broke programs.",
-        {"freeze_coder": False, "freeze_tester": False, "use_book": True, "black_box": False},
+        {"coder.freeze": False, "tester.freeze": False, "use_book": True, "black_box": False},
     ),
     "golden-tests": Baseline(
         "The coder learns from three tests of the problem's own, as many as MBPP has: the usual way to train "
         "on code.",
-        {"tester": "golden", "golden_tests": 3, "use_book": False},
+        {"tester.player": "golden", "golden_tests": 3, "use_book": False},
     ),
     "self-play": Baseline(
         "One model in both roles, whose tester does not see the program: what two models are worth.",
@@ -58,15 +58,15 @@ BASELINES: Mapping[str, Baseline] = {
     ),
     "sft": Baseline(
         "The tester imitates golden tests, and the coder stays as it was: what rewards are worth to the tester.",
-        {"tester_objective": "golden-tests", "freeze_coder": True},
+        {"tester.objective": "golden-tests", "coder.freeze": True},
     ),
     "frozen-tester": Baseline(
         "The tester stays as it was at the start: what a learning opponent is worth to the coder.",
-        {"freeze_tester": True},
+        {"tester.freeze": True},
     ),
     "frozen-coder": Baseline(
         "The coder stays as it was at the start: what a learning opponent is worth to the tester.",
-        {"freeze_coder": True},
+        {"coder.freeze": True},
     ),
     "no-book": Baseline(
         "Nothing is replayed: what the Mistake Book is worth.", {"use_book": False}

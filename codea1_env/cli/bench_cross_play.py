@@ -131,7 +131,7 @@ def _problems(command: CrossPlayCommand, runs: Sequence[SavedRun]) -> list[Probl
     else:
         found = list(runs[0].problems)
     for each in runs:
-        if "tabular" in (each.config.coder, each.config.tester):
+        if "tabular" in (each.config.coder.player, each.config.tester.player):
             known = {problem.task_id for problem in each.problems}
             found = [problem for problem in found if problem.task_id in known]
     if not found:

@@ -26,6 +26,7 @@ from codea1_env.cli.errors import (
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
+from codea1_env.training.moved_settings import MOVED, moved_names
 from codea1_env.training.run_folder import read_config
 from codea1_env.training.settings import apply_table, read_toml, to_toml
 
@@ -91,6 +92,7 @@ class TrainCommand(Sources):
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 train`; returns the exit code."""
+    arguments = with_blocks(arguments)
     sources = parse_some(SourcesAndFolder, arguments, name="train")
     with user_input():
         default = TrainCommand(settings=base_settings(sources))
@@ -122,6 +124,33 @@ def run(arguments: Sequence[str]) -> int:
     return 0 if result.finished else INTERRUPTED
 
 
+def with_blocks(arguments: Sequence[str]) -> list[str]:
+    """Write `--coder NAME`, which is short, as `--coder.player NAME`; likewise the tester's.
+
+    Raises:
+        InputError: An option has another name now.
+
+    Example:
+        >>> with_blocks(["--coder", "mutant", "--tester=golden", "--tester.freeze"])
+        ['--coder.player', 'mutant', '--tester.player=golden', '--tester.freeze']
+    """
+    written = []
+    for word in arguments:
+        option = word.partition("=")[0]
+        name, inside, rest = option.removeprefix("--").replace("-", "_").partition(".")
+        negated = name.startswith("no_") and not inside
+        new = MOVED.get(name.removeprefix("no_")) if option.startswith("--") else None
+        if new is None or (name in ("coder", "tester") and inside):
+            written.append(word)
+            continue
+        block, _, setting = new.partition(".")
+        new = f"--{block}.{'no-' if negated else ''}{setting}{inside}{rest}".replace("_", "-")
+        if name not in ("coder", "tester"):
+            raise InputError(f"{option} is now {new}")
+        written.append(new + word[len(option) :])
+    return written
+
+
 def base_settings(sources: SourcesAndFolder) -> TrainConfig:
     """The settings before the command line's own.
 
@@ -139,7 +168,7 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
             raise unknown_name("baseline", sources.baseline, BASELINES)
         config = BASELINES[sources.baseline].apply(config)
     if sources.config is not None:
-        table = _extended(read_toml(sources.config))
+        table = _table(sources.config)
         if sources.baseline is not None:
             _check_beside(table, sources.baseline)
         config = apply_table(_without_budget(config, table), table, str(sources.config))
@@ -155,31 +184,49 @@ def _check_beside(table: Mapping[str, Any], baseline: str) -> None:
     if not {field.name for field in dataclasses.fields(TrainConfig)} <= table.keys():
         return  # the file wins, as documented
     changes = BASELINES[baseline].overrides
-    undone = [name for name, value in changes.items() if name in table and table[name] != value]
+    said = {name: _value(table, name) for name in changes}
+    undone = [name for name, value in changes.items() if said[name] not in (None, value)]
     if undone:
         raise InputError(
             f"expect a --config that leaves {', '.join(undone)} to --baseline {baseline}, actually: it sets "
-            f"{undone[0]} = {table[undone[0]]!r}. Remove the line from the file, or leave out --baseline"
+            f"{undone[0]} = {said[undone[0]]!r}. Remove the line from the file, or leave out --baseline"
         )
+
+
+def _value(table: Mapping[str, Any], name: str) -> Any:
+    """What a table says of a setting, whose name may reach into a block; None if it says nothing."""
+    block, inside, rest = name.partition(".")
+    value = table.get(block)
+    if not inside:
+        return value
+    return _value(value, rest) if isinstance(value, Mapping) else None
 
 
 def _preset_table(name: str) -> dict[str, Any]:
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS)
-    return _extended(read_toml(Path(str(_PRESETS / f"{name}.toml"))))
+    return _table(Path(str(_PRESETS / f"{name}.toml")))
 
 
-def _extended(table: dict[str, Any]) -> dict[str, Any]:
-    """A table with that of the preset that it extends below it; tables in both are joined."""
+def _table(path: Path) -> dict[str, Any]:
+    """What a file says, with the preset that it extends below it."""
+    table = read_toml(path)
+    if moved := moved_names(table):
+        raise InputError(f"{path}: {moved}")
     below = table.pop("extends", None)
     if below is None:
         return table
     if not isinstance(below, str):
         raise InputError(f"expect extends to name a preset in quotes, actually: {below!r}")
-    joined = _preset_table(below)
-    for name, value in table.items():
+    return _joined(_preset_table(below), table)
+
+
+def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables in one; tables in both are joined, too."""
+    joined = dict(below)
+    for name, value in above.items():
         both = isinstance(value, Mapping) and isinstance(joined.get(name), Mapping)
-        joined[name] = joined[name] | value if both else value
+        joined[name] = _joined(joined[name], value) if both else value
     return joined
 
 

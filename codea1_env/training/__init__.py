@@ -3,6 +3,16 @@
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import PlayerError, RunError
 from codea1_env.training.loop import train
+from codea1_env.training.player_config import PlayerConfig, TesterConfig
 from codea1_env.training.summary import TrainResult, summary_table
 
-__all__ = ["PlayerError", "RunError", "TrainConfig", "TrainResult", "summary_table", "train"]
+__all__ = [
+    "PlayerConfig",
+    "PlayerError",
+    "RunError",
+    "TesterConfig",
+    "TrainConfig",
+    "TrainResult",
+    "summary_table",
+    "train",
+]

@@ -19,6 +19,7 @@ import json
 import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,6 +74,15 @@ def checkpoints(run: Path) -> list[Path]:
         if re.fullmatch(r"step_\d+", path.name)
     ]
     return sorted(found, key=step_of)
+
+
+def remove_start(run: Path) -> None:
+    """Delete the checkpoint from before the first step, of a run that comes to nothing."""
+    folder = run / "checkpoints"
+    for name in ("step_0", ".step_0.part"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    with suppress(OSError):  # there is none, or something else lies in it
+        folder.rmdir()
 
 
 def step_of(checkpoint: Path) -> int:

@@ -67,10 +67,9 @@ class LanguageModels:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
         config = self._config
-        frozen = {"coder": config.freeze_coder, "tester": config.freeze_tester}.get(role, False)
         try:
-            plan = _Plan(role, resolve(self._name(role)), not frozen, seed)
-            imitates = role == "tester" and config.tester_objective == "golden-tests"
+            plan = _Plan(role, resolve(config.model_of(role)), not config.player(role).freeze, seed)
+            imitates = role == "tester" and config.tester.objective == "golden-tests"
             learner = self._imitator if imitates else self._learner
             player = learner(plan) if plan.learns else self._frozen(plan)
             self._players[role] = player
@@ -106,7 +105,7 @@ class LanguageModels:
             fields=self._fields(plan.role),
             trainer_cls=trainer_cls,
             config_cls=config_cls,
-            tester_sampling=config.tester_sampling if plan.role == "model" else None,
+            tester_sampling=config.tester.sampling if plan.role == "model" else None,
             **self._common(plan),
         )
 
@@ -118,7 +117,7 @@ class LanguageModels:
         from codea1_env.agents.llm.grpo_learner import GRPOLearner
         from codea1_env.agents.llm.grpo_settings import UpdateShape
 
-        plan = _Plan(role, resolve(self._name(role)), learns=True, seed=0)
+        plan = _Plan(role, resolve(self._config.model_of(role)), learns=True, seed=0)
         # No more of the user's fields than what costs time: others may be of another trainer, or wrong.
         fields = {name: value for name, value in self._fields(role).items() if name in _COSTLY}
         return GRPOLearner(
@@ -129,9 +128,6 @@ class LanguageModels:
             fields=fields,
             **self._common(plan),
         )
-
-    def _name(self, role: Role) -> str:
-        return (self._config.tester_model if role == "tester" else None) or self._config.model
 
     def _imitator(self, plan: _Plan) -> Learner:
         from codea1_env.agents.llm.grpo_settings import UpdateShape
@@ -144,9 +140,9 @@ class LanguageModels:
             # As many as `demonstrations` shows.
             shape=UpdateShape(self._groups, config.num_suites, config.max_steps),
             fields={
-                "learning_rate": config.tester_learning_rate,
-                **self._formats(),
-                **config.tester_trainer,
+                "learning_rate": config.tester.learning_rate,
+                **self._formats("tester"),
+                **config.tester.trainer,
             },
             **self._common(plan),
         )
@@ -154,7 +150,7 @@ class LanguageModels:
     def _common(self, plan: _Plan) -> dict[str, Any]:
         """What all players that learn are made with."""
         return {
-            "sampling": self._sampling(plan.role),
+            "sampling": self._config.player(plan.role).sampling,
             "peft_config": self._adapter(),
             "engine": self._external_engine(plan.folder),
             "seed": plan.seed,
@@ -176,7 +172,10 @@ class LanguageModels:
             self._computing(plan.folder).generation_threads,
         )
         agent = LLMAgent(
-            engine, self._sampling(plan.role), plan.seed + rank(), write=self._wording()
+            engine,
+            self._config.player(plan.role).sampling,
+            plan.seed + rank(),
+            write=self._wording(),
         )
         return FrozenLanguagePlayer(agent if world_size() == 1 else SharedAgent(agent))
 
@@ -218,10 +217,6 @@ class LanguageModels:
         groups = coder if role == "coder" else coder + tester
         return make(groups, config.num_generations, config.max_steps)
 
-    def _sampling(self, role: Role) -> Any:
-        config = self._config
-        return config.tester_sampling if role == "tester" else config.coder_sampling
-
     def _wording(self) -> Any:
         from codea1_env.agents.llm.prompts import WORDINGS
 
@@ -230,21 +225,20 @@ class LanguageModels:
     def _fields(self, role: Role) -> dict[str, Any]:
         """Fields of the trainer's configuration: the run's settings, then the role's own."""
         config = self._config
-        rate = config.tester_learning_rate if role == "tester" else config.learning_rate
         return {
-            "learning_rate": rate,
+            "learning_rate": config.player(role).learning_rate,
             "epsilon": config.epsilon,
             "epsilon_high": config.epsilon_high,
             "beta": config.beta,
             "loss_type": config.loss_type,
             "num_iterations": config.num_iterations,
-            **self._formats(),
-            **(config.tester_trainer if role == "tester" else config.coder_trainer),
+            **self._formats(role),
+            **config.player(role).trainer,
         }
 
-    def _formats(self) -> dict[str, Any]:
+    def _formats(self, role: Role) -> dict[str, Any]:
         """The trainer's names of the number format."""
-        dtype = self._computing(resolve(self._config.model)).dtype
+        dtype = self._computing(resolve(self._config.model_of(role))).dtype
         return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
 
     def _external_engine(self, folder: Path) -> Backend | None:
@@ -257,7 +251,7 @@ class LanguageModels:
 
     def _start_engine(self, folder: Path) -> Backend:
         config = self._config
-        both = (config.coder_sampling, config.tester_sampling)
+        both = (config.coder.sampling, config.tester.sampling)
         length = max(each.max_prompt_length + each.max_completion_length for each in both)
         if config.backend == "server":
             from codea1_env.agents.llm.openai_backend import OpenAIBackend

@@ -44,7 +44,7 @@ def lessons(
     found: dict[str, Lesson] = {}
     if players.coder_learns:
         found["coder"] = partial(_checked, players.coder.learn, coder)
-    if players.tester_learns and config.tester_objective == "rewards":
+    if players.tester_learns and config.tester.objective == "rewards":
         found["tester"] = partial(_checked, players.tester.learn, tester)
     elif players.tester_learns and isinstance(players.tester, Imitator):
         found["tester"] = partial(_checked, players.tester.imitate, demonstrations)
@@ -85,7 +85,7 @@ def demonstrations(
 
     Only tests that training may know are in them.
     """
-    if config.tester_objective != "golden-tests":
+    if config.tester.objective != "golden-tests":
         return []
     rng = np.random.default_rng([config.seed, step, _DEMONSTRATIONS])
     tests = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from rich.console import Console
@@ -15,7 +14,6 @@ from rich.console import Console
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.reporting import report
-from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
@@ -32,7 +30,8 @@ from codea1_env.training.checkpoints import (
     step_of,
 )
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import PlayerError, RunError
+from codea1_env.training.errors import RunError
+from codea1_env.training.failed_runs import explained_failures, leave_nothing
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.language_models import LanguageModels, Role
 from codea1_env.training.lessons import demonstrations, lessons
@@ -41,6 +40,7 @@ from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metric
 from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import OwnPlayer, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
+from codea1_env.training.reference_check import failing_references, warning_of
 from codea1_env.training.run_folder import (
     EPISODES,
     HELD_OUT,
@@ -70,8 +70,8 @@ def train(
             had never stopped.
         sandbox: Where programs and tests run; None for one of its own with `config.workers` workers.
         coder: A player of your own, or a class that makes it from a `Setting`, instead of the one that
-            `config.coder` names.
-        tester: A player of your own, instead of the one that `config.tester` names.
+            `config.coder.player` names.
+        tester: A player of your own, instead of the one that `config.tester.player` names.
         console: Where progress and summary are shown; None for standard output.
 
     Raises:
@@ -95,7 +95,7 @@ def train(
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
         if not resume:
-            stack.push(partial(_nothing_begun, folder))
+            stack.push(partial(leave_nothing, folder))
         saved = checkpoints(folder.path)[-1:] if resume else []
         step = step_of(saved[0]) if saved else 0
         if saved and step >= config.max_steps:
@@ -115,6 +115,8 @@ def train(
         referee = Referee(
             sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         )
+        if not saved and (failing := failing_references(problems, sandbox, limits)):
+            display.say(warning_of(failing))
         held_out = hold_out(problems, sandbox, config.seed)
         models = plan.models
         stack.callback(models.close)
@@ -223,17 +225,6 @@ def train(
     return _result(folder.path, step, config, console)
 
 
-def _nothing_begun(
-    folder: RunFolder,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
-) -> None:
-    """Leave no folder of a run that was refused, or stopped before there was anything to go on with."""
-    if isinstance(error, (RunError, KeyboardInterrupt)) and not checkpoints(folder.path):
-        folder.discard()
-
-
 def _follow(config: TrainConfig, problems: int) -> TrainResult:
     """Be one of the other processes of a run: make the same players, and do what the first does with them."""
     models = LanguageModels(config, problems)
@@ -260,21 +251,6 @@ def problems_of_step(
     return [problems[index] for index in order[place * number : (place + 1) * number]]
 
 
-@contextmanager
-def explained_failures(path: Path) -> Iterator[None]:
-    """Tell where a run can be resumed when a language model or its engine fails."""
-    try:
-        yield
-    except (BackendError, UpdateError) as error:
-        saved = checkpoints(path)
-        if not saved:
-            raise PlayerError(str(error)) from error
-        raise PlayerError(
-            f"{error} The run is saved after step {step_of(saved[-1])}. Once the cause is removed: "
-            f"codea1 train --resume --output-dir {path}"
-        ) from error
-
-
 def _load(config: TrainConfig) -> list[Problem]:
     problems = load_problems(config.problems, config.split)[: config.max_problems]
     if not problems:
@@ -292,7 +268,7 @@ def _result(path: Path, step: int, config: TrainConfig, console: Console) -> Tra
     start, end = start_and_end(rows)
     result = TrainResult(path, step, step >= config.max_steps, start, end)
     console.print(summary_table(result))
-    if config.coder == "llm" or config.tester == "llm":
+    if config.has_language_model:
         console.print(phases_table(read_rows(path / TIMINGS), rows))
     if not result.finished:
         console.print(

@@ -110,23 +110,23 @@ def make_players(
         or make_language_model(config, "tester", models)
         or _make_tester(config, problems, held_out, sandbox)
     )
-    if config.tester_objective == "golden-tests" and not isinstance(tester, Imitator):
+    if config.tester.objective == "golden-tests" and not isinstance(tester, Imitator):
         raise RunError(
-            f"Expect a tester with a method imitate for tester_objective='golden-tests', actually: "
+            f"Expect a tester with a method imitate for tester.objective='golden-tests', actually: "
             f"{type(tester).__name__}. Use a tester that learns, of tables or a language model, or "
-            "tester_objective='rewards'."
+            "tester.objective='rewards'."
         )
     return Players(
         coder,
         tester,
-        coder_learns=not (config.freeze_coder or isinstance(coder, FixedAgent)),
-        tester_learns=not (config.freeze_tester or isinstance(tester, FixedAgent)),
+        coder_learns=not (config.coder.freeze or isinstance(coder, FixedAgent)),
+        tester_learns=not (config.tester.freeze or isinstance(tester, FixedAgent)),
     )
 
 
 def make_language_model(config: TrainConfig, role: Role, models: LanguageModels) -> Learner | None:
     """Make the player of a role, if the configuration says that it is a language model."""
-    if (config.tester if role == "tester" else config.coder) != "llm":
+    if config.player(role).player != "llm":
         return None
     return models.player(role, _seed(config, _TESTER if role == "tester" else _CODER))
 
@@ -140,7 +140,7 @@ def _own(
 ) -> Learner | None:
     """A player of your own: the one that is given, or that the configuration names."""
     is_coder = role == "coder"
-    name = config.coder if is_coder else config.tester
+    name = config.player(role).player
     own = player if player is not None else name if ":" in name else None
     if own is None:
         return None
@@ -150,7 +150,7 @@ def _own(
             return [pool_of_programs(split, config.pool_size) for split in held_out]
         return _pools_of_tests(config, held_out, sandbox)
 
-    rate = config.learning_rate if is_coder else config.tester_learning_rate
+    rate = config.player(role).learning_rate
     seed = _seed(config, _CODER if is_coder else _TESTER)
     setting = Setting(role, config.num_tests, rate, seed, sandbox, pools)
     try:
@@ -163,12 +163,12 @@ def _make_coder(
     config: TrainConfig, problems: Sequence[Problem], held_out: Sequence[HeldOut], sandbox: Sandbox
 ) -> Learner:
     seed = _seed(config, _CODER)
-    if config.coder == "reference":
+    if config.coder.player == "reference":
         return ReferenceCoder(problems, seed)
-    if config.coder == "mutant":
+    if config.coder.player == "mutant":
         return MutantCoder(problems, sandbox, seed)
     pools = [pool_of_programs(split, config.pool_size) for split in held_out]
-    return TabularAgent(pools, _algorithm(config, _CODER), np.random.default_rng(seed))
+    return TabularAgent(pools, _algorithm(config, "coder"), np.random.default_rng(seed))
 
 
 def _make_tester(
@@ -180,12 +180,12 @@ def _make_tester(
         dataclasses.replace(split.problem, tests=split.train_tests[: config.golden_tests])
         for split in held_out
     ]
-    if config.tester == "golden":
+    if config.tester.player == "golden":
         return GoldenTester(known, config.num_tests, seed)
-    if config.tester == "boundary":
+    if config.tester.player == "boundary":
         return BoundaryTester(known, sandbox, config.num_tests, seed)
     pools = _pools_of_tests(config, held_out, sandbox)
-    algorithm = _algorithm(config, _TESTER)
+    algorithm = _algorithm(config, "tester")
     return TabularAgent(pools, algorithm, np.random.default_rng(seed), draws=config.num_tests)
 
 
@@ -196,8 +196,8 @@ def _make_one_model(
         [pool_of_programs(split, config.pool_size) for split in held_out],
         _pools_of_tests(config, held_out, sandbox),
         sandbox,
-        _algorithm(config, _CODER),
-        _algorithm(config, _TESTER),
+        _algorithm(config, "coder"),
+        _algorithm(config, "tester"),
         np.random.default_rng(_seed(config, _CODER)),
         draws=config.num_tests,
     )
@@ -210,12 +210,10 @@ def _pools_of_tests(
     return [pool_of_tests(split, sandbox, size=size, seed=config.seed) for split in held_out]
 
 
-def _algorithm(config: TrainConfig, role: int) -> Algorithm:
-    settings = dataclasses.asdict(config)
-    if role == _TESTER:
-        settings["learning_rate"] = config.tester_learning_rate
+def _algorithm(config: TrainConfig, role: Role) -> Algorithm:
+    settings = dataclasses.asdict(config) | {"learning_rate": config.player(role).learning_rate}
     try:
-        return make_algorithm(config.algorithm, settings)
+        return make_algorithm(config.algorithm_of(role), settings)
     except ValueError as error:
         raise RunError(str(error)) from error
 

@@ -14,13 +14,22 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
-from codea1_env.training.settings import SettingsError, apply_table, read_toml, to_toml
+from codea1_env.training.moved_settings import moved_names
+from codea1_env.training.settings import (
+    SettingsError,
+    apply_table,
+    flat,
+    read_toml,
+    replaced,
+    to_toml,
+)
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT = "held_out.jsonl"
@@ -30,13 +39,11 @@ _MAY_CHANGE = {
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
 the last bits of it, and another machine may have fewer."""
-
-
 _MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
 """Settings that the first machine decided, if they were left open."""
 _BUDGET = (
     "max_problems", "problems_per_step", "max_steps", "eval_steps", "eval_samples", "save_steps",
-    "coder_sampling", "tester_sampling",
+    "coder.sampling", "tester.sampling",
 )  # fmt: skip
 """Settings that a time budget decides."""
 
@@ -58,7 +65,7 @@ def decided(config: TrainConfig) -> TrainConfig:
     if config.time_budget is not None:
         names += _BUDGET
         config = dataclasses.replace(config, time_budget=None)
-    return dataclasses.replace(config, **{name: getattr(begun, name) for name in names})
+    return replaced(config, {name: attrgetter(name)(begun) for name in names})
 
 
 class RunFolder(LogFolder):
@@ -104,11 +111,11 @@ class RunFolder(LogFolder):
         if path is None:
             raise RunError("Expect output_dir to name the run to resume, actually: None.")
         begun = read_config(path)
-        names = sorted({field.name for field in dataclasses.fields(config)} - _MAY_CHANGE)
+        before, now = flat(begun), flat(config)
         differences = [
-            f"{name} was {getattr(begun, name)!r}, now {getattr(config, name)!r}"
-            for name in names
-            if getattr(begun, name) != getattr(config, name)
+            f"{name} was {before[name]!r}, now {now[name]!r}"
+            for name in sorted(now.keys() - _MAY_CHANGE)
+            if before[name] != now[name]
         ]
         if differences:
             raise RunError(
@@ -165,7 +172,13 @@ def read_config(folder: Path) -> TrainConfig:
             "Name another folder, or start a new run without resume."
         )
     try:
-        config = apply_table(TrainConfig(), read_toml(path), str(path))
+        table = read_toml(path)
+        if moved := moved_names(table):
+            raise RunError(
+                f"Expect the settings of a run of this version, actually: {path} is of an older one, with other names. "
+                f"To go on with the run, rename them in this file: {moved}."
+            )
+        config = apply_table(TrainConfig(), table, str(path))
     except SettingsError as error:
         raise RunError(
             f"Expect the settings of a run of this version, actually: {error}"

@@ -73,6 +73,38 @@ def apply_table(settings: Settings, table: Mapping[str, Any], source: str) -> Se
         raise SettingsError(f"{source}: {error}") from error
 
 
+def flat(settings: Any, block: str = "") -> dict[str, Any]:
+    """All settings in one table: the names in a block begin with that of the block, as in `coder.freeze`."""
+    found: dict[str, Any] = {}
+    for each in dataclasses.fields(settings):
+        name, value = f"{block}{each.name}", getattr(settings, each.name)
+        found |= flat(value, f"{name}.") if dataclasses.is_dataclass(value) else {name: value}
+    return found
+
+
+def replaced(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """Return the settings with other values, named as by `flat`; a whole block may be given, too.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Block:
+        ...     rate: float = 1.0
+        ...     fixed: bool = False
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Whole:
+        ...     seed: int = 0
+        ...     block: Block = Block()
+        >>> replaced(Whole(), {"block.rate": 2.0, "seed": 3})
+        Whole(seed=3, block=Block(rate=2.0, fixed=False))
+    """
+    own: dict[str, Any] = {}
+    for name, value in changes.items():
+        block, inside, rest = name.partition(".")
+        before = own.get(block, getattr(settings, block))
+        own[block] = replaced(before, {rest: value}) if inside else value
+    return dataclasses.replace(settings, **own)
+
+
 def _convert(value: Any, hint: Any, where: str) -> Any:
     """The value as its field's type, or an error. An int is fine for a float; nothing else is bent."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

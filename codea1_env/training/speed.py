@@ -69,7 +69,7 @@ def phases_of_step(speed: Speed, config: TrainConfig) -> dict[str, float]:
     """Estimate the seconds of each phase of a step."""
     count, size, suites = config.problems_per_step, config.num_generations, config.num_suites
     lengths = [
-        each.max_completion_length for each in (config.coder_sampling, config.tester_sampling)
+        each.max_completion_length for each in (config.coder.sampling, config.tester.sampling)
     ]
     batch = config.generation_batch
     attacked = count * (size if config.suite_selection == "all" else 1)
@@ -82,15 +82,15 @@ def phases_of_step(speed: Speed, config: TrainConfig) -> dict[str, float]:
         "learn_coder": speed.learning(speed.coder, count, size, lengths[0]),
         "learn_tester": speed.learning(speed.tester, attacked, suites, lengths[1]),
     }
-    if config.coder != "llm":
+    if config.coder.player != "llm":
         seconds["coder"] = 0.0
-    if config.tester != "llm":
+    if config.tester.player != "llm":
         seconds["tester"] = 0.0
     if config.self_play:
         seconds["learn_model"] = seconds.pop("learn_coder") + seconds.pop("learn_tester")
-    elif config.coder != "llm" or config.freeze_coder:
+    elif config.coder.player != "llm" or config.coder.freeze:
         seconds.pop("learn_coder")
-    if not config.self_play and (config.tester != "llm" or config.freeze_tester):
+    if not config.self_play and (config.tester.player != "llm" or config.tester.freeze):
         seconds.pop("learn_tester")
     return seconds
 
@@ -98,7 +98,7 @@ def phases_of_step(speed: Speed, config: TrainConfig) -> dict[str, float]:
 def seconds_of_measurement(speed: Speed, config: TrainConfig, problems: int) -> float:
     """Estimate the seconds to measure both players on what is held back."""
     answers, batch = problems * config.eval_samples, config.generation_batch
-    coder, tester = config.coder_sampling, config.tester_sampling
+    coder, tester = config.coder.sampling, config.tester.sampling
     return sum(
         (
             speed.writing(speed.coder, problems, answers, coder.max_completion_length, batch),
@@ -122,7 +122,7 @@ def measure_speed(
         problems: What the run is about.
         tell: Is told the share that is done.
     """
-    role: Literal["coder", "tester"] = "tester" if config.tester == "llm" else "coder"
+    role: Literal["coder", "tester"] = "tester" if config.tester.player == "llm" else "coder"
     size = config.num_suites if role == "tester" else config.num_generations
     few = problems[:4]
     trial = models.trial(role, size, updates=2)
@@ -144,7 +144,7 @@ def measure_speed(
 
     def written(answers: int, tokens: int) -> float:
         sampling = dataclasses.replace(
-            config.tester_sampling, max_completion_length=tokens, stop=()
+            config.tester.sampling, max_completion_length=tokens, stop=()
         )
         asked = [chats[i % len(chats)] for i in range(answers)]
         started = time.perf_counter()
@@ -161,7 +161,7 @@ def measure_speed(
     tell(0.68)
     answer = max(many_step - few_step, 0.0) / (_MANY - _FEW)
 
-    length = int(config.tester_sampling.max_completion_length * _ANSWER)
+    length = int(config.tester.sampling.max_completion_length * _ANSWER)
     prompt = encoded[1][0]
     # Answers that are alike in nothing but their length, as drawn ones are.
     answers = [prompt[i : i + 1] + prompt[:length][1:] for i in range(size)]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.computing import Dtype
 from codea1_env.agents.llm.memory import Work, available_memory, needed_memory, own_memory
 from codea1_env.agents.llm.processes import world_size
@@ -19,6 +18,7 @@ from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 from codea1_env.training.language_models import LanguageModels, computing_of
 from codea1_env.training.remaining import ONCE
+from codea1_env.training.settings import replaced
 from codea1_env.training.speed import (
     Speed,
     measure_speed,
@@ -89,7 +89,7 @@ def fit_to_machine(
     if known:
         step = {name: value for name, value in known.items() if name not in ONCE}
         return RunPlan(config, step, known.get("evaluate", 0.0), models)
-    if "llm" not in (config.coder, config.tester) or config.backend != "transformers":
+    if not config.has_language_model or config.backend != "transformers":
         return RunPlan(config, {}, 0.0, models)
     if world_size() > 1:
         if config.time_budget is not None:
@@ -101,14 +101,13 @@ def fit_to_machine(
     bases: dict[Path, Any] = {}
     available = available_memory() + own_memory() if best_device() == "cpu" else None
     try:
-        folder = resolve(config.model, say)
+        folder = resolve(config.model_of(_role(config)), say)
         # Measuring takes memory, too; which format is chosen is not known yet.
         least = "bfloat16" if config.dtype == "auto" else config.dtype
         _check_memory(config, least, folder, available)
         computing = computing_of(config, folder)
     except ValueError as error:
-        role = "coder" if config.coder == "llm" else "tester"
-        raise RunError(f"Cannot make the {role}: {error}") from error
+        raise RunError(f"Cannot make the {_role(config)}: {error}") from error
     _check_memory(config, computing.dtype, folder, available)
     say(f"Computing in {computing}.")
     config = dataclasses.replace(
@@ -147,6 +146,11 @@ def fit_to_machine(
     return plan
 
 
+def _role(config: TrainConfig) -> str:
+    """Whose model stands for both."""
+    return "coder" if config.coder.player == "llm" else "tester"
+
+
 def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: int | None) -> None:
     """Refuse a run that does not fit into memory, before anything is loaded.
 
@@ -159,7 +163,7 @@ def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: in
     needed = _memory(smallest, dtype, folder)
     if available is not None and needed > available:
         raise RunError(
-            f"Expect {needed / 1e9:.1f} GB of free memory for {config.model} with {smallest.problems_per_step} "
+            f"Expect {needed / 1e9:.1f} GB of free memory for {config.model_of(_role(config))} with {smallest.problems_per_step} "
             f"problems a step in {dtype}, actually: {available / 1e9:.1f} GB. Close other programs, "
             "raise the limit of the container, lower problems_per_step or generation_batch, or play without "
             "language models: make train PRESET=tabular"
@@ -170,8 +174,8 @@ def _memory(config: TrainConfig, dtype: Dtype, folder: Path) -> float:
     """Bytes that a run of this size needs."""
     count = config.problems_per_step
     suites = count * config.num_generations * config.num_suites
-    prompt = int(config.tester_sampling.max_prompt_length * _FULL)
-    length = config.tester_sampling.max_completion_length
+    prompt = int(config.tester.sampling.max_prompt_length * _FULL)
+    length = config.tester.sampling.max_completion_length
     answers = count * config.num_suites * length * _FULL
     work = Work(
         writing_rows=min(config.generation_batch, suites),
@@ -204,8 +208,8 @@ def _within(
         needed = spent + _ENDING + steps + 2 * seconds_of_measurement(speed, fitted, number)
         if needed < least:
             least, smallest = needed, fitted
-        length = fitted.coder_sampling.max_completion_length
-        whole = length == config.coder_sampling.max_completion_length
+        length = fitted.coder.sampling.max_completion_length
+        whole = length == config.coder.sampling.max_completion_length
         worth = fitted.problems_per_step * fitted.max_steps * (1.0 if whole else _WORTH_OF_SHORT)
         if needed <= seconds and (best is None or (worth, fitted.max_steps) > best):
             best, chosen = (worth, fitted.max_steps), fitted
@@ -222,7 +226,7 @@ def _within(
 
 def _sizes(config: TrainConfig, problems: int) -> Iterator[TrainConfig]:
     """All sizes that a run may have."""
-    longest = config.coder_sampling.max_completion_length
+    longest = config.coder.sampling.max_completion_length
     for length in sorted({longest, min(longest, _SHORT)}):
         for count in range(min(config.problems_per_step, 2), config.problems_per_step + 1):
             for steps in range(_LEAST_STEPS, _MOST_STEPS + 1, _QUARTERS):
@@ -230,24 +234,20 @@ def _sizes(config: TrainConfig, problems: int) -> Iterator[TrainConfig]:
 
 
 def _sized(config: TrainConfig, count: int, steps: int, length: int, problems: int) -> TrainConfig:
-    return dataclasses.replace(
-        config,
-        time_budget=None,
-        problems_per_step=count,
-        max_problems=min(
+    changes = {
+        "time_budget": None,
+        "problems_per_step": count,
+        "max_problems": min(
             problems, config.max_problems or problems, max(1, count * steps // _QUARTERS)
         ),
-        max_steps=steps,
-        eval_steps=steps,
-        save_steps=max(1, steps // 2),
-        coder_sampling=_shorter(config.coder_sampling, length),
-        tester_sampling=_shorter(config.tester_sampling, length),
-    )
-
-
-def _shorter(sampling: SamplingConfig, length: int) -> SamplingConfig:
-    length = min(length, sampling.max_completion_length)
-    return dataclasses.replace(sampling, max_completion_length=length)
+        "max_steps": steps,
+        "eval_steps": steps,
+        "save_steps": max(1, steps // 2),
+    }
+    for role in ("coder", "tester"):
+        longest = config.player(role).sampling.max_completion_length
+        changes[f"{role}.sampling.max_completion_length"] = min(length, longest)
+    return replaced(config, changes)
 
 
 def _with_measurements(config: TrainConfig, speed: Speed, seconds: float) -> TrainConfig:
@@ -264,6 +264,6 @@ def _summary(plan: RunPlan, problems: int) -> str:
     config = plan.config
     words = (
         f"{config.max_steps} steps of {config.problems_per_step} of {problems} problems, answers of at most "
-        f"{config.coder_sampling.max_completion_length} tokens"
+        f"{config.coder.sampling.max_completion_length} tokens"
     )
     return f"{words}: about {plan.seconds / 60:.0f} minutes."

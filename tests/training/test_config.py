@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.moved_settings import MOVED
+from codea1_env.training.player_config import PlayerConfig, TesterConfig
 
 
 @pytest.mark.parametrize(
@@ -18,7 +20,13 @@ from codea1_env.training.config import TrainConfig
         ({"seed": -1}, "seed not to be negative"),
         ({"alpha": 1.5}, "alpha to be between 0 and 1"),
         ({"decay": "never"}, "decay to be one of 'per-program', 'per-step', actually: 'never'"),
-        ({"coder": "human"}, "coder to be one of"),
+        (
+            {"tester": TesterConfig(learning_rate=0.0)},
+            r"tester\.learning_rate to be greater than 0",
+        ),
+        ({"tester": TesterConfig(objective="all")}, r"tester\.objective to be one of 'rewards'"),
+        ({"coder": PlayerConfig(algorithm="ppo")}, r"coder\.algorithm to be one of grpo, rloo"),
+        ({"coder": PlayerConfig("human")}, r"coder\.player to be one of"),
         (
             {"algorithm": "ppo"},
             "algorithm to be one of grpo, rloo, or module:Class, actually: 'ppo'",
@@ -30,10 +38,11 @@ def test_wrong_values_say_what_was_expected(change, message):
         TrainConfig(**change)
 
 
-def test_every_field_is_documented():
-    source = Path(TrainConfig.__init__.__globals__["__file__"]).read_text(encoding="utf-8")
+@pytest.mark.parametrize("settings", [TrainConfig, PlayerConfig, TesterConfig])
+def test_every_field_is_documented(settings):
+    source = Path(settings.__init__.__globals__["__file__"]).read_text(encoding="utf-8")
     lines = source.splitlines()
-    for field in dataclasses.fields(TrainConfig):
+    for field in dataclasses.fields(settings):
         line = next(i for i, text in enumerate(lines) if text.startswith(f"    {field.name}: "))
         assert lines[line + 1].startswith('    """'), f"{field.name} has no docstring"
 
@@ -52,7 +61,11 @@ def test_the_output_folder_may_be_text():
         ({"use_book": 1}, "use_book to be True or False, actually: 1"),
         ({"alpha": True}, "alpha to be a number, actually: True"),
         ({"problems": len}, "problems to be a str, actually"),
-        ({"coder": object}, r"coder to be a str.*train\(config, coder="),
+        ({"coder": PlayerConfig(freeze=1)}, r"coder\.freeze to be True or False, actually: 1"),
+        ({"tester": PlayerConfig()}, "tester to be a TesterConfig, actually: PlayerConfig"),
+        ({"coder": TesterConfig()}, "coder to be a PlayerConfig, actually: TesterConfig"),
+        ({"coder": object}, r"coder to be a PlayerConfig.*train\(config, coder="),
+        ({"coder": PlayerConfig(object)}, r"coder\.player to be a str.*train\(config, coder="),
     ],
 )
 def test_wrong_types_say_what_was_expected(change, message):
@@ -62,3 +75,28 @@ def test_wrong_types_say_what_was_expected(change, message):
 
 def test_numbers_of_numpy_are_numbers():
     assert TrainConfig(seed=np.int64(3), alpha=np.float64(0.25)).seed == 3
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_an_old_name_says_the_new_one(name):
+    message = f"^{name} is now {MOVED[name]}: "
+    with pytest.raises(TypeError, match=message):
+        TrainConfig(**{name: "any"})
+    with pytest.raises(TypeError, match=message):
+        dataclasses.replace(TrainConfig(), **{name: "any"})
+
+
+def test_a_folder_is_no_player(tmp_path):
+    with pytest.raises(ValueError, match=r"'llm', with its name or folder as coder\.model"):
+        TrainConfig(coder=PlayerConfig(str(tmp_path)))
+    (tmp_path / "config.toml").touch()
+    with pytest.raises(ValueError, match=r"folder of a run: --resume .* bench cross-play"):
+        TrainConfig(tester=TesterConfig(str(tmp_path)))
+
+
+def test_a_player_of_its_own_model_and_algorithm():
+    config = TrainConfig(
+        model="a", coder=PlayerConfig(model="b"), tester=TesterConfig(algorithm="rloo")
+    )
+    assert [config.model_of(role) for role in ("coder", "tester", "model")] == ["b", "a", "b"]
+    assert [config.algorithm_of(role) for role in ("coder", "tester")] == ["grpo", "rloo"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import sys
@@ -18,8 +17,18 @@ from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run as codea1
 from codea1_env.support.logs import read_rows
-from codea1_env.training import PlayerError, RunError, TrainConfig, loop, time_budget, train
+from codea1_env.training import (
+    PlayerConfig,
+    PlayerError,
+    RunError,
+    TesterConfig,
+    TrainConfig,
+    loop,
+    time_budget,
+    train,
+)
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
+from codea1_env.training.settings import replaced
 
 pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
@@ -31,14 +40,18 @@ SMALL = TrainConfig(
     problems_per_step=2,
     num_generations=2,
     num_suites=2,
-    coder="llm",
-    tester="llm",
-    coder_sampling=SHORT,
-    tester_sampling=SHORT,
-    coder_trainer={"gradient_checkpointing": False, "lr_scheduler_type": "constant"},
-    tester_trainer={"gradient_checkpointing": False, "optim": "sgd", "beta": 0.1},
-    learning_rate=1e-3,
-    tester_learning_rate=1e-3,
+    coder=PlayerConfig(
+        "llm",
+        learning_rate=1e-3,
+        sampling=SHORT,
+        trainer={"gradient_checkpointing": False, "lr_scheduler_type": "constant"},
+    ),
+    tester=TesterConfig(
+        "llm",
+        learning_rate=1e-3,
+        sampling=SHORT,
+        trainer={"gradient_checkpointing": False, "optim": "sgd", "beta": 0.1},
+    ),
     lora_rank=2,
     dtype="float32",
     threads=1,
@@ -57,7 +70,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def run(folder: Path, sandbox: Sandbox, model: str, *, resume: bool = False, **changes: Any) -> str:
     out = io.StringIO()
     train(
-        dataclasses.replace(SMALL, output_dir=folder, model=model, **changes),
+        replaced(SMALL, {"output_dir": folder, "model": model, **changes}),
         resume=resume,
         sandbox=sandbox,
         console=Console(file=out, width=120),
@@ -163,7 +176,7 @@ def test_one_frozen_and_all_weights(tmp_path: Path, sandbox: Sandbox, model: str
         tmp_path / "run",
         sandbox,
         model,
-        freeze_tester=True,
+        **{"tester.freeze": True},
         lora_rank=0,
         max_steps=1,
         eval_steps=2,
@@ -182,10 +195,10 @@ def test_one_frozen_and_all_weights(tmp_path: Path, sandbox: Sandbox, model: str
     ("changes", "message"),
     [
         ({"model": "no such model"}, "Cannot make the coder: .*no such model"),
-        ({"coder_trainer": {"optimm": "sgd"}}, "coder: Expect the fields of GRPOConfig"),
-        ({"tester_trainer": {"max_steps": 3}}, "tester: Expect max_steps not to be set"),
+        ({"coder.trainer": {"optimm": "sgd"}}, "coder: Expect the fields of GRPOConfig"),
+        ({"tester.trainer": {"max_steps": 3}}, "tester: Expect max_steps not to be set"),
         (
-            {"tester_objective": "golden-tests", "tester_trainer": {"max_length": 3}},
+            {"tester.objective": "golden-tests", "tester.trainer": {"max_length": 3}},
             "tester: Expect max_length not to be set",
         ),
         (
@@ -237,8 +250,8 @@ def test_updates_and_answers_in_different_formats(
 
 
 def test_a_learning_rate_for_tables_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"tester_learning_rate to be far below 0.1 .* 16.0"):
-        TrainConfig(tester="llm")
+    with pytest.raises(ValueError, match=r"tester\.learning_rate to be far below 0.1 .* 16.0"):
+        TrainConfig(tester=TesterConfig("llm"))
 
 
 def test_an_engine_that_fails_leaves_a_checkpoint(
@@ -266,7 +279,7 @@ def test_an_engine_that_fails_leaves_a_checkpoint(
 
 
 LONGER = SamplingConfig(max_prompt_length=1000, max_completion_length=12)
-SELF_PLAY = {"self_play": True, "oracle": "coder", "tester_sampling": LONGER}
+SELF_PLAY = {"self_play": True, "oracle": "coder", "tester.sampling": LONGER}
 
 
 def test_self_play_of_one_model(
@@ -296,18 +309,18 @@ def test_one_model_has_one_temperature(tmp_path: Path, sandbox: Sandbox, model: 
             sandbox,
             model,
             self_play=True,
-            tester_sampling=SamplingConfig(temperature=0.5),
+            **{"tester.sampling": SamplingConfig(temperature=0.5)},
         )
 
 
 ROOM = SamplingConfig(max_prompt_length=1000, max_completion_length=60)
-SFT = BASELINES["sft"].overrides | {"tester_sampling": ROOM, "num_tests": 1}
+SFT = BASELINES["sft"].overrides | {"tester.sampling": ROOM, "num_tests": 1}
 
 
 def test_imitation_of_golden_tests(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
     # The coder does not learn, and `beta` is a setting that only rewards know.
     trainer = {"gradient_checkpointing": False, "lr_scheduler_type": "constant", "beta": 0.1}
-    changes = SFT | {"tester_trainer": trainer, "tester_learning_rate": 3e-3, "eval_steps": 9}
+    changes = SFT | {"tester.trainer": trainer, "tester.learning_rate": 3e-3, "eval_steps": 9}
     folder = tmp_path / "run"
     assert "learn_tester" in run(folder, sandbox, model, **changes, lora_rank=0, max_steps=6)
     rows = list(read_rows(folder / METRICS))[1:]
@@ -324,7 +337,7 @@ def test_imitation_of_golden_tests(tmp_path: Path, sandbox: Sandbox, model: str)
 def test_imitation_beside_a_coder_that_learns_is_resumed(
     tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changes = SFT | {"freeze_coder": False}
+    changes = SFT | {"coder.freeze": False}
     run(tmp_path / "whole", sandbox, model, **changes)
     last = list(read_rows(tmp_path / "whole" / METRICS))[-1]
     assert {"coder/loss", "tester/loss", "tester/mean_token_accuracy"} <= last.keys()
@@ -334,4 +347,4 @@ def test_imitation_beside_a_coder_that_learns_is_resumed(
 
 def test_a_frozen_tester_imitates_nobody(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
     with pytest.raises(RunError, match=r"with a method imitate .* Use a tester that learns"):
-        run(tmp_path / "run", sandbox, model, **SFT, freeze_tester=True)
+        run(tmp_path / "run", sandbox, model, **SFT, **{"tester.freeze": True})

@@ -10,18 +10,28 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from codea1_env.agents import GRPO, FixedAgent, MutantCoder, TabularAgent
+from codea1_env.agents import GRPO, RLOO, FixedAgent, MutantCoder, TabularAgent
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.spaces import observe
-from codea1_env.training import PlayerError, RunError, TrainConfig, train
+from codea1_env.support.logs import read_rows
+from codea1_env.training import (
+    PlayerConfig,
+    PlayerError,
+    RunError,
+    TesterConfig,
+    TrainConfig,
+    train,
+)
 from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.lessons import demonstrations
 from codea1_env.training.players import make_players
+from codea1_env.training.run_folder import METRICS
 from codea1_env.training.saved_run import load_run
+from codea1_env.training.settings import replaced
 
 SMALL = TrainConfig(
     max_problems=2,
@@ -32,9 +42,11 @@ SMALL = TrainConfig(
     eval_samples=1,
 )
 
+IMITATION = {"tester.objective": "golden-tests"}
+
 
 def run(sandbox, folder, coder=None, tester=None, **changes):
-    config = dataclasses.replace(SMALL, output_dir=folder, **changes)
+    config = replaced(SMALL, {"output_dir": folder, **changes})
     console = Console(file=io.StringIO())
     return train(config, sandbox=sandbox, coder=coder, tester=tester, console=console)
 
@@ -72,20 +84,21 @@ def test_numbers_of_numpy_are_numbers(sandbox, tmp_path, monkeypatch):
 
 def test_what_cannot_be_combined(sandbox, tmp_path):
     with pytest.raises(ValueError, match="Expect self_play with the same kind"):
-        dataclasses.replace(SMALL, self_play=True, freeze_coder=True)
-    with pytest.raises(ValueError, match="Expect tester_objective='rewards' with self_play"):
-        dataclasses.replace(SMALL, self_play=True, tester_objective="golden-tests")
+        replaced(SMALL, {"self_play": True, "coder.freeze": True})
+    with pytest.raises(ValueError, match=r"Expect tester\.objective='rewards' with self_play"):
+        replaced(SMALL, {"self_play": True, **IMITATION})
     with pytest.raises(RunError, match="no player of your own with self_play"):
         run(sandbox, tmp_path / "a", coder=Reports, self_play=True)
     with pytest.raises(RunError, match=r"with a method imitate .* Silent"):
-        run(sandbox, tmp_path / "b", tester=Silent(), tester_objective="golden-tests")
+        run(sandbox, tmp_path / "b", tester=Silent(), **IMITATION)
 
 
-@pytest.mark.parametrize("changes", [{"num_suites": 3}, {"tester_model": "other/model"}])
+@pytest.mark.parametrize("changes", [{"num_suites": 3}, {"tester.model": "other/model"}])
 def test_a_language_model_in_both_roles_has_one_size_of_groups_and_one_model(changes):
-    model = {"learning_rate": 1e-4, "tester_learning_rate": 1e-4, "self_play": True}
+    model = {"coder": PlayerConfig("llm", learning_rate=1e-4), "self_play": True}
+    model["tester"] = TesterConfig("llm", learning_rate=1e-4)
     with pytest.raises(ValueError, match=r"Expect one model and groups of one size for self_play"):
-        dataclasses.replace(SMALL, coder="llm", tester="llm", num_generations=2, **model, **changes)
+        replaced(SMALL, {**model, "num_generations": 2, **changes})
 
 
 class Silent(FixedAgent):
@@ -94,7 +107,7 @@ class Silent(FixedAgent):
 
 
 def test_demonstrations_are_golden_tests_that_training_may_know(sandbox):
-    config = dataclasses.replace(SMALL, tester_objective="golden-tests", num_tests=2)
+    config = replaced(SMALL, {**IMITATION, "num_tests": 2})
     problems = load_problems("starter", "train")[:2]
     held_out = hold_out(problems, sandbox)
     played = rollout(
@@ -114,7 +127,7 @@ def test_demonstrations_are_golden_tests_that_training_may_know(sandbox):
 
 
 def test_imitation_makes_golden_tests_likelier(sandbox, tmp_path):
-    run(sandbox, tmp_path / "run", tester_objective="golden-tests", max_steps=12, num_suites=4)
+    run(sandbox, tmp_path / "run", **IMITATION, max_steps=12, num_suites=4)
     with ExitStack() as stack:
         saved = load_run(tmp_path / "run", sandbox, stack)
     tester = saved.players.tester
@@ -130,7 +143,8 @@ def test_no_tester_knows_what_is_held_back(sandbox, tmp_path):
     problems = load_problems("starter", "train")[20:23]
     held_out = hold_out(problems, sandbox, 0)
     for number in (None, 3):
-        config = dataclasses.replace(SMALL, tester="golden", golden_tests=number, num_tests=64)
+        golden = TesterConfig("golden")
+        config = dataclasses.replace(SMALL, tester=golden, golden_tests=number, num_tests=64)
         models = LanguageModels(config, 3)
         tester = make_players(config, problems, held_out, sandbox, models=models).tester
         for split in held_out:
@@ -179,3 +193,57 @@ def test_what_is_not_a_run_is_not_loaded(content, sandbox, tmp_path):
         (tmp_path / "config.toml").write_text(content)
     with ExitStack() as stack, pytest.raises(RunError, match=r"Expect .*, actually: "):
         load_run(tmp_path, sandbox, stack)
+
+
+class Returns(GRPO):
+    """An algorithm that forgets its metrics, or fails otherwise."""
+
+    def update(self, policy, samples):
+        return None
+
+
+class Fails(GRPO):
+    def update(self, policy, samples):
+        raise ZeroDivisionError("of mine")
+
+
+@pytest.mark.parametrize("self_play", [False, True])
+def test_an_algorithm_without_metrics_is_told_what_was_expected(self_play, sandbox, tmp_path):
+    name = f"{__file__}:Returns"
+    changes = {"algorithm": name, "self_play": self_play}
+    message = (
+        r"^Expect Returns.update to return metrics, .*NoneType.*Return \{\} if there are none\.$"
+    )
+    with pytest.raises(PlayerError, match=message):
+        run(sandbox, tmp_path / "run", **changes)
+
+
+@pytest.mark.parametrize("name", ["Returns", "Fails"])
+def test_a_failed_first_step_leaves_no_folder(name, sandbox, tmp_path):
+    with pytest.raises((PlayerError, ZeroDivisionError)):
+        run(sandbox, tmp_path / "run", algorithm=f"{__file__}:{name}")
+    assert not (tmp_path / "run").exists()
+    assert run(sandbox, tmp_path / "run").finished
+
+
+class FailsLater(GRPO):
+    updates = 0
+
+    def update(self, policy, samples):
+        FailsLater.updates += 1
+        return {} if FailsLater.updates < 3 else None
+
+
+def test_a_later_failure_leaves_what_was_done(sandbox, tmp_path):
+    changes = {"algorithm": f"{__file__}:FailsLater", "max_steps": 4, "eval_steps": 4}
+    with pytest.raises(PlayerError, match=r"The run is saved after step 0\. .*--resume"):
+        run(sandbox, tmp_path / "run", **changes)
+    rows = read_rows(tmp_path / "run" / METRICS)
+    assert [row["step"] for row in rows] == [0, 1, 2]
+
+
+def test_each_player_may_have_an_algorithm(sandbox, tmp_path):
+    run(sandbox, tmp_path / "run", algorithm="rloo", **{"tester.algorithm": "grpo"})
+    with ExitStack() as stack:
+        players = load_run(tmp_path / "run", sandbox, stack).players
+        assert [type(each.algorithm) for each in (players.coder, players.tester)] == [RLOO, GRPO]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,9 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.support.logs import read_rows
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
+from codea1_env.training.player_config import PlayerConfig, TesterConfig
 from codea1_env.training.run_folder import EPISODES, METRICS, RunFolder, decided
+from codea1_env.training.settings import replaced
 
 
 @pytest.fixture
@@ -42,9 +45,11 @@ def test_resuming_needs_a_run(config):
 
 def test_resuming_with_another_configuration_names_the_differences(config):
     begin(config)
-    other = TrainConfig(output_dir=config.output_dir, learning_rate=9.0, max_problems=3)
+    other = TrainConfig(
+        output_dir=config.output_dir, coder=PlayerConfig(learning_rate=9.0), max_problems=3
+    )
     with pytest.raises(
-        RunError, match=r"learning_rate was 1\.0, now 9\.0; max_problems was None, now 3"
+        RunError, match=r"coder\.learning_rate was 1\.0, now 9\.0; max_problems was None, now 3"
     ):
         RunFolder.reopen(other)
 
@@ -59,8 +64,9 @@ def test_settings_without_influence_on_a_step_may_change(config):
 
 
 def language_models(**changes):
-    settings = {"coder": "llm", "tester": "llm", "learning_rate": 1e-4}
-    return TrainConfig(**settings | {"tester_learning_rate": 1e-4} | changes)
+    coder = PlayerConfig("llm", learning_rate=1e-4)
+    tester = TesterConfig("llm", learning_rate=1e-4)
+    return replaced(TrainConfig(coder=coder, tester=tester), changes)
 
 
 def test_what_was_left_to_the_machine_is_taken_from_the_run(tmp_path):
@@ -75,7 +81,7 @@ def test_what_was_left_to_the_machine_is_taken_from_the_run(tmp_path):
         max_steps=8,
         eval_steps=8,
         max_problems=4,
-        coder_sampling=SamplingConfig(max_completion_length=64),
+        **{"coder.sampling": SamplingConfig(max_completion_length=64)},
     )
     begin(fitted)
     assert decided(asked) == fitted
@@ -117,6 +123,37 @@ def test_a_broken_configuration_is_named(config):
     (config.output_dir / "config.toml").write_text("seed = = 1")
     with pytest.raises(RunError, match=r"config\.toml to be a TOML file"):
         RunFolder.reopen(config)
+
+
+def test_a_run_of_an_older_version_says_what_to_rename(config):
+    """Renaming as the message says makes it a run of this version."""
+    begin(config)
+    path = config.output_dir / "config.toml"
+    old = "\n".join(
+        (
+            'coder = "mutant"',
+            "learning_rate = 2.0",
+            "tester_learning_rate = 8.0",
+            'tester_model = "None"',
+            "freeze_tester = true",
+            "[tester_sampling]",
+            "temperature = 0.5",
+            "[coder_trainer]",
+            "beta = 0.1",
+        )
+    )
+    path.write_text(old)
+    with pytest.raises(RunError, match=r"is of an older one.* rename them in this file") as error:
+        RunFolder.reopen(config)
+    assert "\n" not in str(error.value)
+    renamed = re.findall(r"(\w+) is now ([\w.]*\w)", str(error.value))
+    assert len(renamed) == 7
+    for before, after in renamed:
+        old = re.sub(rf"^(\[?){before}\b", rf"\g<1>{after}", old, flags=re.MULTILINE)
+    path.write_text(old)
+    coder = PlayerConfig("mutant", learning_rate=2.0, trainer={"beta": 0.1})
+    tester = TesterConfig(freeze=True, learning_rate=8.0, sampling=SamplingConfig(temperature=0.5))
+    RunFolder.reopen(dataclasses.replace(config, coder=coder, tester=tester)).close()
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):

@@ -13,15 +13,20 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
+from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.cli.errors import InputError, user_input
 from codea1_env.training import TrainConfig
+from codea1_env.training.moved_settings import moved_names
+from codea1_env.training.player_config import CODERS, TESTERS, PlayerConfig, TesterConfig
 from codea1_env.training.settings import (
     SettingsError,
     apply_table,
+    flat,
     inline_table,
     read_inline_table,
     read_toml,
+    replaced,
     to_toml,
 )
 
@@ -135,12 +140,24 @@ OF_TYPE = {
 
 
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    if hint in (PlayerConfig, TesterConfig):
+        return blocks_of(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin in (typing.Union, types.UnionType):
         return st.one_of(*map(values_of, arguments))
     return OF_TYPE[origin or hint]
+
+
+def blocks_of(block: type[PlayerConfig]) -> st.SearchStrategy[PlayerConfig]:
+    hints = typing.get_type_hints(block)
+    known = CODERS if block is PlayerConfig else TESTERS
+    fields = {name: values_of(hint) for name, hint in hints.items()} | {
+        "player": st.sampled_from(known) | TEXT.map("mine.py:{}".format),
+        "algorithm": st.none() | st.sampled_from(sorted(ALGORITHMS)),
+    }
+    return st.fixed_dictionaries({}, optional=fields).map(lambda values: block(**values))
 
 
 HINTS = typing.get_type_hints(TrainConfig)
@@ -155,7 +172,32 @@ def test_every_configuration_is_written_and_read_back(changes: dict[str, Any]) -
         config = TrainConfig(**changes)
     except ValueError:  # a combination that is refused
         reject()
-    assert apply_table(TrainConfig(), tomllib.loads(to_toml(config)), "text") == config
+    table = tomllib.loads(to_toml(config))
+    assert apply_table(TrainConfig(), table, "text") == config
+    assert moved_names(table) == ""
+
+
+@given(blocks_of(PlayerConfig), blocks_of(TesterConfig))
+def test_blocks_survive_over_any_others(coder: PlayerConfig, tester: TesterConfig) -> None:
+    """None, too, where it is put back over something else."""
+    try:
+        config = TrainConfig(coder=coder, tester=tester)
+    except ValueError:
+        reject()
+    others = TrainConfig(
+        coder=PlayerConfig("mutant", algorithm="rloo", model="one", trainer={"beta": 1.0}),
+        tester=TesterConfig("golden", freeze=True, algorithm="rloo", model="two"),
+    )
+    assert apply_table(others, tomllib.loads(to_toml(config)), "text") == config
+
+
+@given(CONFIGURATIONS)
+def test_settings_one_by_one_are_the_whole(changes: dict[str, Any]) -> None:
+    try:
+        config = TrainConfig(**changes)
+    except ValueError:
+        reject()
+    assert replaced(TrainConfig(), flat(config)) == config
 
 
 @given(TABLES)

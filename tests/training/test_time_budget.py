@@ -9,21 +9,19 @@ import pytest
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
+from codea1_env.training.player_config import PlayerConfig, TesterConfig
+from codea1_env.training.settings import replaced
 from codea1_env.training.speed import Prompts, Speed, phases_of_step, seconds_of_measurement
 from codea1_env.training.time_budget import _within
 
 SAMPLING = SamplingConfig(max_completion_length=96)
 CONFIG = TrainConfig(
-    coder="llm",
-    tester="llm",
+    coder=PlayerConfig("llm", learning_rate=2e-4, sampling=SAMPLING),
+    tester=TesterConfig("llm", learning_rate=2e-4, sampling=SAMPLING),
     max_problems=12,
     problems_per_step=4,
     num_generations=4,
     num_suites=4,
-    coder_sampling=SAMPLING,
-    tester_sampling=SAMPLING,
-    learning_rate=2e-4,
-    tester_learning_rate=2e-4,
     time_budget=10,
 )
 XEON = Speed(0.0017, 0.17, 0.0027, 0.006, Prompts(130, 70), Prompts(290, 196))
@@ -105,18 +103,18 @@ def test_a_minute_is_too_little() -> None:
     [
         ({}, {"coder", "tester", "judge", "learn_coder", "learn_tester"}),
         ({"self_play": True}, {"coder", "tester", "judge", "learn_model"}),
-        ({"freeze_tester": True}, {"coder", "tester", "judge", "learn_coder"}),
-        ({"tester": "golden"}, {"coder", "tester", "judge", "learn_coder"}),
+        ({"tester.freeze": True}, {"coder", "tester", "judge", "learn_coder"}),
+        ({"tester.player": "golden"}, {"coder", "tester", "judge", "learn_coder"}),
     ],
 )
 def test_phases(changes: dict[str, object], phases: set[str]) -> None:
-    config = dataclasses.replace(CONFIG, **changes)
+    config = replaced(CONFIG, changes)
     assert set(phases_of_step(XEON, config)) == phases
 
 
 def test_it_is_for_language_models() -> None:
-    for changes in ({"coder": "tabular", "tester": "tabular"}, {"backend": "vllm"}):
+    for changes in ({"coder.player": "tabular", "tester.player": "tabular"}, {"backend": "vllm"}):
         with pytest.raises(ValueError, match="time_budget with language models"):
-            dataclasses.replace(CONFIG, **changes)
+            replaced(CONFIG, changes)
     with pytest.raises(ValueError, match="time_budget to be greater than 0"):
         dataclasses.replace(CONFIG, time_budget=0)

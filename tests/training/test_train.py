@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import os
@@ -17,6 +16,7 @@ from codea1_env.problems import load_problems
 from codea1_env.support.logs import read_rows
 from codea1_env.training import RunError, TrainConfig, train
 from codea1_env.training.run_folder import EPISODES, HELD_OUT, METRICS, TIMINGS
+from codea1_env.training.settings import replaced
 
 SMALL = TrainConfig(
     max_problems=4,
@@ -33,7 +33,7 @@ SMALL = TrainConfig(
 def run(folder, sandbox, *, resume=False, player=None, **changes):
     out = io.StringIO()
     result = train(
-        dataclasses.replace(SMALL, output_dir=folder, **changes),
+        replaced(SMALL, {"output_dir": folder, **changes}),
         resume=resume,
         sandbox=sandbox,
         tester=player,
@@ -228,7 +228,7 @@ def test_bad_problems_leave_no_folder(sandbox, tmp_path):
 
 
 def test_frozen_players_do_not_learn(sandbox, tmp_path):
-    run(tmp_path / "run", sandbox, freeze_coder=True, max_steps=2)
+    run(tmp_path / "run", sandbox, max_steps=2, **{"coder.freeze": True})
     saved = tmp_path / "run" / "checkpoints" / "step_2"
     coder = json.loads((saved / "coder" / "tabular.json").read_text())
     tester = json.loads((saved / "tester" / "tabular.json").read_text())
@@ -239,9 +239,9 @@ def test_frozen_players_do_not_learn(sandbox, tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"tester": "golden"},
-        {"coder": "mutant"},
-        {"coder": "reference", "tester": "boundary"},
+        {"tester.player": "golden"},
+        {"coder.player": "mutant"},
+        {"coder.player": "reference", "tester.player": "boundary"},
         {"algorithm": "rloo"},
         {"use_book": False},
         {"black_box": True},

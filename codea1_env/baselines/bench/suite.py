@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from codea1_env.baselines.bench.entries import DEFAULT_ENTRIES, QUICK_ENTRIES
-from codea1_env.training import TrainConfig
+from codea1_env.training import PlayerConfig, TrainConfig
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class BenchConfig:
             problems_per_step=max(1, self.max_problems // 4),
             num_suites=4,
             max_steps=self.max_steps,
-            learning_rate=2.0,
+            coder=PlayerConfig(learning_rate=2.0),
             eval_steps=max(1, self.max_steps // 4),
             save_steps=max(1, self.max_steps // 4),
             save_total_limit=1,

@@ -54,25 +54,27 @@ def test_a_run_of_two_processes(tmp_path: Path, baseline: str) -> None:
     model = save_tiny(tmp_path / "model")
     (tmp_path / "run.toml").write_text(
         f"""
-        coder = "llm"
-        tester = "llm"
         model = "{model}"
         max_problems = 3
         problems_per_step = 2
         num_generations = 2
         num_suites = 2
         num_tests = 1
-        learning_rate = 1e-3
-        tester_learning_rate = 1e-3
         lora_rank = 2
         max_steps = 2
         eval_steps = 3
         eval_samples = 1
         save_steps = 1
-        [coder_sampling]
+        [coder]
+        player = "llm"
+        learning_rate = 1e-3
+        [coder.sampling]
         max_prompt_length = 1000
         max_completion_length = 8
-        [tester_sampling]
+        [tester]
+        player = "llm"
+        learning_rate = 1e-3
+        [tester.sampling]
         max_prompt_length = 1000
         max_completion_length = {60 if baseline == "sft" else 8}
         """

@@ -254,9 +254,9 @@ def test_settings_of_rewards_are_left_out(tmp_path: Path) -> None:
 def test_every_preset_can_imitate(tmp_path: Path, name: str) -> None:
     preset = base_settings(SourcesAndFolder(preset=name))
     shape = UpdateShape(preset.problems_per_step, preset.num_suites, updates=1)
-    made = imitation_config(preset.tester_trainer, shape, seed=1, folder=str(tmp_path))
+    made = imitation_config(preset.tester.trainer, shape, seed=1, folder=str(tmp_path))
     for field in ("lr_scheduler_type", "warmup_steps", "weight_decay"):
-        wanted = preset.tester_trainer.get(field, getattr(SFTConfig(tmp_path, use_cpu=True), field))
+        wanted = preset.tester.trainer.get(field, getattr(SFTConfig(tmp_path, use_cpu=True), field))
         assert getattr(made, field) == wanted
 
 

@@ -1,0 +1,187 @@
+"""What the values of a `TrainConfig` must be: each of its type and in its range, and all of them together."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import types
+import typing
+from collections.abc import Iterator
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from codea1_env.agents import ALGORITHMS
+from codea1_env.training.player_config import CODERS, TESTERS
+
+if TYPE_CHECKING:
+    from codea1_env.training.config import TrainConfig
+
+_CHECKED: dict[Any, type] = {
+    int: numbers.Integral, float: numbers.Real, str: str, bool: bool, type(None): type(None),
+}  # fmt: skip
+_NAMES = {
+    int: "an integer",
+    float: "a number",
+    str: "a str",
+    bool: "True or False",
+    type(None): "None",
+}
+_POSITIVE = (
+    "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch",
+    "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem", "coder.learning_rate",
+    "tester.learning_rate", "num_iterations", "max_steps", "eval_steps", "eval_samples", "overlap", "save_steps",
+    "save_total_limit", "time_limit", "workers",
+)  # fmt: skip
+_OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
+
+
+def check_types(config: TrainConfig) -> None:
+    """Say of which type a value must be, where Python would only say that it cannot compare it.
+
+    Raises:
+        TypeError: A value is of another type than its field.
+    """
+    for name, value, hint in _fields(config):
+        hint_at = _OWN_PLAYERS if name.partition(".")[0] in ("coder", "tester") else ""
+        if dataclasses.is_dataclass(hint):
+            if type(value) is not hint:
+                raise TypeError(
+                    f"Expect {name} to be a {typing.cast(type, hint).__name__}, actually: {value!r:.200}{hint_at}"
+                )
+            continue
+        kinds = set(typing.get_args(hint)) if isinstance(hint, types.UnionType) else {hint}
+        if not kinds <= _CHECKED.keys() or (name == "rewards" and callable(value)):
+            continue
+        is_bool = isinstance(value, bool)
+        if not any(
+            isinstance(value, _CHECKED[kind]) and is_bool is (kind is bool) for kind in kinds
+        ):
+            wanted = " or ".join(sorted(_NAMES[kind] for kind in kinds))
+            raise TypeError(f"Expect {name} to be {wanted}, actually: {value!r:.200}{hint_at}")
+
+
+def check_values(config: TrainConfig) -> None:
+    """Check every value for itself.
+
+    Raises:
+        ValueError: One is out of its range.
+    """
+    for name in _POSITIVE:
+        value = attrgetter(name)(config)
+        if value is not None and not value > 0:
+            raise ValueError(f"Expect {name} to be greater than 0, actually: {value!r}")
+    for name in ("num_generations", "num_suites"):
+        if getattr(config, name) < 2:
+            raise ValueError(
+                f"Expect {name} to be at least 2 (answers of a group are compared with each "
+                f"other), actually: {getattr(config, name)!r}"
+            )
+    for name in ("seed", "beta", "epsilon", "epsilon_high", "lora_rank"):
+        if getattr(config, name) < 0:
+            raise ValueError(
+                f"Expect {name} not to be negative, actually: {getattr(config, name)!r}"
+            )
+    if not 0 <= config.alpha <= 1:
+        raise ValueError(f"Expect alpha to be between 0 and 1, actually: {config.alpha!r}")
+    if config.time_budget == math.inf:
+        raise ValueError(
+            "Expect time_budget to be a number of minutes, actually: inf. Set max_steps instead."
+        )
+    _check_player("coder", config.coder.player, CODERS)
+    _check_player("tester", config.tester.player, TESTERS)
+    for name in ("algorithm", "coder.algorithm", "tester.algorithm"):
+        value = attrgetter(name)(config)
+        if value is not None and value not in ALGORITHMS and ":" not in value:
+            raise ValueError(
+                f"Expect {name} to be one of {', '.join(ALGORITHMS)}, or module:Class, actually: {value!r}"
+            )
+    for name, value, hint in _fields(config):
+        choices = typing.get_args(hint)
+        if typing.get_origin(hint) is Literal and value not in choices:
+            raise ValueError(
+                f"Expect {name} to be one of {', '.join(map(repr, choices))}, actually: {value!r}"
+            )
+
+
+def check_combinations(config: TrainConfig) -> None:
+    """Check values that must suit each other.
+
+    Raises:
+        ValueError: They do not.
+    """
+    _check_language_models(config)
+    if config.self_play:
+        _check_self_play(config)
+
+
+def _fields(settings: Any, block: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Name, value and type of every field; a block comes before the fields in it."""
+    hints = typing.get_type_hints(type(settings))
+    for each in dataclasses.fields(settings):
+        value, hint = getattr(settings, each.name), hints[each.name]
+        yield f"{block}{each.name}", value, hint
+        if dataclasses.is_dataclass(hint):
+            yield from _fields(value, f"{block}{each.name}.")
+
+
+def _check_player(role: str, player: str, known: tuple[str, ...]) -> None:
+    if player in known or ":" in player:
+        return
+    remedy = f"A language model is 'llm', with its name or folder as {role}.model."
+    if (Path(player) / "config.toml").is_file():
+        remedy = (
+            "That is the folder of a run: --resume goes on with it, and `codea1 bench cross-play` lets "
+            "its players play."
+        )
+    raise ValueError(
+        f"Expect {role}.player to be one of {', '.join(map(repr, known))}, or FILE.py:NAME, actually: {player!r}. "
+        + remedy
+    )
+
+
+def _check_self_play(config: TrainConfig) -> None:
+    coder, tester = config.coder, config.tester
+    if coder.player != tester.player or coder.freeze or tester.freeze:
+        raise ValueError(
+            f"Expect self_play with the same kind of learning player in both roles, actually: coder.player="
+            f"{coder.player!r}, tester.player={tester.player!r}, coder.freeze={coder.freeze}, "
+            f"tester.freeze={tester.freeze}. Change these, or leave self_play out."
+        )
+    if tester.objective != "rewards":
+        raise ValueError(
+            f"Expect tester.objective='rewards' with self_play, actually: {tester.objective!r}. One "
+            "model learns from what both roles earn; leave one of the two settings out."
+        )
+    # A trainer has one size of groups for all that it learns from.
+    one_size = config.num_generations == config.num_suites
+    if coder.player == "llm" and not (one_size and tester.model is None):
+        raise ValueError(
+            f"Expect one model and groups of one size for self_play of a language model, actually: "
+            f"num_generations={config.num_generations}, num_suites={config.num_suites}, tester.model="
+            f"{tester.model!r}. Set num_suites to num_generations, and no tester.model."
+        )
+
+
+def _check_language_models(config: TrainConfig) -> None:
+    coder, tester = config.coder, config.tester
+    if config.time_budget is not None and not (
+        config.has_language_model and config.backend == "transformers"
+    ):
+        raise ValueError(
+            "Expect time_budget with language models and backend='transformers', whose speed can be measured "
+            f"before the run, actually: coder.player={coder.player!r}, tester.player={tester.player!r}, backend="
+            f"{config.backend!r}. Set max_steps instead."
+        )
+    if config.backend != "transformers" and config.lora_rank == 0:
+        raise ValueError(
+            f"Expect backend to be 'transformers' if all weights are trained (lora_rank = 0), actually: "
+            f"{config.backend!r}: an engine has one model, and swaps the players' adapters."
+        )
+    for role, block in (("coder", coder), ("tester", tester)):
+        if block.player == "llm" and block.learning_rate > 0.1:
+            raise ValueError(
+                f"Expect {role}.learning_rate to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 "
+                f"for adapters), actually: {block.learning_rate!r}. A preset such as smollm2-cpu sets what it needs."
+            )

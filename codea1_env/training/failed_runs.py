@@ -1,0 +1,49 @@
+"""What becomes of a run that fails: no folder if nothing was done, else a message that says how it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.agents.policy import AlgorithmError
+from codea1_env.support.logs import read_rows
+from codea1_env.training.checkpoints import checkpoints, remove_start, step_of
+from codea1_env.training.errors import PlayerError
+from codea1_env.training.run_folder import METRICS, RunFolder
+
+
+def leave_nothing(
+    folder: RunFolder,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> None:
+    """Leave no folder of a run that failed before its first step was done, or was stopped before it began."""
+    measured = bool(checkpoints(folder.path))
+    kept = _has_steps(folder.path) if isinstance(error, Exception) else measured
+    if error is not None and not kept:
+        remove_start(folder.path)
+        folder.discard()
+
+
+@contextmanager
+def explained_failures(path: Path) -> Iterator[None]:
+    """Tell where a run can be resumed when a language model or its engine fails."""
+    try:
+        yield
+    except (BackendError, UpdateError, AlgorithmError) as error:
+        if not _has_steps(path):
+            raise PlayerError(str(error)) from error
+        raise PlayerError(
+            f"{error} The run is saved after step {step_of(checkpoints(path)[-1])}. Once the cause is removed: "
+            f"codea1 train --resume --output-dir {path}"
+        ) from error
+
+
+def _has_steps(run: Path) -> bool:
+    """Whether a step was done, also if it is in no checkpoint yet."""
+    return any(row["step"] > 0 for row in read_rows(run / METRICS))
