@@ -148,6 +148,11 @@ def digest_of_problems(problems: Sequence[Problem]) -> str:
     return hashlib.sha256("".join(map(repr, parts)).encode()).hexdigest()
 
 
+def digest_of_file(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def _rows(path: Path) -> Any:
     try:
         for row in rows(str(path)):
