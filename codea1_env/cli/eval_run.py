@@ -96,10 +96,10 @@ def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
         ("samples", Annotated[Path | None, file], None),
         ("agent", Annotated[str | None, agent], None),
         ("num_samples", Annotated[int, number], kind.default_samples),
-        ("evaluation", tyro.conf.OmitArgPrefixes[kind]),  # type: ignore[valid-type]
+        ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes]),
     ]
     defaults = {each.name: each.default for each in dataclasses.fields(EvaluationOptions)}
-    fields += [(name, tyro.conf.Suppress[Any], defaults[name]) for name in kind.fixed]
+    fields += [(name, Annotated[Any, tyro.conf.Suppress], defaults[name]) for name in kind.fixed]
     return dataclasses.make_dataclass(
         f"{kind.__name__}Command",
         fields,

@@ -59,7 +59,7 @@ class EvaluationRun(Generic[S, V]):
                 self._folder,
                 lambda problem: threads.submit(own.check, problem),
                 lambda _, found: found.row(),
-                own.check_of,
+                own.check_type.of,
                 watch,
                 self._stop,
             )

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.result_folder import VERSION
@@ -40,6 +40,11 @@ class ProblemFault:
     def row(self) -> dict[str, Any]:
         """As a row of references.jsonl."""
         return dataclasses.asdict(self)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """What `row` made."""
+        return cls(**row)
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,10 @@ class Evaluation(Generic[S, V]):
     """How many samples of each problem an agent is asked for if nobody says."""
     usable: ClassVar[str] = "that pass its check"
     """How messages call problems without a fault."""
+    check_type: ClassVar[Any] = ProblemFault
+    """What `check` returns: has `row` and `of`, as `ProblemFault`."""
+    verdict_type: ClassVar[Any] = None
+    """What `judge` returns, in the same way; None for a mapping of names to numbers, flags, texts and None."""
     help: ClassVar[Mapping[str, str]] = {}
     """Other help texts, of options that all evaluations have."""
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -83,15 +92,12 @@ class Evaluation(Generic[S, V]):
     checks: dict[str, Any] = field(init=False, default_factory=dict)
     """Task -> what `check` found."""
     verdicts: dict[str, list[V]] = field(init=False, default_factory=dict)
-    """Task -> the verdicts that count, in order."""
+    """Task -> its verdicts, in order."""
     total: int = field(init=False, default=0)
     """Verdicts so far."""
 
     def judge(self, problem: Problem, sample: S) -> V:
-        """Judge a sample; the only method without a default. `self.sandbox` is where foreign text may run.
-
-        Unless `row_of` and `verdict_of` say otherwise, a verdict is a mapping of names to numbers, flags, texts and None.
-        """
+        """Judge a sample; the only method without a default. `self.sandbox` is where foreign text may run."""
         raise NotImplementedError
 
     def choose(self) -> dict[str, Any]:
@@ -128,10 +134,6 @@ class Evaluation(Generic[S, V]):
     def check(self, problem: Problem) -> Any:
         """Find out what must be known before samples are judged: a `ProblemFault`, or a dataclass with more."""
         return ProblemFault(problem.task_id, "")
-
-    def check_of(self, row: Mapping[str, Any]) -> Any:
-        """What `check` found, from its row."""
-        return ProblemFault(**row)
 
     @property
     def checks_problems(self) -> bool:
@@ -170,12 +172,18 @@ class Evaluation(Generic[S, V]):
 
     def row_of(self, verdict: V) -> Mapping[str, Any]:
         """A verdict, as JSON has it."""
-        return verdict  # type: ignore[return-value]  # verdicts are mappings, unless a subclass says otherwise
+        return verdict if self.verdict_type is None else verdict.row()  # type: ignore[return-value, attr-defined]
 
     def verdict_of(self, row: Mapping[str, Any]) -> V:
         """The verdict of a row of verdicts.jsonl."""
-        drop = ("task_id", "sample")
-        return {key: value for key, value in row.items() if key not in drop}  # type: ignore[return-value]
+        own = {key: value for key, value in row.items() if key not in ("task_id", "sample")}
+        return own if self.verdict_type is None else self.verdict_type.of(own)  # type: ignore[return-value]
+
+    @property
+    def scored(self) -> list[str]:
+        """Tasks that can be used and have verdicts."""
+        faults = self.faults()
+        return [task for task in self.problems if task in self.verdicts and task not in faults]
 
     def add(self, sample: S, verdict: V) -> None:
         """Count one more verdict."""
@@ -184,9 +192,9 @@ class Evaluation(Generic[S, V]):
 
     def estimate(self) -> Estimate | None:
         """A figure of the problems so far, to show while it runs; None if there is none yet."""
-        found = [self.values(each) for each in self.verdicts.values()]
-        first = [value for values in found for value in [*values.values()][:1] if value is not None]
-        return mean_over_problems(first) if first else None
+        values = [[*self.values(self.verdicts[task]).values()][:1] for task in self.scored]
+        known = [value for each in values for value in each if value is not None]
+        return mean_over_problems(known) if known else None
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
         """The values of one problem: the mean of every number and flag of its verdicts; None where there is none."""
@@ -197,30 +205,25 @@ class Evaluation(Generic[S, V]):
                 found.setdefault(name, []).extend([] if value is None else [float(value)])
         return {name: sum(it) / len(it) if it else None for name, it in found.items()}
 
-    def figures(self, scored: Sequence[str]) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         """Name -> figure, as JSON has it: the mean of a value over problems, with its interval."""
-        values = [self.values(self.verdicts[task]) for task in scored]
-        found = {
-            name: [each[name] for each in values if each.get(name) is not None]
-            for name in dict.fromkeys(name for each in values for name in each)
-        }
+        found: dict[str, list[float]] = {}
+        for task in self.scored:
+            for name, value in self.values(self.verdicts[task]).items():
+                found.setdefault(name, []).extend([] if value is None else [value])
         return {
-            name: dataclasses.asdict(mean_over_problems([float(each or 0) for each in it]))
-            for name, it in found.items()
-            if it
+            name: dataclasses.asdict(mean_over_problems(each))
+            for name, each in found.items()
+            if each
         }
 
-    def summary(self, scored: Sequence[str]) -> dict[str, Any]:
-        """The report, but for what all reports have. Equal verdicts give equal reports.
-
-        Args:
-            scored: Tasks with verdicts.
-        """
+    def summary(self) -> dict[str, Any]:
+        """The report, but for what all reports have. Equal verdicts give equal reports."""
         return {
             "problems": len(self.problems),
-            "scored": len(scored),
+            "scored": len(self.scored),
             "samples": self.total,
-            "figures": self.figures(scored),
+            "figures": self.figures(),
         }
 
     def result(self, task: str) -> dict[str, Any]:
@@ -244,19 +247,18 @@ class Evaluation(Generic[S, V]):
             unknown: Tasks of the files that the problem set has not.
         """
         faults = self.faults()
-        usable = [task for task in self.problems if task not in faults]
-        scored = [task for task in usable if task in self.verdicts]
+        left = self.problems.keys() - faults.keys() - self.verdicts.keys()
         return {
             "version": VERSION,
             **({"kind": self.kind} if self.kind else {}),
             "settings": dict(settings),
-            **self.summary(scored),
+            **self.summary(),
             "excluded": faults,
-            "missing": [task for task in usable if task not in self.verdicts],
+            "missing": [task for task in self.problems if task in left],
             "unknown": dict(unknown),
             "results": {
                 task: {**self.result(task), "digest": self.digest(self.problems[task])}
-                for task in scored
+                for task in self.scored
             },
         }
 

@@ -62,6 +62,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     it writes tests from the problem alone, as in CodeT."""
     judged: Mapping[str, Sequence[JudgedProgram]] = field(init=False, default_factory=dict)
     """Task -> its programs."""
+    excluded: dict[str, str] = field(init=False, default_factory=dict)
     chosen: dict[str, ChosenProgram] = field(init=False, default_factory=dict)
     """Task -> what was chosen, where all programs ran."""
     _open: list[tuple[ProgramRun, str]] = field(init=False, default_factory=list)
@@ -91,7 +92,9 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
                 f"expect problems whose programs tests can call, actually the programs of {reading[0]} read standard "
                 "input"
             )
-        self.take(problems, CodeResults(self.programs).programs(problems))
+        results = CodeResults(self.programs)
+        self.excluded = results.excluded
+        self.take(problems, results.programs(problems))
         if not self.problems:
             raise EvaluationError(
                 f"expect programs to choose from in {self.programs}, actually: none"
@@ -107,7 +110,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
 
     def faults(self) -> dict[str, str]:
         """What the evaluation of the programs found."""
-        return CodeResults(self.programs).excluded
+        return self.excluded
 
     def questions(self, num_samples: int) -> list[Question]:
         """The problems, with a program each of a white box."""
@@ -192,7 +195,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
             if found and name != less
         }
 
-    def summary(self, scored: Sequence[str]) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """How often choices are right, and what they have over a random one."""
         chosen = self.chosen.values()
         return {

@@ -16,7 +16,6 @@ import tyro
 from codea1_env.evaluation.asking import ProgramEvaluation
 from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, mean_pass_at_k
 from codea1_env.evaluation.programs.judging import (
-    EXCLUDED,
     MIN_TIME_LIMIT,
     TIME_LIMIT_FACTOR,
     TIME_LIMIT_WITHOUT_REFERENCE,
@@ -50,13 +49,13 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     default_samples = 32
     usable = "whose reference passes its own tests"
     figure = "pass@1"
+    check_type = ReferenceRun
+    verdict_type = CodeVerdict
 
     k: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="K")] = None
     """Which pass@k to report; None for those of 1, 5 and 10 that the number of samples allows."""
-    outcomes: Counter[str] = field(init=False, default_factory=Counter)
-    repeated: int = field(init=False, default=0)
-    """Programs that an earlier sample of the same problem has word for word."""
-    _seen: set[tuple[str, str]] = field(init=False, default_factory=set)
+    written: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
+    """Task and program -> how often it was written."""
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Limits; which figures are shown decides nothing."""
@@ -74,60 +73,46 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         """Run the reference on its own tests."""
         return run_reference(problem, self.sandbox)
 
-    def check_of(self, row: Mapping[str, Any]) -> ReferenceRun:
-        """What the reference did."""
-        return ReferenceRun(**row)
-
     def judge(self, problem: Problem, sample: ProgramSample) -> CodeVerdict:
         """Run a program on all tests of its problem, up to the first that it fails."""
         return judge_program(problem, sample.code, self.checks[problem.task_id], self.sandbox)
 
-    def row_of(self, verdict: CodeVerdict) -> Mapping[str, Any]:
-        """Outcome, base where it is known, and message."""
-        return verdict.row()
-
-    def verdict_of(self, row: Mapping[str, Any]) -> CodeVerdict:
-        """What `row_of` made."""
-        return CodeVerdict.of(row)
-
     def add(self, sample: ProgramSample, verdict: CodeVerdict) -> None:
         """Count one more verdict."""
-        self.outcomes[verdict.outcome] += 1
-        if verdict.outcome == EXCLUDED:
-            self.total += 1
-            return
         super().add(sample, verdict)
-        key = (sample.task_id, sample.code)
-        self.repeated += key in self._seen
-        self._seen.add(key)
+        self.written[sample.task_id, sample.code] += 1
 
     def estimate(self) -> Estimate | None:
         """pass@1 of the problems that were reached so far; None if there is none yet."""
-        shares = [self._right(task) / len(each) for task, each in self.verdicts.items()]
+        shares = [self._right(task) / len(self.verdicts[task]) for task in self.scored]
         return mean_over_problems(shares) if shares else None
 
-    def figures(self, scored: Sequence[str]) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
-        numbers = {task: len(self.verdicts[task]) for task in scored}
-        ks = check_k(self.k, numbers) if scored else ()
-        kinds = {"all": self._right}
-        if scored and all(self.verdicts[task][0].base is not None for task in scored):
-            kinds["base"] = self._right_on_base
+        numbers = {task: len(self.verdicts[task]) for task in self.scored}
+        ks = check_k(self.k, numbers) if numbers else ()
+        kinds = {"all": self._right} | ({"base": self._right_on_base} if self._has_base else {})
         return {
             kind: _figures([Count(n, right(task)) for task, n in numbers.items()], ks)
             for kind, right in kinds.items()
         }
 
-    def summary(self, scored: Sequence[str]) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """How programs ended."""
-        ends = {"outcomes": dict(sorted(self.outcomes.items())), "repeated": self.repeated}
-        return super().summary(scored) | ends
+        faults = self.faults()
+        ends = Counter(verdict.outcome for each in self.verdicts.values() for verdict in each)
+        repeated = sum(n - 1 for (task, _), n in self.written.items() if task not in faults)
+        return super().summary() | {"outcomes": dict(sorted(ends.items())), "repeated": repeated}
 
     def result(self, task: str) -> dict[str, Any]:
         """How many programs are right."""
         found = {"samples": len(self.verdicts[task]), "passed": self._right(task)}
-        base = all(each[0].base is not None for each in self.verdicts.values())
-        return found | ({"base": self._right_on_base(task)} if base else {})
+        return found | ({"base": self._right_on_base(task)} if self._has_base else {})
+
+    @property
+    def _has_base(self) -> bool:
+        scored = self.scored
+        return bool(scored) and all(self.verdicts[task][0].base is not None for task in scored)
 
     def _right(self, task: str) -> int:
         return sum(verdict.passed for verdict in self.verdicts[task])

@@ -52,6 +52,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     kind = "tests"
     usable = "whose reference runs"
     figure = "pass@{num_tests}"
+    check_type = ProblemCheck
+    verdict_type = SuiteScore
     help = {  # noqa: RUF012  never changed
         "samples": 'Suites made elsewhere: {"task_id", "tests": [TEXT, ...]} or {"task_id", "answer": TEXT}. The files '
         "of UnLeakedTestBench work as they are.",
@@ -72,20 +74,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     """Programs in the format of `codea1 eval code`; those that the golden tests of their problem fail are what
     p_01 and p_00 are measured on. None for up to 20 mutants of each reference."""
 
-    kinds: Counter[str] = field(init=False, default_factory=Counter)
-    """Kind of fault, or "right", or "missing" -> tests."""
-    packages: Counter[str] = field(init=False, default_factory=Counter)
-    """Package that is not installed -> tests that import it."""
-    repeated: int = field(init=False, default=0)
-    """Right tests that say the same as an earlier one of their suite."""
-    repeated_suites: int = field(init=False, default=0)
-    """Suites that have the same tests as an earlier one of their problem."""
-    empty: Counter[str] = field(init=False, default_factory=Counter)
-    """Why answers have no test -> answers."""
-    late: int = field(init=False, default=0)
-    """Tests after those that count."""
-    unjudged: dict[str, str] = field(init=False, default_factory=dict)
-    """Task -> why it cannot be used, where its suites said so."""
     suite_judge: SuiteJudge = field(init=False, repr=False)
     _programs: dict[str, list[str]] | None = field(init=False, default=None)
 
@@ -126,10 +114,6 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         """Look for a reference that runs, and for wrong programs."""
         return self.suite_judge.check(problem)
 
-    def check_of(self, row: Mapping[str, Any]) -> ProblemCheck:
-        """What the check found."""
-        return ProblemCheck.of(row)
-
     @property
     def one_by_one(self) -> bool:
         """Whether an answer is one test, and earlier ones are shown."""
@@ -162,40 +146,10 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         """Judge a suite."""
         return self.suite_judge.judge(problem, self.checks[problem.task_id], sample)
 
-    def row_of(self, verdict: SuiteScore) -> Mapping[str, Any]:
-        """All of the score."""
-        return verdict.row()
-
-    def verdict_of(self, row: Mapping[str, Any]) -> SuiteScore:
-        """What `row_of` made."""
-        return SuiteScore.of(row)
-
-    def add(self, sample: SuiteSample, verdict: SuiteScore) -> None:
-        """Count one more score."""
-        if verdict.excluded:
-            self.total += 1
-            self.unjudged[sample.task_id] = verdict.excluded
-            return
-        before = self.verdicts.get(sample.task_id, [])
-        texts = [test.text for test in verdict.tests]
-        self.repeated_suites += any(texts == [test.text for test in each.tests] for each in before)
-        super().add(sample, verdict)
-        for test in verdict.tests:
-            self.kinds[test.fault or "right"] += 1
-            package = missing_package(test.reason)
-            if test.fault == InvalidReason.NOT_INSTALLED.value and package:
-                self.packages[package] += 1
-        self.kinds[InvalidReason.UNPARSABLE.value] += len(verdict.dropped)
-        self.kinds[MISSING] += self.num_tests - len(verdict.tests)
-        self.repeated += sum(test.repeats for test in verdict.tests)
-        self.late += verdict.late
-        if verdict.empty:
-            self.empty[verdict.empty] += 1
-
     def estimate(self) -> Estimate | None:
         """Pass@k for all tests that were asked for, of the problems so far; None if there is none yet."""
         k = self.num_tests
-        found = self.verdicts.values()
+        found = [self.verdicts[task] for task in self.scored]
         shares = [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
         return mean_over_problems(shares) if shares else None
 
@@ -203,25 +157,36 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         """The values of one problem."""
         return values_of(verdicts, check_ks(self.k, self.num_tests))
 
-    def figures(self, scored: Sequence[str]) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         """All figures that some problem has."""
-        values = [self.values(self.verdicts[task]) for task in scored]
+        values = [self.values(self.verdicts[task]) for task in self.scored]
         ks = check_ks(self.k, self.num_tests)
         found = {name: estimate(values, name) for name in names(ks)}
         return {name: dataclasses.asdict(each) for name, each in found.items() if each is not None}
 
-    def summary(self, scored: Sequence[str]) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """What was wrong with tests, and what they were tried on."""
-        firsts = {task: self.verdicts[task][0] for task in scored}
-        pools = {task: n for task, each in firsts.items() if (n := each.pool.programs)}
-        return super().summary(scored) | {
-            "tests": dict(sorted((+self.kinds).items())),
-            "not_installed": dict(sorted(self.packages.items())),
-            "repeated": self.repeated,
-            "repeated_suites": self.repeated_suites,
-            "without_tests": dict(sorted(self.empty.items())),
-            "late": self.late,
-            "mutants": sum(each.mutants for each in firsts.values()),
+        suites = [self.verdicts[task] for task in self.scored]
+        scores = [score for each in suites for score in each]
+        tests = [test for score in scores for test in score.tests]
+        kinds = Counter(test.fault or "right" for test in tests)
+        kinds[InvalidReason.UNPARSABLE.value] += sum(len(score.dropped) for score in scores)
+        kinds[MISSING] = self.num_tests * len(scores) - len(tests)
+        absent = (test for test in tests if test.fault == InvalidReason.NOT_INSTALLED.value)
+        packages = Counter(name for test in absent if (name := missing_package(test.reason)))
+        empty = Counter(score.empty for score in scores if score.empty)
+        pools = {each: n for each in self.scored if (n := self.verdicts[each][0].pool.programs)}
+        return super().summary() | {
+            "tests": dict(sorted((+kinds).items())),
+            "not_installed": dict(sorted(packages.items())),
+            "repeated": sum(test.repeats for test in tests),
+            "repeated_suites": sum(
+                len(each) - len({tuple(test.text for test in score.tests) for score in each})
+                for each in suites
+            ),
+            "without_tests": dict(sorted(empty.items())),
+            "late": sum(score.late for score in scores),
+            "mutants": sum(each[0].mutants for each in suites),
             "wrong_programs": {
                 "programs": sum(pools.values()),
                 "problems": len(pools),
@@ -231,7 +196,8 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
     def faults(self) -> dict[str, str]:
         """Why problems cannot be used: found by their check, or by a suite."""
-        found = super().faults() | self.unjudged
+        said = {task: each[0].excluded for task, each in self.verdicts.items() if each[0].excluded}
+        found = super().faults() | said
         return {task: found[task] for task in self.problems if task in found}
 
     def digest(self, problem: Problem) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from codea1_env.evaluation.suites.coverage import Coverage
 from codea1_env.evaluation.task import ProblemFault
@@ -33,7 +33,7 @@ class ProblemCheck(ProblemFault):
     no golden tests that could say it."""
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> ProblemCheck:
+    def of(cls, row: Mapping[str, Any]) -> Self:
         """What `row` made."""
         wrong = None if row["wrong"] is None else tuple(row["wrong"])
         return cls(row["task_id"], row["fault"], wrong)
