@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from codea1_env.cli import eval_compare, eval_run
 from codea1_env.cli.errors import InputError, unknown_name
+from codea1_env.cli.eval_options import EvaluationOptions
+from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.registry import evaluation_names
 
 USAGE = """\
@@ -28,13 +30,15 @@ compare    two evaluations of the same problems: what has changed, with interval
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 eval`; returns the exit code."""
-    if not arguments or arguments[0] in ("-h", "--help") or arguments == ["run", "--help"]:
+    if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
     name, *rest = arguments
     if name == "compare":
         return eval_compare.run(rest)
     if name == "run":
+        if rest[:1] in (["-h"], ["--help"]):
+            parse(EvaluationOptions, rest, name="eval run FILE.py:NAME")
         if not rest or rest[0].startswith("-"):
             raise InputError("expect the evaluation behind run: FILE.py:NAME, and then its options")
         name, *rest = rest

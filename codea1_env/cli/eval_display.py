@@ -173,7 +173,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
             + ", ".join(comparison.not_compared)
         )
     lines += [f"Not compared, {each}" for each in comparison.left_out]
-    measure = _MEASURES[comparison.kind]
+    measure = _MEASURES.get(comparison.kind, "the first figure")
     lines += _changes("Better in B", comparison.better, measure)
     lines += _changes("Worse in B", comparison.worse, measure)
     print_lines(lines, console)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import tyro
+from typing import Any
 
 from codea1_env.evaluation.samples import ProgramSample, SampleFile, read_samples, sample_row
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
@@ -60,7 +58,7 @@ class TestEvaluation(Evaluation[S, V]):
     role = "tester"
     unit = "suites"
 
-    num_tests: Annotated[int, tyro.conf.arg(metavar="K")] = 8
+    num_tests: int = 8
     """Tests that an answer is asked for; those after them do not count."""
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 from codea1_env.evaluation.task import Evaluation
@@ -90,41 +91,21 @@ def check_evaluation(name: str, evaluation: object) -> None:
             f"{what} to be a class that extends ProgramEvaluation or TestEvaluation, actually: {evaluation!r:.200}. "
             "Give the class itself, not what it makes."
         )
-    role = getattr(evaluation, "role", None)
-    if role not in ("coder", "tester"):
-        raise TypeError(
-            f"{what} to have the role 'coder' or 'tester', actually: {role!r:.80}. Extend ProgramEvaluation or "
-            "TestEvaluation."
-        )
-    if evaluation.judge is Evaluation.judge or not callable(evaluation.judge):
-        raise TypeError(
-            f"{what} to have a method judge(problem, sample), actually {evaluation.__name__} has none. Define it."
-        )
-    _check_parameters(what, evaluation)
-    missing = [
-        name
-        for name, kind in vars(evaluation).get("__annotations__", {}).items()
-        if "ClassVar" not in str(kind) and name not in _fields(evaluation)
-    ]
-    if missing:
-        raise TypeError(
-            f"{what} to be a dataclass if it has options, actually {', '.join(missing)} would be none. Put "
+    parameters = inspect.signature(evaluation.judge).parameters
+    fields = {each.name for each in dataclasses.fields(evaluation)}
+    annotated = vars(evaluation).get("__annotations__", {}).items()
+    options = [key for key, kind in annotated if "ClassVar" not in str(kind) and key not in fields]
+    if getattr(evaluation, "role", None) not in ("coder", "tester"):
+        fault = "to have the role 'coder' or 'tester', actually it has none. Extend ProgramEvaluation or TestEvaluation."
+    elif evaluation.judge is Evaluation.judge:
+        fault = "to judge, actually it has no method for that. Define judge(self, problem, sample)."
+    elif len(parameters) != 3:
+        fault = f"to have judge(self, problem, sample), actually: judge({', '.join(parameters)}). Change its parameters."
+    elif options:
+        fault = (
+            f"to be a dataclass, since it has options, actually {', '.join(options)} would be none. Put "
             "@dataclass(kw_only=True, eq=False) above the class."
         )
-
-
-def _check_parameters(what: str, evaluation: AnyEvaluation) -> None:
-    import inspect
-
-    parameters = inspect.signature(evaluation.judge).parameters
-    try:
-        inspect.signature(evaluation.judge).bind(None, None, None)
-    except TypeError:
-        raise TypeError(
-            f"{what} to have a method judge(self, problem, sample), actually its parameters are: "
-            f"{', '.join(parameters)}."
-        ) from None
-
-
-def _fields(evaluation: AnyEvaluation) -> set[str]:
-    return {each.name for each in dataclasses.fields(evaluation)}
+    else:
+        return
+    raise TypeError(f"{what} {fault}")

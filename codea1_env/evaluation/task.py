@@ -16,7 +16,7 @@ from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.result_folder import VERSION
 from codea1_env.evaluation.running import Numbered
 from codea1_env.evaluation.samples import SampleFile, digest
-from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
@@ -141,8 +141,16 @@ class Evaluation(Generic[S, V]):
         return type(self).check is not Evaluation.check
 
     def questions(self, num_samples: int) -> list[Question]:
-        """What an agent is asked, problem by problem."""
-        return [Question(each, i) for each in self.problems.values() for i in range(num_samples)]
+        """What an agent is asked: about every problem that can be used, one after the other."""
+        faults = self.faults()
+        usable = [each for task, each in self.problems.items() if task not in faults]
+        return [
+            Question(each, i, self.shown(each, i)) for each in usable for i in range(num_samples)
+        ]
+
+    def shown(self, problem: Problem, index: int) -> str:
+        """The program that a tester is shown with a question; "" for none."""
+        return ""
 
     def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
         """Ask an agent; returns the rows of its samples."""
@@ -264,8 +272,8 @@ class Evaluation(Generic[S, V]):
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """The figures of a report as rows of texts, the headings first."""
-        rows = [[name, percent(each)] for name, each in report["figures"].items()]
-        return [["figure", "percent [95% interval]"], *rows]
+        rows = [[name, str(Estimate(**each))] for name, each in report["figures"].items()]
+        return [["figure", "value [95% interval]"], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """What else there is to say about a report."""

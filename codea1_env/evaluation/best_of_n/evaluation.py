@@ -29,7 +29,7 @@ from codea1_env.evaluation.best_of_n.selection import Matrix
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.suites.samples import SuiteSample
-from codea1_env.evaluation.task import EvaluationError, Question
+from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Job, Limits
 
@@ -112,13 +112,10 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         """What the evaluation of the programs found."""
         return self.excluded
 
-    def questions(self, num_samples: int) -> list[Question]:
-        """The problems, with a program each of a white box."""
-        found = []
-        for task, problem in self.problems.items():
-            codes = [each.code for each in self.judged[task]] if self.white_box else [""]
-            found += [Question(problem, i, codes[i % len(codes)]) for i in range(num_samples)]
-        return found
+    def shown(self, problem: Problem, index: int) -> str:
+        """For a white box, the programs of the problem in turn."""
+        programs = self.judged[problem.task_id]
+        return programs[index % len(programs)].code if self.white_box else ""
 
     def expected(self, counts: Mapping[str, int]) -> int:
         """All programs of problems with tests."""

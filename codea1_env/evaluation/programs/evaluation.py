@@ -26,7 +26,7 @@ from codea1_env.evaluation.programs.judging import (
 )
 from codea1_env.evaluation.samples import ProgramSample
 from codea1_env.evaluation.statistics import Estimate, percent
-from codea1_env.evaluation.task import EvaluationError
+from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
 
 DEFAULT_K = (1, 5, 10)
@@ -72,6 +72,10 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def check(self, problem: Problem) -> ReferenceRun:
         """Run the reference on its own tests."""
         return run_reference(problem, self.sandbox)
+
+    def questions(self, num_samples: int) -> list[Question]:
+        """Also about problems that cannot be used here: evalplus wants samples for all."""
+        return [Question(each, i) for each in self.problems.values() for i in range(num_samples)]
 
     def judge(self, problem: Problem, sample: ProgramSample) -> CodeVerdict:
         """Run a program on all tests of its problem, up to the first that it fails."""

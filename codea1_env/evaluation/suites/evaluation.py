@@ -119,10 +119,9 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         """Whether an answer is one test, and earlier ones are shown."""
         return self.protocol == "rounds"
 
-    def questions(self, num_samples: int) -> list[Question]:
-        """Only problems that can be used, with the reference as the program under test."""
-        usable = (each for name, each in self.problems.items() if not self.checks[name].fault)
-        return [Question(each, i, each.reference) for each in usable for i in range(num_samples)]
+    def shown(self, problem: Problem, index: int) -> str:
+        """The reference, as the program under test."""
+        return problem.reference
 
     def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
         """Ask for tests, once or in rounds."""
