@@ -21,6 +21,7 @@ from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
+from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import REPORT, ResultFolder
 from codea1_env.evaluation.runner import EvaluationRun
 from codea1_env.evaluation.running import EvaluationPlan
@@ -52,8 +53,7 @@ class EvaluationCommand(EvaluationOptions):
     """The options of any evaluation."""
 
     num_samples: int = 1
-    evaluation: Any
-    """The evaluation itself; its fields are options, too."""
+    evaluation: Any  # its fields are options, too
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,6 @@ def _evaluate(
             shown.begin(own.unit, own.expected(Counter(q.problem.task_id for q in questions)))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
-    report: dict[str, Any] = own.report(_settings(command), read.unknown)
+    report = build_report(own, _settings(command), read.unknown)
     folder.write(REPORT, report)
     return report

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.result_folder import VERSION
 from codea1_env.evaluation.running import Numbered
 from codea1_env.evaluation.samples import SampleFile, digest
 from codea1_env.evaluation.statistics import Estimate
@@ -105,15 +104,10 @@ class Evaluation(Generic[S, V]):
         return {}
 
     def settings(self, asked: bool) -> dict[str, Any]:
-        """Own settings that verdicts depend on: all fields.
-
-        Args:
-            asked: Whether an agent is asked; otherwise the samples are in a file.
-        """
-        mine = {
-            each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.init
-        }
-        return {name: str(it) if isinstance(it, Path) else it for name, it in mine.items()}
+        """Own settings that verdicts depend on: all fields. `asked` says whether there is an agent, or a file."""
+        names = (each.name for each in dataclasses.fields(self) if each.init)
+        found = {name: getattr(self, name) for name in names}
+        return {name: str(it) if isinstance(it, Path) else it for name, it in found.items()}
 
     def load(self, problems: Sequence[Problem]) -> dict[str, int]:
         """Take the problem set, and read what else is needed. Returns the unknown tasks of other files.
@@ -246,29 +240,6 @@ class Evaluation(Generic[S, V]):
     def faults(self) -> dict[str, str]:
         """Task -> why it cannot be used."""
         return {task: check.fault for task, check in self.checks.items() if check.fault}
-
-    def report(self, settings: Mapping[str, Any], unknown: Mapping[str, int]) -> dict[str, Any]:
-        """All that is known at the end, as report.json has it.
-
-        Args:
-            settings: How samples were made and judged.
-            unknown: Tasks of the files that the problem set has not.
-        """
-        faults = self.faults()
-        left = self.problems.keys() - faults.keys() - self.verdicts.keys()
-        return {
-            "version": VERSION,
-            **({"kind": self.kind} if self.kind else {}),
-            "settings": dict(settings),
-            **self.summary(),
-            "excluded": faults,
-            "missing": [task for task in self.problems if task in left],
-            "unknown": dict(unknown),
-            "results": {
-                task: {**self.result(task), "digest": self.digest(self.problems[task])}
-                for task in self.scored
-            },
-        }
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """The figures of a report as rows of texts, the headings first."""

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from codea1_env.cli.eval_display import print_report
+from codea1_env.evaluation import report
 from codea1_env.evaluation.best_of_n import evaluation as best_of_n
 from codea1_env.evaluation.best_of_n.programs import JudgedProgram
 from codea1_env.evaluation.programs import evaluation as programs
@@ -142,7 +143,7 @@ def build_report(
     own = programs.CodeEvaluation(k=None if k is None else tuple(k))
     own.load(problems)
     own.checks = dict(references)
-    return tally.fill(own).report(settings, unknown)
+    return report.build_report(tally.fill(own), settings, unknown)
 
 
 def build_suite_report(
@@ -156,7 +157,7 @@ def build_suite_report(
     own = suites.SuiteEvaluation(k=None if k is None else tuple(k), num_tests=tally.num_tests)
     own.load(problems)
     own.checks = dict(checks)
-    return tally.fill(own).report(settings, unknown)
+    return report.build_report(tally.fill(own), settings, unknown)
 
 
 def build_best_of_n_report(
@@ -170,10 +171,10 @@ def build_best_of_n_report(
     own = best_of_n.BestOfN(programs="")  # type: ignore[arg-type]
     own.problems = dict(problems)
     own.excluded = dict(excluded)
-    report = tally.fill(own).report(settings, unknown)
-    assert report["missing"] == list(missing)
-    return report
+    built = report.build_report(tally.fill(own), settings, unknown)
+    assert built["missing"] == list(missing)
+    return built
 
 
-def print_suite_report(report: Mapping[str, Any], console: Console) -> None:
-    print_report(suites.SuiteEvaluation(), report, console)
+def print_suite_report(shown: Mapping[str, Any], console: Console) -> None:
+    print_report(suites.SuiteEvaluation(), shown, console)

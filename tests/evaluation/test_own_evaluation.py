@@ -19,6 +19,7 @@ from codea1_env.evaluation import (
     registry,
 )
 from codea1_env.evaluation.programs.evaluation import CodeEvaluation
+from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationRun
 from codea1_env.evaluation.running import EvaluationPlan
@@ -46,6 +47,7 @@ def test_the_example_is_short():
     assert len(EXAMPLE.read_text().splitlines()) <= 50
 
 
+@pytest.mark.slow
 def test_the_example_runs_goes_on_and_compares(tmp_path, capsys):
     for agent in ("reference", "mutant"):
         folder = tmp_path / agent
@@ -82,6 +84,7 @@ def test_the_example_runs_goes_on_and_compares(tmp_path, capsys):
     assert "the first figure in A and B" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_its_fields_are_options(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run(["eval", "run", NAME, "--help"])
@@ -93,6 +96,7 @@ def test_its_fields_are_options(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["settings"]["with_comments"] is True
 
 
+@pytest.mark.slow
 def test_a_registered_one_has_its_own_command(tmp_path, capsys):
     register_evaluation("length", Length)
     assert find_evaluation("length") is Length
@@ -212,7 +216,7 @@ def test_what_a_check_refuses_is_left_out(tmp_path, sandbox):
         at_work = EvaluationRun(own, folder)
         at_work.check()
         at_work.judge_agent(lambda _: Tester(), EvaluationPlan(1, 2, 0), own.add)
-    report = own.report({}, {})
+    report = build_report(own, {}, {})
     assert report["excluded"] == {problems[0].task_id: "not wanted"}
     assert report["results"][problems[1].task_id]["values"] == {"length": 1.0}
     assert report["figures"]["length"]["value"] == 1.0

@@ -10,6 +10,7 @@ such mutants are killed by any test, as in the tool itself.
 from __future__ import annotations
 
 import os
+from importlib import metadata
 
 from codea1_env.evaluation.suites.packaged import packaged_sandbox as _sandbox
 from codea1_env.mutation import Mutant
@@ -116,6 +117,21 @@ def cosmic_ray_mutants(source: str, level: str | None = None) -> list[Mutant]:
         code = source[:before] + text + source[end:]
         found.append(Mutant(code, operator, line, _description(source, before, end, text)))
     return found
+
+
+def version_of_cosmic_ray() -> str:
+    """The version that is installed.
+
+    Raises:
+        ImportError: There is none.
+    """
+    try:
+        return metadata.version("cosmic-ray")
+    except metadata.PackageNotFoundError as error:
+        raise ImportError(
+            "expect the package cosmic-ray to be installed, actually: it is not. "
+            "Run: pip install 'codea1-env[evaluation]'"
+        ) from error
 
 
 def _description(source: str, start: int, end: int, new: str) -> str:

@@ -9,18 +9,16 @@ what it makes the reference do. Comments that tell coverage.py to leave a line o
 from __future__ import annotations
 
 import dis
-import functools
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codea1_env.evaluation.suites.packaged import packaged_sandbox
+from codea1_env.evaluation.suites.coverable import Arc, coverable
 from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
-from codea1_env.sandbox import AnalysisError, Job, JobResult, Limits, Outcome, Sandbox
+from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox
 
-Arc = tuple[int, int]
 _FINAL_CALL = "codea1_env_executed_arcs"
 _SLOWER = 20.0
 """A traced program may take so many times as long as the sandbox allows others."""
@@ -33,23 +31,6 @@ _ENDED = (
     Outcome.FORBIDDEN,
 )
 """Outcomes of tests after which the program's process may not be there any more."""
-
-_PARSER_LIMITS = Limits(call_cpu_time=20, call_wall_time=100, run_cpu_time=25, run_wall_time=130)
-_PARSER = """from coverage.parser import PythonParser
-
-
-def coverable(source):
-    parser = PythonParser(text=source)
-    parser.parse_source()
-    arcs, exits = parser.arcs(), parser.exit_counts()
-    lines = range(1, source.count("\\n") + 2)
-    return (
-        sorted(parser.statements),
-        sorted(arc for arc in arcs if exits[arc[0]] > 1),
-        {line: first for line in lines if (first := parser.first_line(line)) != line},
-        sorted(parser._with_jump_fixers.items()),
-    )
-"""
 
 # As tracers of lines in C do it: an arc goes from the line before, or from -n on entering a function that
 # begins in line n, and to -n on leaving it. A generator that is resumed goes on at the line where it yielded.
@@ -175,7 +156,7 @@ def measure_coverage(
         [Coverage(lines=4, lines_hit=3, branches=2, branches_hit=1)]
     """
     source = problem.reference.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    lines, branches, first, detours = _coverable(source, sandbox.level, os.getpid())
+    lines, branches, first, detours = coverable(source, sandbox.level, os.getpid())
     wanted: set[int | tuple[int, int]] = {*lines, *branches}
     program = _TRACED.format(
         final_call=_FINAL_CALL,
@@ -214,25 +195,6 @@ def measure_coverage(
                 len(hit.intersection(branches)),
             )
     return [covered[tuple(suite)] for suite in suites]
-
-
-@functools.lru_cache(128)
-def _coverable(
-    source: str, level: str, pid: int
-) -> tuple[list[int], list[Arc], dict[int, int], list[tuple[Arc, Arc | None]]]:
-    """What there is to cover.
-
-    Returns:
-        The lines of statements; the branches; the first line of each line that continues a statement; and
-        executed arcs that stand for another one or, None, for none: leaving a `with` goes back to its line.
-    """
-    sandbox = packaged_sandbox("coverage", level, pid)
-    (result,) = sandbox.call(_PARSER, "coverable", [((source,), {})], limits=_PARSER_LIMITS)
-    if result.outcome is not Outcome.PASS:
-        raise AnalysisError(
-            f"Expect a Python program that coverage.py can parse, actually: {result.outcome.value}, {result.message}"
-        )
-    return result.value  # type: ignore[no-any-return]  # it comes from our own function
 
 
 def _job(program: str, tests: Sequence[str], entry_point: str, limits: Limits) -> Job:

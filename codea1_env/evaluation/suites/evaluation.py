@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,7 +20,7 @@ from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.programs.evaluation import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
+from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
 from codea1_env.evaluation.suites.figures import estimate, names, values_of
 from codea1_env.evaluation.suites.judging import SuiteJudge
 from codea1_env.evaluation.suites.outcomes import FACTOR, MIN_SECONDS
@@ -84,7 +83,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
             found["protocol"] = self.protocol
         found["mutator"] = self.mutator
         if self.mutator == "cosmic-ray":
-            found["cosmic_ray"] = _version_of_cosmic_ray()
+            found["cosmic_ray"] = version_of_cosmic_ray()
         if self.wrong_programs is not None:
             found["wrong_programs"] = str(self.wrong_programs)
             found["wrong_programs_sha256"] = digest_of_file(self.wrong_programs)
@@ -219,16 +218,6 @@ def _code(answer: str) -> str:
     """The code in an answer, as the next question shows it."""
     answer = answer_in(answer)
     return "\n".join(python_blocks(answer) or [answer]).strip()
-
-
-def _version_of_cosmic_ray() -> str:
-    try:
-        return metadata.version("cosmic-ray")
-    except metadata.PackageNotFoundError as error:
-        raise ImportError(
-            "expect the package cosmic-ray to be installed, actually: it is not. "
-            "Run: pip install 'codea1-env[evaluation]'"
-        ) from error
 
 
 def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
