@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from rich import box
 from rich.console import Console
@@ -34,13 +34,7 @@ _SHOWN = 20
 """Changed problems that a comparison shows of each kind."""
 
 
-S_contra = TypeVar("S_contra", contravariant=True)
-V_contra = TypeVar("V_contra", contravariant=True)
-S = TypeVar("S")
-V = TypeVar("V")
-
-
-class Counting(Protocol[S_contra, V_contra]):
+class Counting(Protocol):
     """Counts verdicts, and estimates a figure from those so far."""
 
     @property
@@ -48,7 +42,7 @@ class Counting(Protocol[S_contra, V_contra]):
         """Verdicts so far."""
         ...
 
-    def add(self, sample: S_contra, verdict: V_contra, /) -> None:
+    def add(self, sample: Any, verdict: Any, /) -> None:
         """Count one more."""
         ...
 
@@ -57,7 +51,7 @@ class Counting(Protocol[S_contra, V_contra]):
         ...
 
 
-class EvaluationProgress(Generic[S, V]):
+class EvaluationProgress:
     """Context manager around an evaluation.
 
     Args:
@@ -67,7 +61,7 @@ class EvaluationProgress(Generic[S, V]):
         figure: What the tally estimates.
     """
 
-    def __init__(self, console: Console, tally: Counting[S, V], unit: str, figure: str) -> None:
+    def __init__(self, console: Console, tally: Counting, unit: str, figure: str) -> None:
         self._console = console
         self._tally = tally
         self._unit = unit
@@ -77,7 +71,7 @@ class EvaluationProgress(Generic[S, V]):
         self._total = 0
         self._next = 0.0
 
-    def __enter__(self) -> EvaluationProgress[S, V]:
+    def __enter__(self) -> EvaluationProgress:
         self._bar.start()
         return self
 
@@ -99,7 +93,7 @@ class EvaluationProgress(Generic[S, V]):
         if self._task is not None:
             self._bar.advance(self._task)
 
-    def judged(self, sample: S, verdict: V) -> None:
+    def judged(self, sample: Any, verdict: Any) -> None:
         """Count a verdict, and show the estimate so far."""
         self._tally.add(sample, verdict)
         self.advance()
@@ -125,12 +119,14 @@ def print_report(
     print_lines([*evaluation.lines(report), *left_out(report)], console)
 
 
-def print_table(rows: Sequence[Sequence[str]], console: Console) -> None:
-    """Print rows of texts, the headings first."""
+def print_table(
+    rows: Sequence[Sequence[str]], console: Console, *, whole_names: bool = True
+) -> None:
+    """Print rows of texts, the headings first; names, in the first column, are not broken if they are to be whole."""
     headings, *others = rows
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if i else "left", no_wrap=not i)
+        table.add_column(heading, justify="right" if i else "left", no_wrap=whole_names and not i)
     for row in others:
         table.add_row(*row)
     console.print(table, highlight=False)
@@ -165,7 +161,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         [CHOSEN.get(each.figure, each.figure), *map(percent, (each.a, each.b, each.difference))]
         for each in comparison.differences
     ]
-    print_table([["percent [95%]", "A", "B", "B - A, paired"], *rows], console)
+    print_table([["percent [95%]", "A", "B", "B - A, paired"], *rows], console, whole_names=False)
     lines = [f"{comparison.problems} problems in both"]
     if comparison.not_compared:
         lines.append(
