@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 
-from codea1_env.cli.errors import unknown_name
+from codea1_env.cli import eval_compare, eval_run
+from codea1_env.cli.errors import InputError, unknown_name
+from codea1_env.cli.eval_options import EvaluationOptions
+from codea1_env.cli.parsing import parse
+from codea1_env.evaluation.registry import evaluation_names
 
 USAGE = """\
 usage: codea1 eval code [OPTIONS]
        codea1 eval tests [OPTIONS]
        codea1 eval best-of-n --programs DIR [OPTIONS]
+       codea1 eval run FILE.py:NAME [OPTIONS]
        codea1 eval compare A B
 
 code       judge programs: pass@k and avg@n of an agent, or of a file of samples
 tests      judge tests: pass@k, mut@k, Mul and coverage of a tester, or of a file of suites
 best-of-n  choose among the programs of an evaluation by generated tests: what it gains
+run        an evaluation of yours: docs/evaluation.md says how to write one
 compare    two evaluations of the same problems: what has changed, with intervals
 
 `codea1 eval NAME --help` explains the options of each.
 """
-
-_NAMES = ("code", "tests", "best-of-n", "compare")
-"""`codea1_env.cli.eval_NAME` has `run(arguments) -> exit code`; with `_` for `-`."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -31,10 +33,16 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
-    if arguments[0] not in _NAMES:
-        known = [f"eval {name}" for name in _NAMES]
-        raise unknown_name("command", f"eval {arguments[0]}", known)
-    name = arguments[0].replace("-", "_")
-    module = importlib.import_module(f"codea1_env.cli.eval_{name}")
-    code: int = module.run(arguments[1:])
-    return code
+    name, *rest = arguments
+    if name == "compare":
+        return eval_compare.run(rest)
+    if name == "run":
+        if rest[:1] in (["-h"], ["--help"]):
+            parse(EvaluationOptions, rest, name="eval run FILE.py:NAME")
+        if not rest or rest[0].startswith("-"):
+            raise InputError("expect the evaluation behind run: FILE.py:NAME, and then its options")
+        name, *rest = rest
+    elif name not in evaluation_names():
+        known = [f"eval {each}" for each in (*evaluation_names(), "compare", "run")]
+        raise unknown_name("command", f"eval {name}", known)
+    return eval_run.run(name, rest)

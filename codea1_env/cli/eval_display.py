@@ -5,17 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from rich import box
 from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 
+from codea1_env.evaluation.best_of_n.runs import CHOSEN
 from codea1_env.evaluation.comparison import Change, Comparison
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.task import Evaluation
 from codea1_env.training.progress import progress_bar
 
+__all__ = [
+    "EvaluationProgress",
+    "left_out",
+    "percent",
+    "print_comparison",
+    "print_lines",
+    "print_report",
+]
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
 _LINES = 10
@@ -24,13 +34,7 @@ _SHOWN = 20
 """Changed problems that a comparison shows of each kind."""
 
 
-S_contra = TypeVar("S_contra", contravariant=True)
-V_contra = TypeVar("V_contra", contravariant=True)
-S = TypeVar("S")
-V = TypeVar("V")
-
-
-class Counting(Protocol[S_contra, V_contra]):
+class Counting(Protocol):
     """Counts verdicts, and estimates a figure from those so far."""
 
     @property
@@ -38,7 +42,7 @@ class Counting(Protocol[S_contra, V_contra]):
         """Verdicts so far."""
         ...
 
-    def add(self, sample: S_contra, verdict: V_contra, /) -> None:
+    def add(self, sample: Any, verdict: Any, /) -> None:
         """Count one more."""
         ...
 
@@ -47,7 +51,7 @@ class Counting(Protocol[S_contra, V_contra]):
         ...
 
 
-class EvaluationProgress(Generic[S, V]):
+class EvaluationProgress:
     """Context manager around an evaluation.
 
     Args:
@@ -57,7 +61,7 @@ class EvaluationProgress(Generic[S, V]):
         figure: What the tally estimates.
     """
 
-    def __init__(self, console: Console, tally: Counting[S, V], unit: str, figure: str) -> None:
+    def __init__(self, console: Console, tally: Counting, unit: str, figure: str) -> None:
         self._console = console
         self._tally = tally
         self._unit = unit
@@ -67,7 +71,7 @@ class EvaluationProgress(Generic[S, V]):
         self._total = 0
         self._next = 0.0
 
-    def __enter__(self) -> EvaluationProgress[S, V]:
+    def __enter__(self) -> EvaluationProgress:
         self._bar.start()
         return self
 
@@ -89,7 +93,7 @@ class EvaluationProgress(Generic[S, V]):
         if self._task is not None:
             self._bar.advance(self._task)
 
-    def judged(self, sample: S, verdict: V) -> None:
+    def judged(self, sample: Any, verdict: Any) -> None:
         """Count a verdict, and show the estimate so far."""
         self._tally.add(sample, verdict)
         self.advance()
@@ -107,70 +111,25 @@ class EvaluationProgress(Generic[S, V]):
             )
 
 
-def percent(estimate: Estimate | Mapping[str, float] | None) -> str:
-    """An estimate in percent.
-
-    Example:
-        >>> percent(Estimate(0.5, 0.25, 0.75))
-        '50.0 [25.0, 75.0]'
-    """
-    if estimate is None:
-        return "-"
-    if isinstance(estimate, Estimate):
-        value, low, high = estimate.value, estimate.low, estimate.high
-    else:
-        value, low, high = (estimate[name] for name in ("value", "low", "high"))
-    return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+def print_report(
+    evaluation: Evaluation[Any, Any], report: Mapping[str, Any], console: Console
+) -> None:
+    """Print figures, what else there is to say, what was left out and why, and all settings."""
+    print_table(evaluation.table(report), console)
+    print_lines([*evaluation.lines(report), *left_out(report)], console)
 
 
-def print_report(report: Mapping[str, Any], console: Console) -> None:
-    """Print figures, what was left out and why, and all settings."""
-    figures = report["figures"]
+def print_table(
+    rows: Sequence[Sequence[str]], console: Console, *, whole_names: bool = True
+) -> None:
+    """Print rows of texts, the headings first; names, in the first column, are not broken if they are to be whole."""
+    headings, *others = rows
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("in percent")
-    titles = {"all": "all tests", "base": "base tests"}
-    for kind in figures:
-        table.add_column(f"{titles[kind]} [95% interval]", justify="right")
-    for name in figures["all"]:
-        table.add_row(name, *(percent(figures[kind][name]) for kind in figures))
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i else "left", no_wrap=whole_names and not i)
+    for row in others:
+        table.add_row(*row)
     console.print(table, highlight=False)
-    outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
-    lines = [
-        f"{report['samples']} programs for {report['scored']} of {report['problems']} problems: {outcomes}"
-    ]
-    if report["repeated"]:
-        lines.append(
-            f"{report['repeated']} programs repeat another of their problem word for word; they count, as in "
-            "evalplus"
-        )
-    print_lines([*lines, *left_out(report)], console)
-
-
-_CHOICES = {
-    "random": "any program (pass@1)",
-    "codet": "by CodeT",
-    "codet_released": "by CodeT as released",
-    "most_tests": "by tests passed",
-    "best": "best program (pass@n)",
-}
-
-
-def print_best_of_n(report: Mapping[str, Any], console: Console) -> None:
-    """Print how often choices are right, and all settings."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("chosen", "right, percent [95%]", "gain [95%, paired]"):
-        table.add_column(heading, justify="left" if heading == "chosen" else "right")
-    for name, estimate in report["figures"].items():
-        gain = report["gains"].get(name)
-        table.add_row(_CHOICES[name], percent(estimate), "" if gain is None else percent(gain))
-    console.print(table, highlight=False)
-    lines = [
-        f"{report['programs']} programs of {report['scored']} problems; in {report['undecided']} of these all are "
-        "right or all are wrong, so that no choice matters",
-        f"{report['tests']} tests, {report['distinct_tests']} different ones; {report['unusable_tests']} more could "
-        "not be run, or never call the program",
-    ]
-    print_lines([*lines, *left_out(report)], console)
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:
@@ -198,13 +157,11 @@ def print_lines(lines: Sequence[str], console: Console) -> None:
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print both evaluations side by side, and the problems that changed."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("percent [95%]", "A", "B", "B - A, paired"):
-        table.add_column(heading, justify="left" if heading == "percent [95%]" else "right")
-    for each in comparison.differences:
-        values = (percent(each.a), percent(each.b), percent(each.difference))
-        table.add_row(_CHOICES.get(each.figure, each.figure), *values)
-    console.print(table, highlight=False)
+    rows = [
+        [CHOSEN.get(each.figure, each.figure), *map(percent, (each.a, each.b, each.difference))]
+        for each in comparison.differences
+    ]
+    print_table([["percent [95%]", "A", "B", "B - A, paired"], *rows], console, whole_names=False)
     lines = [f"{comparison.problems} problems in both"]
     if comparison.not_compared:
         lines.append(
@@ -212,11 +169,10 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
             + ", ".join(comparison.not_compared)
         )
     lines += [f"Not compared, {each}" for each in comparison.left_out]
-    measure = _MEASURES[comparison.kind]
+    measure = _MEASURES.get(comparison.kind, "the first figure")
     lines += _changes("Better in B", comparison.better, measure)
     lines += _changes("Worse in B", comparison.worse, measure)
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    print_lines(lines, console)
 
 
 _MEASURES = {

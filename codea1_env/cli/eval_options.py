@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -23,7 +22,6 @@ from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
 from codea1_env.cli.eval_agents import Role, SamplingOptions, is_language_model, weights_of
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
-from codea1_env.evaluation.programs.report import TooFewSamplesError
 from codea1_env.evaluation.result_folder import (
     SETTINGS,
     FolderError,
@@ -31,7 +29,8 @@ from codea1_env.evaluation.result_folder import (
     read_json,
 )
 from codea1_env.evaluation.running import Stopped
-from codea1_env.evaluation.samples import SamplesError, digest_of_problems
+from codea1_env.evaluation.samples import SamplesError, digest_of_file, digest_of_problems
+from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.packages import versions
@@ -171,7 +170,7 @@ class EvaluationOptions(AskingOptions):
             settings["packages"] = versions(sorted(self.packages))
         if self.samples is not None:
             settings["samples"] = str(self.samples)
-            settings["samples_sha256"] = digest_of(self.samples)
+            settings["samples_sha256"] = digest_of_file(self.samples)
             return settings
         settings["agent"] = self.agent
         settings["num_samples"] = self.num_samples
@@ -238,7 +237,7 @@ def run_evaluation(
             ) as folder,
         ):
             report = evaluate(command, problems, read_before, folder, console)
-    except (SamplesError, FolderError, TooFewSamplesError) as error:
+    except (SamplesError, FolderError, EvaluationError) as error:
         raise InputError(str(error)) from error
     except BackendError as error:
         raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
@@ -280,11 +279,6 @@ def require_samples(
         f"{len(missing)}: {_names(missing)}.{more} "
         "Add them, or leave these problems out of the figures with --partial."
     )
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _names(names: Sequence[str]) -> str:

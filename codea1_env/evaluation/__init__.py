@@ -1,5 +1,6 @@
 """Measuring players: on what training holds back, and on problem sets (`codea1 eval`)."""
 
+from codea1_env.evaluation.asking import ProgramEvaluation, TestEvaluation
 from codea1_env.evaluation.held_out import (
     HeldOut,
     PassRates,
@@ -10,14 +11,19 @@ from codea1_env.evaluation.held_out import (
     pass_rate,
     pass_rates,
 )
+from codea1_env.evaluation.registry import find_evaluation, register_evaluation
 
 __all__ = [
     "HeldOut",
     "PassRates",
+    "ProgramEvaluation",
+    "TestEvaluation",
+    "find_evaluation",
     "hold_out",
     "kill_rate",
     "kills",
     "kills_beside",
     "pass_rate",
     "pass_rates",
+    "register_evaluation",
 ]

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.evaluation.pass_at_k import (
-    Count,
-    mean_over_problems,
-    mean_pass_at_k,
-    paired_difference,
-)
+from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, pass_at_k
 from codea1_env.evaluation.result_folder import REPORT, FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import Values, estimate, names
@@ -39,7 +34,7 @@ class Change:
     task_id: str
     a: float
     """Share of right programs, or of right tests among those that were asked for; or the chance that CodeT's choice
-    is right."""
+    is right; or the first figure of an evaluation of yours."""
     b: float
 
 
@@ -56,7 +51,7 @@ class Comparison:
     """Where b has more right programs, the greatest change first."""
     worse: tuple[Change, ...]
     kind: str
-    """"code", "tests" or "best-of-n": what was evaluated."""
+    """"code", "tests", "best-of-n" or the name of an evaluation of yours."""
     left_out: tuple[str, ...] = ()
     """Why some figures are not compared."""
 
@@ -79,8 +74,8 @@ def compare(a: Path, b: Path) -> Comparison:
     kinds = [report.get("kind", "code") for report in reports]
     if kinds[0] != kinds[1]:
         raise FolderError(
-            f"Expect two evaluations of one kind, actually: {a} is one of {_WHAT[kinds[0]]}, and "
-            f"{b} one of {_WHAT[kinds[1]]}. Compare like with like."
+            f"Expect two evaluations of one kind, actually: {a} is one of {_WHAT.get(kinds[0], kinds[0])}, and "
+            f"{b} one of {_WHAT.get(kinds[1], kinds[1])}. Compare like with like."
         )
     first, second = (report["results"] for report in reports)
     common = [
@@ -90,7 +85,8 @@ def compare(a: Path, b: Path) -> Comparison:
         raise FolderError(
             f"Expect {a} and {b} to have problems in common, actually: none. Compare evaluations of the same set."
         )
-    differences, changes, left_out = _COMPARE[kinds[0]](reports[0], reports[1], common)
+    compare_figures = _compare_suites if kinds[0] == "tests" else _compare_means
+    differences, changes, left_out = compare_figures(reports[0], reports[1], common)
     changes.sort(key=lambda change: -abs(change.b - change.a))
     return Comparison(
         len(common),
@@ -107,22 +103,50 @@ _WHAT = {"code": "programs", "tests": "tests", "best-of-n": "choices"}
 _Found = tuple[list[Difference], list[Change], list[str]]
 
 
-def _compare_programs(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
-    first, second = a["results"], b["results"]
-    differences = []
-    for key, suffix in {"passed": "", "base": " (base)"}.items():
-        if any(key not in results[name] for results in (first, second) for name in common):
-            continue
-        ours, theirs = (_counts(results, common, key) for results in (first, second))
-        for k in _common_k(a, b):
-            between = paired_difference(ours, theirs, k)
-            a_value, b_value = (
-                mean_pass_at_k(list(counts.values()), k) for counts in (ours, theirs)
-            )
-            differences.append(Difference(f"pass@{k}{suffix}", a_value, b_value, between))
-    ours, theirs = (_counts(results, common, "passed") for results in (first, second))
-    changes = [Change(name, _share(ours[name]), _share(theirs[name])) for name in common]
+def _compare_means(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
+    """Figures that are means over problems of a value that each has."""
+    ours, theirs = (_values(report, common) for report in (a, b))
+    found = {name: (ours[name], theirs[name]) for name in ours if name in theirs}
+    differences = [
+        Difference(
+            name,
+            mean_over_problems(x),
+            mean_over_problems(y),
+            mean_over_problems([after - before for before, after in zip(x, y, strict=True)]),
+        )
+        for name, (x, y) in found.items()
+    ]
+    shown = found.get("codet") or next(iter(found.values()), ((), ()))
+    changes = [Change(name, x, y) for name, x, y in zip(common, *shown, strict=False)]
     return differences, changes, []
+
+
+def _values(report: Mapping[str, Any], common: Sequence[str]) -> dict[str, list[float]]:
+    """Name of a figure -> its value for each of the problems, where all have one."""
+    results = [report["results"][name] for name in common]
+    rows: list[Mapping[str, float | None]]
+    if report.get("kind", "code") == "code":
+        known = [name for name in report["figures"]["all"] if name.startswith("pass@")]
+        ks = sorted({1, *(int(name.removeprefix("pass@")) for name in known)})
+        rows = [
+            {
+                f"pass@{k}{suffix}": pass_at_k(Count(each["samples"], each[key]), k)
+                for key, suffix in {"passed": "", "base": " (base)"}.items()
+                if key in each
+                for k in ks
+            }
+            for each in results
+        ]
+    elif report["kind"] == "best-of-n":
+        rows = [{name: each[name] for name in report["figures"]} for each in results]
+    else:
+        rows = [each["values"] for each in results]
+    columns = {name: [row.get(name) for row in rows] for name in rows[0]}
+    return {
+        name: [value for value in column if value is not None]
+        for name, column in columns.items()
+        if None not in column
+    }
 
 
 def _compare_suites(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
@@ -145,20 +169,6 @@ def _compare_suites(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence
     return differences, _changes(common, ours, theirs, ks), left_out
 
 
-def _compare_choices(a: Mapping[str, Any], b: Mapping[str, Any], common: Sequence[str]) -> _Found:
-    ours, theirs = ([report["results"][name] for name in common] for report in (a, b))
-    differences = []
-    for name in (name for name in a["figures"] if name in b["figures"]):
-        values = [[result[name] for result in results] for results in (ours, theirs)]
-        between = mean_over_problems([y - x for x, y in zip(*values, strict=True)])
-        a_value, b_value = map(mean_over_problems, values)
-        differences.append(Difference(name, a_value, b_value, between))
-    chances = [[result["codet"] for result in results] for results in (ours, theirs)]
-    changes = [Change(name, x, y) for name, x, y in zip(common, *chances, strict=True)]
-    return differences, changes, []
-
-
-_COMPARE = {"code": _compare_programs, "tests": _compare_suites, "best-of-n": _compare_choices}
 _MEASURED_BY = {"mutator": ("mut", "Mul"), "wrong_programs_sha256": ("p_01", "p_00", "mu")}
 """Setting -> figures that mean something else where it is another."""
 
@@ -188,23 +198,10 @@ def _report(folder: Path) -> dict[str, Any]:
         raise FolderError(
             f"Expect {folder / REPORT} to be the report of an evaluation, actually it has other fields."
         )
-    if report.get("kind", "code") not in _WHAT:
+    own = all("values" in result for result in report["results"].values())
+    if report.get("kind", "code") not in _WHAT and not (own and report["results"]):
         raise FolderError(
             f"Expect {folder} to be an evaluation of {', '.join(_WHAT.values())}, actually it is of "
             f"{report['kind']!r:.80}. Only these can be compared."
         )
     return report
-
-
-def _common_k(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[int]:
-    names = [set(report["figures"]["all"]) for report in (first, second)]
-    found = [name for name in names[0] & names[1] if name.startswith("pass@")]
-    return sorted({1, *(int(name.removeprefix("pass@")) for name in found)})
-
-
-def _counts(results: Mapping[str, Any], tasks: Sequence[str], key: str) -> dict[str, Count]:
-    return {name: Count(results[name]["samples"], results[name][key]) for name in tasks}
-
-
-def _share(count: Count) -> float:
-    return count.correct / count.samples

@@ -71,41 +71,12 @@ C = TypeVar("C")
 P = TypeVar("P")
 S = TypeVar("S", bound=Numbered)
 V = TypeVar("V")
-V_co = TypeVar("V_co", covariant=True)
-
-
-class Awaited(Protocol[V_co]):
-    """A future, or what reads one."""
-
-    def result(self, timeout: float | None = None) -> V_co:
-        """Wait for the result; TimeoutError after this many seconds."""
-        ...
-
-
-class Checked(Awaited[V_co], Protocol[V_co]):
-    """A problem that is being looked at."""
-
-    def cancel(self) -> object:
-        """Do not begin to look at it."""
-        ...
-
-
-class PendingAnswers(Protocol[V_co]):
-    """A sample that is being judged."""
-
-    def result(self) -> V_co:
-        """Wait for the verdict."""
-        ...
-
-    def cancel(self) -> object:
-        """Do not begin to judge it."""
-        ...
 
 
 def check_problems(
     problems: Iterable[Problem],
     folder: ResultFolder,
-    submit: Callable[[Problem], Checked[C]],
+    submit: Callable[[Problem], Future[C]],
     to_row: Callable[[Problem, C], Mapping[str, Any]],
     from_row: Callable[[Mapping[str, Any]], C],
     watch: Callable[[], None],
@@ -193,7 +164,7 @@ def given(samples: Sequence[S], folder: ResultFolder) -> Iterator[Sequence[S]]:
 def judge(
     batches: Iterable[Sequence[S]],
     folder: ResultFolder,
-    submit: Callable[[S], PendingAnswers[V]],
+    submit: Callable[[S], Future[V]],
     to_row: Callable[[S, V], Mapping[str, Any]],
     from_row: Callable[[Mapping[str, Any]], V],
     watch: Callable[[S, V], None],
@@ -242,10 +213,10 @@ class _Recorder(Generic[S, V]):
         self._watch = watch
         self._thread = ThreadPoolExecutor(1, "recorder")
         self._written: list[Future[None]] = []
-        self._pending: list[PendingAnswers[V]] = []
+        self._pending: list[Future[V]] = []
         self._error: BaseException | None = None
 
-    def add(self, sample: S, pending: PendingAnswers[V]) -> None:
+    def add(self, sample: S, pending: Future[V]) -> None:
         """Write the verdict on a sample once it is known and all before it are written."""
         if self._error is not None:
             raise self._error
@@ -263,7 +234,7 @@ class _Recorder(Generic[S, V]):
             pending.cancel()
         self._thread.shutdown(wait=True)
 
-    def _record(self, sample: S, pending: PendingAnswers[V]) -> None:
+    def _record(self, sample: S, pending: Future[V]) -> None:
         if self._error is not None:
             return  # a gap would put later verdicts in wrong places
         try:
@@ -275,7 +246,7 @@ class _Recorder(Generic[S, V]):
             raise
 
 
-def wait(job: Awaited[_T], stop: Callable[[], bool]) -> _T:
+def wait(job: Future[_T], stop: Callable[[], bool]) -> _T:
     """The job's result; looks up now and then, so that a request to stop is heard.
 
     Raises:

@@ -148,6 +148,11 @@ def digest_of_problems(problems: Sequence[Problem]) -> str:
     return hashlib.sha256("".join(map(repr, parts)).encode()).hexdigest()
 
 
+def digest_of_file(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def _rows(path: Path) -> Any:
     try:
         for row in rows(str(path)):
@@ -158,17 +163,27 @@ def _rows(path: Path) -> Any:
         raise SamplesError(str(error)) from error
 
 
-def _checked(fields: Any, where: str) -> str:
-    """The task of a row that holds a program."""
+def check_task(fields: Any, where: str, kinds: tuple[type, ...] = (str,)) -> str:
+    """The task of a row.
+
+    Raises:
+        SamplesError: It is no row of samples.
+    """
     if not isinstance(fields, Mapping):
         raise SamplesError(
             f"{where}: Expect a JSON object, actually: {fields!r:.80}. Write one object a line."
         )
     task_id = fields.get("task_id")
-    if not isinstance(task_id, str):
+    if type(task_id) not in kinds:
         raise SamplesError(
             f"{where}: Expect 'task_id' to be text, actually: {task_id!r:.80}. Correct or remove the line."
         )
+    return str(task_id)
+
+
+def _checked(fields: Any, where: str) -> str:
+    """The task of a row that holds a program."""
+    task_id = check_task(fields, where)
     name = _field(fields)
     if name not in fields:
         raise SamplesError(

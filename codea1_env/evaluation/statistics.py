@@ -10,7 +10,7 @@ weight. The intervals are about other runs on the same tasks, not about other ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,19 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def percent(estimate: Estimate | Mapping[str, float] | None) -> str:
+    """An estimate in percent.
+
+    Example:
+        >>> percent(Estimate(0.5, 0.25, 0.75))
+        '50.0 [25.0, 75.0]'
+    """
+    if estimate is None:
+        return "-"
+    shown = vars(estimate) if isinstance(estimate, Estimate) else estimate
+    return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * shown[k] for k in ("value", "low", "high")))
 
 
 def interquartile_mean(scores: ArrayLike) -> float:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from in_one_process import BestOfN, BestOfNTally, build_best_of_n_report
 
-from codea1_env.evaluation.best_of_n.judging import BestOfN, ProgramRun
 from codea1_env.evaluation.best_of_n.programs import JudgedProgram
-from codea1_env.evaluation.best_of_n.report import BestOfNTally, build_best_of_n_report
+from codea1_env.evaluation.best_of_n.runs import ProgramRun
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.running import EvaluationPlan, Stopped
 from codea1_env.evaluation.samples import digest

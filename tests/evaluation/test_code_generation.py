@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from in_one_process import CodeEvaluation, OutcomeTally, build_report
 
 from codea1_env.agents import MutantCoder
-from codea1_env.evaluation.programs.generation import CodeEvaluation
-from codea1_env.evaluation.programs.report import OutcomeTally, build_report
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.running import EvaluationPlan, Stopped
 from codea1_env.evaluation.samples import ProgramSample, read_samples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import importlib.util
 import json
 import re
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from codea1_env.evaluation.suites import coverable
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
@@ -275,3 +277,10 @@ def test_references_that_cannot_be_measured(sandbox):
     for text in ("def f(x:", "(" * 100_000, "x = '\\ud800'\n\0", "-" * 3_000_000 + "1"):
         with pytest.raises(AnalysisError):
             measure_coverage(problem(text), [["f(1)"]], sandbox)
+
+
+def test_a_missing_extra_is_named(monkeypatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(coverable, "packaged_sandbox", coverable.packaged_sandbox.__wrapped__)
+    with pytest.raises(ImportError, match=r"coverage to be installed.*codea1-env\[evaluation\]"):
+        coverable.coverable.__wrapped__("x = 1", "none", 0)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from in_one_process import SuiteEvaluation, SuiteTally, build_suite_report
 
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.running import EvaluationPlan, Stopped
 from codea1_env.evaluation.suites.coverage import Coverage
-from codea1_env.evaluation.suites.generation import SuiteEvaluation
 from codea1_env.evaluation.suites.judging import SuiteJudge
-from codea1_env.evaluation.suites.report import SuiteTally, build_suite_report
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.suites.score import PoolRuns, SuiteScore
 from codea1_env.mutation import Mutant

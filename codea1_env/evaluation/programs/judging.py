@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import asdict, dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from codea1_env.evaluation.programs.needed_packages import missing_packages
+from codea1_env.evaluation.task import ProblemFault
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.stdin_tests import too_large
 from codea1_env.problems import Problem
@@ -26,24 +26,16 @@ _WALL_FACTOR = 3.0
 _REFERENCE_SECONDS = 60.0
 EXCLUDED = "excluded"
 """Outcome of programs for a problem that cannot be used."""
-_T = TypeVar("_T")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 
 
 @dataclass(frozen=True)
-class ReferenceRun:
+class ReferenceRun(ProblemFault):
     """How the reference did on the problem's own tests, and what follows for other programs."""
 
-    task_id: str
-    fault: str
-    """Why the problem cannot be used; empty if it can."""
     time_limit: float
     """Seconds of CPU time for a program: for all tests together, or for each where they are inputs to read or
     where there is no reference."""
-
-    def row(self) -> dict[str, Any]:
-        """As a row of a file."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -61,32 +53,15 @@ class CodeVerdict:
         """Whether it passes all tests."""
         return self.outcome == Outcome.PASS.value
 
+    def row(self) -> dict[str, Any]:
+        """As a row of a file."""
+        base = {} if self.base is None else {"base": self.base}
+        return {"outcome": self.outcome, **base, "message": self.message}
 
-class PendingVerdict(Generic[_T]):
-    """Something that is being judged.
-
-    Args:
-        job: What the sandbox is at.
-        read: Says what its result means.
-    """
-
-    def __init__(self, job: Future[Any], read: Callable[[Any], _T]) -> None:
-        self._job = job
-        self._read = read
-
-    def result(self, timeout: float | None = None) -> _T:
-        """Wait for it.
-
-        Raises:
-            CancelledError: It was cancelled.
-            TimeoutError: It takes longer than this many seconds.
-            InfraError: The sandbox failed three times.
-        """
-        return self._read(self._job.result(timeout))
-
-    def cancel(self) -> None:
-        """Do not begin to judge it."""
-        self._job.cancel()
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> CodeVerdict:
+        """What `row` made."""
+        return cls(row["outcome"], row["message"], row.get("base"))
 
 
 def has_base(problem: Problem) -> bool:
@@ -94,52 +69,53 @@ def has_base(problem: Problem) -> bool:
     return bool(problem.tests) and problem.test_program is not None
 
 
-def submit_reference(problem: Problem, sandbox: Sandbox) -> PendingVerdict[ReferenceRun]:
-    """Start the reference on its own tests, with generous limits."""
+def run_reference(problem: Problem, sandbox: Sandbox) -> ReferenceRun:
+    """Run the reference on its own tests, with generous limits.
+
+    Raises:
+        InfraError: The sandbox failed three times.
+    """
     fault = missing_packages(problem, sandbox) or too_large(problem.stdin_tests)
     if not (problem.all_tests or problem.stdin_tests):
         fault = "it has no tests"
     if fault:
-        return _known(ReferenceRun(problem.task_id, fault, MIN_TIME_LIMIT))
+        return ReferenceRun(problem.task_id, fault, MIN_TIME_LIMIT)
     if not problem.reference.strip():
-        return _known(ReferenceRun(problem.task_id, "", TIME_LIMIT_WITHOUT_REFERENCE))
-    job = submit_to_tests(problem, problem.reference, _limits(_REFERENCE_SECONDS), sandbox)
-    return PendingVerdict(job, lambda result: _reference_run(problem, result))
+        return ReferenceRun(problem.task_id, "", TIME_LIMIT_WITHOUT_REFERENCE)
+    limits = _limits(_REFERENCE_SECONDS)
+    result = submit_to_tests(problem, problem.reference, limits, sandbox).result()
+    times = [test.cpu_time for test in result.tests]
+    seconds = max(times) if problem.stdin_tests else result.load.cpu_time + sum(times)
+    limit = max(MIN_TIME_LIMIT, math.ceil(TIME_LIMIT_FACTOR * seconds))
+    verdict = _verdict(problem, result)
+    if not verdict.passed:
+        fault = f"its own reference fails: {verdict.outcome}, {verdict.message}"
+    return ReferenceRun(problem.task_id, fault, limit)
 
 
-def submit_program(
-    problem: Problem, code: str, time_limit: float, sandbox: Sandbox
-) -> PendingVerdict[CodeVerdict]:
-    """Start judging a program.
+def judge_program(
+    problem: Problem, code: str, reference: ReferenceRun, sandbox: Sandbox
+) -> CodeVerdict:
+    """Judge a program.
 
     Args:
         problem: What it should solve.
         code: Any text.
-        time_limit: Seconds of CPU time, see `ReferenceRun`.
+        reference: How the reference did.
         sandbox: Where it runs.
+
+    Raises:
+        InfraError: The sandbox failed three times.
     """
+    if reference.fault:
+        return _failed(problem, EXCLUDED, reference.fault)
+    if problem.reference and code == problem.reference:  # it is known to pass
+        return CodeVerdict(Outcome.PASS.value, "", True if has_base(problem) else None)
     unusable = unusable_text(code)
     if unusable is not None:
-        return _known(_failed(problem, Outcome.SYNTAX_ERROR.value, unusable))
-    job = submit_to_tests(problem, code, _limits(time_limit), sandbox)
-    return PendingVerdict(job, lambda result: _verdict(problem, result))
-
-
-def accept(problem: Problem) -> PendingVerdict[CodeVerdict]:
-    """The verdict on the reference itself, which is known to pass."""
-    base = True if has_base(problem) else None
-    return _known(CodeVerdict(Outcome.PASS.value, "", base))
-
-
-def exclude(problem: Problem, fault: str) -> PendingVerdict[CodeVerdict]:
-    """The verdict on a program for a problem that cannot be used."""
-    return _known(_failed(problem, EXCLUDED, fault))
-
-
-def _known(value: _T) -> PendingVerdict[_T]:
-    done: Future[_T] = Future()
-    done.set_result(value)
-    return PendingVerdict(done, lambda result: result)
+        return _failed(problem, Outcome.SYNTAX_ERROR.value, unusable)
+    limits = _limits(reference.time_limit)
+    return _verdict(problem, submit_to_tests(problem, code, limits, sandbox).result())
 
 
 def _verdict(problem: Problem, result: JobResult) -> CodeVerdict:
@@ -153,17 +129,6 @@ def _verdict(problem: Problem, result: JobResult) -> CodeVerdict:
     test, count = result.tests[number], len(problem.all_tests) + len(problem.stdin_tests)
     place = f"test {number + 1} of {count}: " if count > 1 else ""
     return CodeVerdict(test.outcome.value, place + _steady(test.message), base)
-
-
-def _reference_run(problem: Problem, result: JobResult) -> ReferenceRun:
-    times = [test.cpu_time for test in result.tests]
-    seconds = max(times) if problem.stdin_tests else result.load.cpu_time + sum(times)
-    limit = max(MIN_TIME_LIMIT, math.ceil(TIME_LIMIT_FACTOR * seconds))
-    verdict = _verdict(problem, result)
-    if verdict.passed:
-        return ReferenceRun(problem.task_id, "", limit)
-    fault = f"its own reference fails: {verdict.outcome}, {verdict.message}"
-    return ReferenceRun(problem.task_id, fault, limit)
 
 
 def _failed(problem: Problem, outcome: str, message: str) -> CodeVerdict:

@@ -9,13 +9,12 @@ such mutants are killed by any test, as in the tool itself.
 
 from __future__ import annotations
 
-import atexit
-import functools
-import importlib.util
 import os
+from importlib import metadata
 
+from codea1_env.evaluation.suites.packaged import packaged_sandbox as _sandbox
 from codea1_env.mutation import Mutant
-from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
+from codea1_env.sandbox import AnalysisError, Limits, Outcome
 
 _PACKAGE = "cosmic_ray"
 _LIMITS = Limits(call_cpu_time=20, call_wall_time=100, run_cpu_time=25, run_wall_time=130)
@@ -104,7 +103,7 @@ def cosmic_ray_mutants(source: str, level: str | None = None) -> list[Mutant]:
         NumberReplacer return a + 1 -> return a + 0
     """
     source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    (result,) = _sandbox(level, os.getpid()).call(
+    (result,) = _sandbox(_PACKAGE, level, os.getpid()).call(
         _PROGRAM, "mutants", [((source,), {})], limits=_LIMITS
     )
     if result.outcome is not Outcome.PASS:
@@ -120,6 +119,21 @@ def cosmic_ray_mutants(source: str, level: str | None = None) -> list[Mutant]:
     return found
 
 
+def version_of_cosmic_ray() -> str:
+    """The version that is installed.
+
+    Raises:
+        ImportError: There is none.
+    """
+    try:
+        return metadata.version("cosmic-ray")
+    except metadata.PackageNotFoundError as error:
+        raise ImportError(
+            "expect the package cosmic-ray to be installed, actually: it is not. "
+            "Run: pip install 'codea1-env[evaluation]'"
+        ) from error
+
+
 def _description(source: str, start: int, end: int, new: str) -> str:
     """The changed lines, old and new."""
     first = source.rfind("\n", 0, start) + 1
@@ -131,21 +145,3 @@ def _description(source: str, start: int, end: int, new: str) -> str:
 def _brief(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _BRIEF else text[: _BRIEF - 3] + "..."
-
-
-@functools.cache
-def _sandbox(level: str | None, pid: int) -> Sandbox:
-    """The sandbox of this process; a fork may not use its parent's."""
-    if importlib.util.find_spec(_PACKAGE) is None:
-        raise ImportError(
-            f"Expect the package {_PACKAGE} to be installed, actually: it is not. "
-            "Run: pip install 'codea1-env[evaluation]'"
-        )
-    sandbox = Sandbox(level=level, packages=(_PACKAGE,))
-    atexit.register(_close_in, pid, sandbox)
-    return sandbox
-
-
-def _close_in(pid: int, sandbox: Sandbox) -> None:
-    if os.getpid() == pid:
-        sandbox.close()

@@ -1,18 +1,20 @@
 """Line and branch coverage of a reference solution by suites of tests.
 
 The reference runs in the sandbox under a trace function and says at the end, when the tests' own processes
-are gone, which lines it has gone through (`Job.final_call`). What that amounts to is computed here. A test
-can add to it only by what it makes the reference do.
+are gone, which lines it has gone through (`Job.final_call`). What that amounts to is computed here, from what the
+parser of coverage.py (extra `evaluation`) says of the reference, in a sandbox of its own. A test can add to it only by
+what it makes the reference do. Comments that tell coverage.py to leave a line out have no effect.
 """
 
 from __future__ import annotations
 
 import dis
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codea1_env.evaluation.suites.coverage_map import Arc, coverable
+from codea1_env.evaluation.suites.coverable import Arc, coverable
 from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox
@@ -97,7 +99,7 @@ class Coverage:
     """How much of a program was executed.
 
     Attributes:
-        lines: Statements of the program, as coverage.py counts them (`coverage_map` says how).
+        lines: Statements of the program, as coverage.py counts them.
         lines_hit: Those that were executed.
         branches: Arcs from lines with more than one possible successor.
         branches_hit: Those that were taken.
@@ -141,6 +143,7 @@ def measure_coverage(
         One result per suite, in order.
 
     Raises:
+        ImportError: The extra `evaluation` is not installed.
         AnalysisError: The reference cannot be parsed.
         BrokenReferenceError: It does not run, or does not define the entry point.
         InfraError: The sandbox failed three times.
@@ -153,7 +156,7 @@ def measure_coverage(
         [Coverage(lines=4, lines_hit=3, branches=2, branches_hit=1)]
     """
     source = problem.reference.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    lines, branches, first, detours = sandbox.analyse(coverable, source)
+    lines, branches, first, detours = coverable(source, sandbox.level, os.getpid())
     wanted: set[int | tuple[int, int]] = {*lines, *branches}
     program = _TRACED.format(
         final_call=_FINAL_CALL,

@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codea1_env.evaluation.samples import SampleFile, SamplesError, evalplus_id, read_file
+from codea1_env.evaluation.samples import (
+    SampleFile,
+    SamplesError,
+    check_task,
+    evalplus_id,
+    read_file,
+)
 from codea1_env.evaluation.test_programs.answers import TestProgramSuite, read_test_programs
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
@@ -142,15 +148,7 @@ def _names(problems: Sequence[Problem]) -> dict[str, Problem]:
 
 def _checked(fields: Any, where: str) -> str:
     """The task of a row that is a suite."""
-    if not isinstance(fields, Mapping):
-        raise SamplesError(
-            f"{where}: Expect a JSON object, actually: {fields!r:.80}. Write one object a line."
-        )
-    task_id = fields.get("task_id")
-    if isinstance(task_id, bool) or not isinstance(task_id, (str, int)):
-        raise SamplesError(
-            f"{where}: Expect 'task_id' to be text, actually: {task_id!r:.80}. Correct or remove the line."
-        )
+    task_id = check_task(fields, where, (str, int))
     name = next((name for name in _FIELDS if name in fields), None)
     if name is None:
         raise SamplesError(
@@ -169,4 +167,4 @@ def _checked(fields: Any, where: str) -> str:
         raise SamplesError(
             f"{where}: Expect {name!r} to be a list of texts, actually: {value!r:.80}. Correct or remove the line."
         )
-    return str(task_id)
+    return task_id

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from codea1_env.evaluation.suites.coverage import Coverage
+from codea1_env.evaluation.task import ProblemFault
 from codea1_env.reading.invalid_reasons import InvalidReason
 
 _FAILS = frozenset(
@@ -24,22 +25,15 @@ _FAILS = frozenset(
 
 
 @dataclass(frozen=True)
-class ProblemCheck:
+class ProblemCheck(ProblemFault):
     """Whether tests of a problem can be judged, and by which wrong programs."""
 
-    task_id: str
-    fault: str
-    """Why the problem cannot be used; empty if it can."""
     wrong: tuple[int, ...] | None = None
     """Numbers of the wrong programs among the candidates: those that fail golden tests. None where the problem has
     no golden tests that could say it."""
 
-    def row(self) -> dict[str, Any]:
-        """As a row of a file."""
-        return asdict(self)
-
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> ProblemCheck:
+    def of(cls, row: Mapping[str, Any]) -> Self:
         """What `row` made."""
         wrong = None if row["wrong"] is None else tuple(row["wrong"])
         return cls(row["task_id"], row["fault"], wrong)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from in_one_process import print_suite_report
 from rich.console import Console
-
-from codea1_env.cli.eval_tests_display import print_suite_report
 
 ONE = {"value": 0.5, "low": 0.25, "high": 0.75}
 TWO = {"value": 0.6, "low": 0.4, "high": 0.8}

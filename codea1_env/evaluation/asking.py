@@ -1,0 +1,92 @@
+"""Evaluations that ask coders for programs, or testers for tests: what such an evaluation extends."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.evaluation.samples import ProgramSample, SampleFile, read_samples, sample_row
+from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
+from codea1_env.evaluation.task import Evaluation, Question, S, V
+from codea1_env.judging.programs import whole_program
+from codea1_env.problems import Problem
+from codea1_env.responses import parse_programs
+from codea1_env.rollout import Agent, ask
+from codea1_env.spaces import observe
+
+
+class ProgramEvaluation(Evaluation[ProgramSample, V]):
+    """An evaluation of programs that coders write; `sample.code` is the program."""
+
+    role = "coder"
+    unit = "programs"
+
+    def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
+        """Ask for programs, and take them out of the answers as the game does."""
+        problems = [each.problem for each in batch]
+        answers = ask(agent, "coder", list(map(observe, problems)))
+        asked = [(a, each.entry_point) for a, each in zip(answers, problems, strict=True)]
+        programs = parse_programs(asked, self.sandbox)
+        return [
+            # What a preamble gives is put before every program when it is judged, also before those from elsewhere.
+            sample_row(problem, code if problem.preamble else whole_program(problem, code), answer)
+            for problem, answer, code in zip(
+                problems, answers, [program.code for program in programs], strict=True
+            )
+        ]
+
+    def read(self, question: Question, row: Mapping[str, Any]) -> ProgramSample:
+        """The program of a row."""
+        return ProgramSample(question.problem.task_id, question.index, row["solution"], row)
+
+    def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[ProgramSample]:
+        """Read programs in evalplus' format."""
+        return read_samples(path, problems)
+
+    def key(self, sample: ProgramSample) -> Hashable:
+        """Equal programs are judged once."""
+        return sample.task_id, sample.code
+
+
+@dataclass(kw_only=True, eq=False)
+class TestEvaluation(Evaluation[S, V]):
+    """An evaluation of tests that testers write; `read_suite` takes them out of a `SuiteSample`."""
+
+    __test__ = False  # pytest would collect a class of this name
+    role = "tester"
+    unit = "suites"
+
+    num_tests: int = 8
+    """Tests that an answer is asked for; those after them do not count."""
+
+    def __post_init__(self) -> None:
+        if self.num_tests < 1:
+            raise ValueError(f"Expect --num-tests to be at least 1, actually: {self.num_tests}")
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether an answer is one test, and earlier ones are shown."""
+        return False
+
+    def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
+        """Ask for tests; the answers are kept as they are."""
+        answers = zip(batch, self.ask(agent, batch, [""] * len(batch)), strict=True)
+        return [{"task_id": each.problem.task_id, "answer": answer} for each, answer in answers]
+
+    def ask(self, agent: Agent, batch: Sequence[Question], tests: Sequence[str]) -> Sequence[str]:
+        """The answers to questions, each with the tests that are there already."""
+        seen = [
+            observe(each.problem, code=each.code, tests=text, turn=1)
+            for each, text in zip(batch, tests, strict=True)
+        ]
+        return ask(agent, "tester", seen)
+
+    def read(self, question: Question, row: Mapping[str, Any]) -> SuiteSample:
+        """The suite of a row."""
+        return SuiteSample(question.problem.task_id, question.index, row)
+
+    def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[SuiteSample]:
+        """Read suites in any of the forms that `read_suites` knows."""
+        return read_suites(path, problems)

@@ -1,0 +1,232 @@
+"""How often the right program is chosen by tests that nobody has checked: what `codea1 eval best-of-n` does.
+
+As soon as a problem has all its tests, every program of it runs on every test. Nobody says which tests are right:
+where programs are chosen in earnest, nobody knows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from codea1_env.evaluation.asking import TestEvaluation
+from codea1_env.evaluation.best_of_n.programs import CodeResults, JudgedProgram
+from codea1_env.evaluation.best_of_n.runs import (
+    CHOICES,
+    CHOSEN,
+    RANDOM,
+    ChosenProgram,
+    ProgramRun,
+    tests_of,
+)
+from codea1_env.evaluation.best_of_n.selection import Matrix
+from codea1_env.evaluation.pass_at_k import mean_over_problems
+from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.evaluation.task import EvaluationError
+from codea1_env.problems import Problem
+from codea1_env.sandbox import Job, Limits
+
+LIMITS = Limits(
+    call_cpu_time=1.0, call_wall_time=5.0, run_cpu_time=5.0, run_wall_time=30.0, calls_per_test=1
+)
+"""What a program may use for a test, and for all tests of its problem together. Some programs never end."""
+
+
+@dataclass(kw_only=True, eq=False)
+class BestOfN(TestEvaluation[ProgramRun, str]):
+    """Choose among programs by generated tests: how often the chosen one is right, with and without.
+
+    The programs are those of a finished `codea1 eval code`, whose verdicts say which are right; the choice does not
+    see them, nor the reference. Choices: CodeT's dual execution agreement, and the program that passes the most
+    tests. Writes samples.jsonl (the tests), verdicts.jsonl (which program passes which) and report.json.
+    """
+
+    kind = "best-of-n"
+    unit = "programs"
+    figure = "CodeT"
+    default_samples = 32
+    fixed = ("problems", "split", "max_problems", "packages")
+    help = {"num_samples": "Answers per problem that an agent writes."}  # noqa: RUF012  never changed
+
+    programs: Annotated[Path, tyro.conf.arg(metavar="DIR")]
+    """Result folder of `codea1 eval code`. The problems are those of that evaluation."""
+    white_box: bool = False
+    """Show the tester a program with each question, those of the problem in turn, as in the Code-A1 paper; otherwise
+    it writes tests from the problem alone, as in CodeT."""
+    judged: Mapping[str, Sequence[JudgedProgram]] = field(init=False, default_factory=dict)
+    """Task -> its programs."""
+    excluded: dict[str, str] = field(init=False, default_factory=dict)
+    chosen: dict[str, ChosenProgram] = field(init=False, default_factory=dict)
+    """Task -> what was chosen, where all programs ran."""
+    _open: list[tuple[ProgramRun, str]] = field(init=False, default_factory=list)
+
+    def choose(self) -> dict[str, Any]:
+        """The problems of the evaluation whose programs these are."""
+        results = CodeResults(self.programs)
+        same = {name: results.settings[name] for name in self.fixed if name != "packages"}
+        return same | {"packages": results.packages}
+
+    def settings(self, asked: bool) -> dict[str, Any]:
+        """All that choices depend on."""
+        return {
+            "programs": str(self.programs),
+            "programs_sha256": CodeResults(self.programs).digest(),
+            **({"white_box": self.white_box} if asked else {}),
+            "num_tests": self.num_tests,
+            "seconds_per_test": LIMITS.call_cpu_time,
+            "seconds_per_program": LIMITS.run_cpu_time,
+        }
+
+    def load(self, problems: Sequence[Problem]) -> dict[str, int]:
+        """Read the programs."""
+        reading = [problem.task_id for problem in problems if problem.stdin_tests]
+        if reading:
+            raise EvaluationError(
+                f"expect problems whose programs tests can call, actually the programs of {reading[0]} read standard "
+                "input"
+            )
+        results = CodeResults(self.programs)
+        self.excluded = results.excluded
+        self.take(problems, results.programs(problems))
+        if not self.problems:
+            raise EvaluationError(
+                f"expect programs to choose from in {self.programs}, actually: none"
+            )
+        return {}
+
+    def take(
+        self, problems: Sequence[Problem], programs: Mapping[str, Sequence[JudgedProgram]]
+    ) -> None:
+        """Take the problems that have programs."""
+        self.judged = programs
+        super().load([each for each in problems if programs.get(each.task_id)])
+
+    def faults(self) -> dict[str, str]:
+        """What the evaluation of the programs found."""
+        return self.excluded
+
+    def shown(self, problem: Problem, index: int) -> str:
+        """For a white box, the programs of the problem in turn."""
+        programs = self.judged[problem.task_id]
+        return programs[index % len(programs)].code if self.white_box else ""
+
+    def expected(self, counts: Mapping[str, int]) -> int:
+        """All programs of problems with tests."""
+        return sum(len(self.judged[task]) for task in self.problems if counts.get(task))
+
+    def group(
+        self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
+    ) -> Iterator[Sequence[ProgramRun]]:
+        """The programs of each problem, in the order of the problems, as soon as all its tests are there."""
+        suites: defaultdict[str, list[SuiteSample]] = defaultdict(list)
+        left = [task for task in self.problems if counts.get(task)]
+        for batch in batches:
+            for sample in batch:
+                suites[sample.task_id].append(sample)
+            while left and len(suites[left[0]]) == counts[left[0]]:
+                task = left.pop(0)
+                tests = tests_of(
+                    self.problems[task], suites.pop(task), self.num_tests, self.sandbox
+                )
+                programs = self.judged[task]
+                yield [
+                    ProgramRun(task, index, each.code, each.right, tests, len(programs))
+                    for index, each in enumerate(programs)
+                ]
+
+    def key(self, sample: ProgramRun) -> Hashable:
+        """Equal programs run once."""
+        return sample.task_id, sample.code
+
+    def judge(self, problem: Problem, sample: ProgramRun) -> str:
+        """Run a program: a "1" for each test that it passes and a "0" for each other."""
+        if not sample.tests.texts:
+            return ""
+        code = f"{problem.preamble}\n\n{sample.code}" if problem.preamble else sample.code
+        job = Job(code, sample.tests.texts, problem.entry_point, LIMITS)
+        tests = self.sandbox.submit(job).result().tests
+        return "".join("1" if test.passed else "0" for test in tests)
+
+    def row_of(self, verdict: str) -> Mapping[str, Any]:
+        """The tests that it passes."""
+        return {"passed": verdict}
+
+    def verdict_of(self, row: Mapping[str, Any]) -> str:
+        """What `row_of` made."""
+        return str(row["passed"])
+
+    def add(self, sample: ProgramRun, verdict: str) -> None:
+        """Count one more program; those of a problem come one after the other."""
+        self.total += 1
+        self._open.append((sample, verdict))
+        if len(self._open) < sample.programs:
+            return
+        right = tuple(each.right for each, _ in self._open)
+        passed = tuple(signs for _, signs in self._open)
+        matrix = Matrix(right, passed, sample.tests.weights)
+        self._open.clear()
+        self.verdicts[sample.task_id] = list(passed)
+        chances = {name: choose(matrix) for name, choose in CHOICES.items()}
+        self.chosen[sample.task_id] = ChosenProgram(matrix, sample.tests, chances)
+
+    def estimate(self) -> Estimate | None:
+        """How often CodeT's choice is right, so far."""
+        found = [each.chances["codet"] for each in self.chosen.values()]
+        return mean_over_problems(found) if found else None
+
+    def _means(self, less: str = "") -> dict[str, dict[str, float]]:
+        """Name of a choice -> how often it is right; less another one, problem by problem."""
+        found = [each.chances for each in self.chosen.values()]
+        return {
+            name: dataclasses.asdict(
+                mean_over_problems([each[name] - each.get(less, 0.0) for each in found])
+            )
+            for name in CHOICES
+            if found and name != less
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """How often choices are right, and what they have over a random one."""
+        chosen = self.chosen.values()
+        return {
+            "scored": len(chosen),
+            "undecided": sum(each.chances[RANDOM] in (0.0, 1.0) for each in chosen),
+            "programs": self.total,
+            "tests": sum(sum(each.tests.weights) for each in chosen),
+            "distinct_tests": sum(len(each.tests.texts) for each in chosen),
+            "unusable_tests": sum(each.tests.unusable for each in chosen),
+            "figures": self._means(),
+            "gains": self._means(RANDOM),
+        }
+
+    def result(self, task: str) -> dict[str, Any]:
+        """What was chosen."""
+        found = self.chosen[task]
+        right = found.matrix.right
+        counts = {"programs": len(right), "right": sum(right), "tests": sum(found.tests.weights)}
+        return {**counts, **found.chances}
+
+    def table(self, report: Mapping[str, Any]) -> list[list[str]]:
+        """A row for each choice."""
+        gains = report["gains"]
+        rows = [
+            [CHOSEN[name], percent(each), percent(gains[name]) if name in gains else ""]
+            for name, each in report["figures"].items()
+        ]
+        return [["chosen", "right, percent [95%]", "gain [95%, paired]"], *rows]
+
+    def lines(self, report: Mapping[str, Any]) -> list[str]:
+        """Programs and tests."""
+        return [
+            f"{report['programs']} programs of {report['scored']} problems; in {report['undecided']} of these all are "
+            "right or all are wrong, so that no choice matters",
+            f"{report['tests']} tests, {report['distinct_tests']} different ones; {report['unusable_tests']} more could "
+            "not be run, or never call the program",
+        ]

@@ -1,0 +1,176 @@
+"""How many programs are right: what `codea1 eval code` does.
+
+First the references run on their own tests, which finds problems that cannot be used and how long programs may take.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import tyro
+
+from codea1_env.evaluation.asking import ProgramEvaluation
+from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, mean_pass_at_k
+from codea1_env.evaluation.programs.judging import (
+    MIN_TIME_LIMIT,
+    TIME_LIMIT_FACTOR,
+    TIME_LIMIT_WITHOUT_REFERENCE,
+    CodeVerdict,
+    ReferenceRun,
+    judge_program,
+    run_reference,
+)
+from codea1_env.evaluation.samples import ProgramSample
+from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.task import EvaluationError, Question
+from codea1_env.problems import Problem
+
+DEFAULT_K = (1, 5, 10)
+_TITLES = {"all": "all tests", "base": "base tests"}
+
+
+class TooFewSamplesError(EvaluationError):
+    """pass@k was asked for with k above the number of samples."""
+
+
+@dataclass(kw_only=True, eq=False)
+class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
+    """Judge programs: pass@k and avg@n with intervals, of an agent or of a file of samples.
+
+    The defaults are the paper's: 32 programs per problem at temperature 0.7 and top_p 0.95. Writes samples.jsonl
+    (evalplus can score it), verdicts.jsonl and report.json to the result folder.
+    """
+
+    kind = ""
+    default_samples = 32
+    usable = "whose reference passes its own tests"
+    figure = "pass@1"
+    check_type = ReferenceRun
+    verdict_type = CodeVerdict
+
+    k: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="K")] = None
+    """Which pass@k to report; None for those of 1, 5 and 10 that the number of samples allows."""
+    written: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
+    """Task and program -> how often it was written."""
+
+    def settings(self, asked: bool) -> dict[str, Any]:
+        """Limits; which figures are shown decides nothing."""
+        return {
+            "min_time_limit": MIN_TIME_LIMIT,
+            "time_limit_factor": TIME_LIMIT_FACTOR,
+            "time_limit_without_reference": TIME_LIMIT_WITHOUT_REFERENCE,
+        }
+
+    def check_counts(self, counts: Mapping[str, int]) -> None:
+        """Refuse a k above the number of samples."""
+        check_k(self.k, counts)
+
+    def check(self, problem: Problem) -> ReferenceRun:
+        """Run the reference on its own tests."""
+        return run_reference(problem, self.sandbox)
+
+    def questions(self, num_samples: int) -> list[Question]:
+        """Also about problems that cannot be used here: evalplus wants samples for all."""
+        return [Question(each, i) for each in self.problems.values() for i in range(num_samples)]
+
+    def judge(self, problem: Problem, sample: ProgramSample) -> CodeVerdict:
+        """Run a program on all tests of its problem, up to the first that it fails."""
+        return judge_program(problem, sample.code, self.checks[problem.task_id], self.sandbox)
+
+    def add(self, sample: ProgramSample, verdict: CodeVerdict) -> None:
+        """Count one more verdict."""
+        super().add(sample, verdict)
+        self.written[sample.task_id, sample.code] += 1
+
+    def estimate(self) -> Estimate | None:
+        """pass@1 of the problems that were reached so far; None if there is none yet."""
+        shares = [self._right(task) / len(self.verdicts[task]) for task in self.scored]
+        return mean_over_problems(shares) if shares else None
+
+    def figures(self) -> dict[str, Any]:
+        """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
+        numbers = {task: len(self.verdicts[task]) for task in self.scored}
+        ks = check_k(self.k, numbers) if numbers else ()
+        kinds = {"all": self._right} | ({"base": self._right_on_base} if self._has_base else {})
+        return {
+            kind: _figures([Count(n, right(task)) for task, n in numbers.items()], ks)
+            for kind, right in kinds.items()
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """How programs ended."""
+        faults = self.faults()
+        ends = Counter(verdict.outcome for each in self.verdicts.values() for verdict in each)
+        repeated = sum(n - 1 for (task, _), n in self.written.items() if task not in faults)
+        return super().summary() | {"outcomes": dict(sorted(ends.items())), "repeated": repeated}
+
+    def result(self, task: str) -> dict[str, Any]:
+        """How many programs are right."""
+        found = {"samples": len(self.verdicts[task]), "passed": self._right(task)}
+        return found | ({"base": self._right_on_base(task)} if self._has_base else {})
+
+    @property
+    def _has_base(self) -> bool:
+        scored = self.scored
+        return bool(scored) and all(self.verdicts[task][0].base is not None for task in scored)
+
+    def _right(self, task: str) -> int:
+        return sum(verdict.passed for verdict in self.verdicts[task])
+
+    def _right_on_base(self, task: str) -> int:
+        return sum(bool(verdict.base) for verdict in self.verdicts[task])
+
+    def table(self, report: Mapping[str, Any]) -> list[list[str]]:
+        """A row for each figure, a column for each kind of tests."""
+        figures = report["figures"]
+        rows = [
+            [name, *(percent(each[name]) for each in figures.values())] for name in figures["all"]
+        ]
+        return [["in percent", *(f"{_TITLES[kind]} [95% interval]" for kind in figures)], *rows]
+
+    def lines(self, report: Mapping[str, Any]) -> list[str]:
+        """How programs ended, and how many are the same."""
+        outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
+        repeated = f"{report['repeated']} programs repeat another of their problem word for word; they count, as in evalplus"
+        first = [f"{super().lines(report)[0]}: {outcomes}"]
+        return first + ([repeated] if report["repeated"] else [])
+
+
+def check_k(k: Sequence[int] | None, samples: Mapping[str, int]) -> tuple[int, ...]:
+    """The k of pass@k that these numbers of samples allow.
+
+    Args:
+        k: What was asked for; None for those of `DEFAULT_K` that are possible.
+        samples: Problem -> its samples.
+
+    Raises:
+        TooFewSamplesError: A problem has fewer samples than a k that was asked for, or k is below 1.
+
+    Example:
+        >>> check_k(None, {"a": 7, "b": 6})
+        (1, 5)
+    """
+    fewest = min(samples, key=lambda name: samples[name])
+    if k is None:
+        return tuple(each for each in DEFAULT_K if each <= samples[fewest])
+    for each in k:
+        if not 1 <= each <= samples[fewest]:
+            raise TooFewSamplesError(
+                f"Expect every k to be between 1 and the number of samples, actually: k={each}, and {fewest} has "
+                f"{samples[fewest]}. Ask for a smaller k, or for more samples."
+            )
+    return tuple(sorted(set(k)))
+
+
+def _figures(counts: Sequence[Count], ks: Sequence[int]) -> dict[str, dict[str, float]]:
+    figures = {f"pass@{k}": mean_pass_at_k(counts, k) for k in ks}
+    numbers = {count.samples for count in counts}
+    if len(numbers) == 1 and numbers != {1}:
+        figures[f"avg@{numbers.pop()}"] = mean_over_problems(
+            [count.correct / count.samples for count in counts]
+        )
+    return {name: dataclasses.asdict(figure) for name, figure in figures.items()}

@@ -1,0 +1,245 @@
+"""How many tests are right, and what the right ones are worth: what `codea1 eval tests` does.
+
+First the references are tried, which finds problems that cannot be used, and wrong programs are looked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from codea1_env.evaluation.asking import TestEvaluation
+from codea1_env.evaluation.pass_at_k import mean_over_problems
+from codea1_env.evaluation.programs.evaluation import TooFewSamplesError
+from codea1_env.evaluation.samples import digest_of_file, read_samples
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
+from codea1_env.evaluation.suites.figures import estimate, names, values_of
+from codea1_env.evaluation.suites.judging import SuiteJudge
+from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
+from codea1_env.evaluation.suites.score import ProblemCheck, SuiteScore
+from codea1_env.evaluation.suites.shown import lines_of_suites, table_of_suites
+from codea1_env.evaluation.task import Question
+from codea1_env.evaluation.test_programs.answers import python_blocks
+from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
+from codea1_env.problems import Problem
+from codea1_env.reading.fences import answer_in
+from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
+from codea1_env.rollout import Agent
+from codea1_env.sandbox import Sandbox
+
+DEFAULT_K = (1, 2, 5)
+MISSING = "missing"
+"""Kind of a test that was asked for and not written."""
+
+
+@dataclass(kw_only=True, eq=False)
+class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
+    """Judge tests: pass@k, mut@k and Mul as UnLeakedTestBench and the Code-A1 paper have them, with intervals.
+
+    A tester is shown each problem and its reference, as the program under test. Language models draw at
+    temperature 0.7 and top_p 0.95. Writes samples.jsonl, verdicts.jsonl and report.json to the result folder.
+    """
+
+    kind = "tests"
+    usable = "whose reference runs"
+    figure = "pass@{num_tests}"
+    check_type = ProblemCheck
+    verdict_type = SuiteScore
+    help = {  # noqa: RUF012  never changed
+        "samples": 'Suites made elsewhere: {"task_id", "tests": [TEXT, ...]} or {"task_id", "answer": TEXT}. The files '
+        "of UnLeakedTestBench work as they are.",
+        "num_samples": "Suites per problem that an agent writes.",
+    }
+
+    num_tests: Annotated[int, tyro.conf.arg(metavar="K")] = 5
+    """Tests that a suite is asked for. Those after them do not count; those that are missing count as wrong."""
+    k: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="K")] = None
+    """Look at the first K tests of each suite; None for 1, 2 and 5 as far as --num-tests allows, and that number."""
+    protocol: Literal["suite", "rounds"] = "suite"
+    """How an agent is asked: once for all tests; or for one test at a time, with the earlier ones before its eyes, as
+    UnLeakedTestBench does."""
+    mutator: Literal["own", "cosmic-ray"] = "own"
+    """What makes the mutants that tests must kill. "cosmic-ray" is what published figures of UnLeakedTestBench use; it
+    needs the extra evaluation, and is much slower."""
+    wrong_programs: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    """Programs in the format of `codea1 eval code`; those that the golden tests of their problem fail are what
+    p_01 and p_00 are measured on. None for up to 20 mutants of each reference."""
+
+    suite_judge: SuiteJudge = field(init=False, repr=False)
+    _programs: dict[str, list[str]] | None = field(init=False, default=None)
+
+    def settings(self, asked: bool) -> dict[str, Any]:
+        """All that scores depend on."""
+        found: dict[str, Any] = {"num_tests": self.num_tests}
+        if asked:
+            found["protocol"] = self.protocol
+        found["mutator"] = self.mutator
+        if self.mutator == "cosmic-ray":
+            found["cosmic_ray"] = version_of_cosmic_ray()
+        if self.wrong_programs is not None:
+            found["wrong_programs"] = str(self.wrong_programs)
+            found["wrong_programs_sha256"] = digest_of_file(self.wrong_programs)
+        return found | {"min_time_limit": MIN_SECONDS, "time_limit_factor": FACTOR}
+
+    def load(self, problems: Sequence[Problem]) -> dict[str, int]:
+        """Read the wrong programs."""
+        check_ks(self.k, self.num_tests)
+        super().load(problems)
+        if self.wrong_programs is None:
+            return {}
+        self._programs = {}
+        pool = read_samples(self.wrong_programs, problems)
+        for sample in pool.samples:
+            self._programs.setdefault(sample.task_id, []).append(sample.code)
+        return dict(pool.unknown)
+
+    def begin(self, sandbox: Sandbox) -> None:
+        """Make the judge."""
+        super().begin(sandbox)
+        mutator = None
+        if self.mutator == "cosmic-ray":
+            mutator = partial(cosmic_ray_mutants, level=sandbox.level)
+        self.suite_judge = SuiteJudge(sandbox, self.num_tests, mutator, self._programs)
+
+    def check(self, problem: Problem) -> ProblemCheck:
+        """Look for a reference that runs, and for wrong programs."""
+        return self.suite_judge.check(problem)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether an answer is one test, and earlier ones are shown."""
+        return self.protocol == "rounds"
+
+    def shown(self, problem: Problem, index: int) -> str:
+        """The reference, as the program under test."""
+        return problem.reference
+
+    def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
+        """Ask for tests, once or in rounds."""
+        if not self.one_by_one:
+            return super().write(agent, batch)
+        written: list[list[str]] = [[] for _ in batch]
+        for _ in range(self.num_tests):
+            shown = ["\n\n".join(map(_code, answers)) for answers in written]
+            for answers, answer in zip(written, self.ask(agent, batch, shown), strict=True):
+                answers.append(answer)
+        return [
+            {"task_id": each.problem.task_id, "tests": answers}
+            for each, answers in zip(batch, written, strict=True)
+        ]
+
+    def key(self, sample: SuiteSample) -> Hashable:
+        """Equal suites are judged once."""
+        return suite_key(sample)
+
+    def judge(self, problem: Problem, sample: SuiteSample) -> SuiteScore:
+        """Judge a suite."""
+        return self.suite_judge.judge(problem, self.checks[problem.task_id], sample)
+
+    def estimate(self) -> Estimate | None:
+        """Pass@k for all tests that were asked for, of the problems so far; None if there is none yet."""
+        k = self.num_tests
+        found = [self.verdicts[task] for task in self.scored]
+        shares = [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
+        return mean_over_problems(shares) if shares else None
+
+    def values(self, verdicts: Sequence[SuiteScore]) -> Mapping[str, float | None]:
+        """The values of one problem."""
+        return values_of(verdicts, check_ks(self.k, self.num_tests))
+
+    def figures(self) -> dict[str, Any]:
+        """All figures that some problem has."""
+        values = [self.values(self.verdicts[task]) for task in self.scored]
+        ks = check_ks(self.k, self.num_tests)
+        found = {name: estimate(values, name) for name in names(ks)}
+        return {name: dataclasses.asdict(each) for name, each in found.items() if each is not None}
+
+    def summary(self) -> dict[str, Any]:
+        """What was wrong with tests, and what they were tried on."""
+        suites = [self.verdicts[task] for task in self.scored]
+        scores = [score for each in suites for score in each]
+        tests = [test for score in scores for test in score.tests]
+        kinds = Counter(test.fault or "right" for test in tests)
+        kinds[InvalidReason.UNPARSABLE.value] += sum(len(score.dropped) for score in scores)
+        kinds[MISSING] = self.num_tests * len(scores) - len(tests)
+        absent = (test for test in tests if test.fault == InvalidReason.NOT_INSTALLED.value)
+        packages = Counter(name for test in absent if (name := missing_package(test.reason)))
+        empty = Counter(score.empty for score in scores if score.empty)
+        pools = {each: n for each in self.scored if (n := self.verdicts[each][0].pool.programs)}
+        return super().summary() | {
+            "tests": dict(sorted((+kinds).items())),
+            "not_installed": dict(sorted(packages.items())),
+            "repeated": sum(test.repeats for test in tests),
+            "repeated_suites": sum(
+                len(each) - len({tuple(test.text for test in score.tests) for score in each})
+                for each in suites
+            ),
+            "without_tests": dict(sorted(empty.items())),
+            "late": sum(score.late for score in scores),
+            "mutants": sum(each[0].mutants for each in suites),
+            "wrong_programs": {
+                "programs": sum(pools.values()),
+                "problems": len(pools),
+                "problems_unchecked": sum(self.checks[task].wrong is None for task in pools),
+            },
+        }
+
+    def faults(self) -> dict[str, str]:
+        """Why problems cannot be used: found by their check, or by a suite."""
+        said = {task: each[0].excluded for task, each in self.verdicts.items() if each[0].excluded}
+        found = super().faults() | said
+        return {task: found[task] for task in self.problems if task in found}
+
+    def digest(self, problem: Problem) -> str:
+        """Other than of programs: golden tests decide nothing."""
+        return suite_digest(problem)
+
+    def table(self, report: Mapping[str, Any]) -> list[list[str]]:
+        """A row for each figure, a column for each k."""
+        return table_of_suites(report)
+
+    def lines(self, report: Mapping[str, Any]) -> list[str]:
+        """What was wrong with tests, and what they do on wrong programs."""
+        return [
+            f"{super().lines(report)[0]}, {lines_of_suites(report)[0]}",
+            *lines_of_suites(report)[1:],
+        ]
+
+
+def _code(answer: str) -> str:
+    """The code in an answer, as the next question shows it."""
+    answer = answer_in(answer)
+    return "\n".join(python_blocks(answer) or [answer]).strip()
+
+
+def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
+    """The k that this number of tests allows.
+
+    Args:
+        k: What was asked for; None for those of `DEFAULT_K` that are possible, and the number itself.
+        num_tests: Tests that a suite is asked for.
+
+    Raises:
+        TooFewSamplesError: A k is above the number of tests, or below 1.
+
+    Example:
+        >>> check_ks(None, 3)
+        (1, 2, 3)
+    """
+    if k is None:
+        return tuple(sorted({num_tests, *(each for each in DEFAULT_K if each <= num_tests)}))
+    for each in k:
+        if not 1 <= each <= num_tests:
+            raise TooFewSamplesError(
+                f"Expect every k to be between 1 and the number of tests that are asked for, actually: k={each}, "
+                f"and {num_tests} tests. Ask for a smaller k, or for more tests with --num-tests."
+            )
+    return tuple(sorted(set(k)))

@@ -1,0 +1,252 @@
+"""What an evaluation is: problems, samples, a judge and metrics.
+
+`Evaluation` is the protocol, with a default for all but who is asked and the judge. One of your own extends
+`ProgramEvaluation` or `TestEvaluation` (`codea1_env.evaluation.asking`), which ask coders and testers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+
+from codea1_env.evaluation.pass_at_k import mean_over_problems
+from codea1_env.evaluation.running import Numbered
+from codea1_env.evaluation.samples import SampleFile, digest
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.problems import Problem
+from codea1_env.rollout import Agent
+from codea1_env.sandbox import Sandbox
+
+S = TypeVar("S", bound=Numbered)
+V = TypeVar("V")
+
+
+class EvaluationError(ValueError):
+    """An evaluation that cannot be made of this input. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class ProblemFault:
+    """Whether a problem can be used."""
+
+    task_id: str
+    fault: str
+    """Why the problem cannot be used; empty if it can."""
+
+    def row(self) -> dict[str, Any]:
+        """As a row of references.jsonl."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """What `row` made."""
+        return cls(**row)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an agent is asked for one sample."""
+
+    problem: Problem
+    index: int
+    """Number among the samples of the problem, from 0."""
+    code: str = ""
+    """The program that a tester is shown; "" for none."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Evaluation(Generic[S, V]):
+    """One evaluation: who is asked, what a sample is, how it is judged, which figures verdicts make.
+
+    The fields of a subclass are the options of its command, with their docstrings as help. Of `S` are the samples
+    that are judged, of `V` verdicts. Judging may happen in several threads at once.
+    """
+
+    role: ClassVar[Literal["coder", "tester"]]
+    """Who is asked."""
+    unit: ClassVar[str] = "samples"
+    """What is judged, in the plural."""
+    figure: ClassVar[str] = "estimate"
+    """What `estimate` gives, for the progress display; fields stand in braces."""
+    kind: ClassVar[str] = ""
+    """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
+    default_samples: ClassVar[int] = 1
+    """How many samples of each problem an agent is asked for if nobody says."""
+    usable: ClassVar[str] = "that pass its check"
+    """How messages call problems without a fault."""
+    check_type: ClassVar[Any] = ProblemFault
+    """What `check` returns: has `row` and `of`, as `ProblemFault`."""
+    verdict_type: ClassVar[Any] = None
+    """What `judge` returns, in the same way; None for a mapping of names to numbers, flags, texts and None."""
+    help: ClassVar[Mapping[str, str]] = {}
+    """Other help texts, of options that all evaluations have."""
+    fixed: ClassVar[tuple[str, ...]] = ()
+    """Common options that the evaluation chooses itself, see `choose`."""
+
+    problems: dict[str, Problem] = field(init=False, default_factory=dict)
+    sandbox: Sandbox = field(init=False, repr=False)
+    checks: dict[str, Any] = field(init=False, default_factory=dict)
+    """Task -> what `check` found."""
+    verdicts: dict[str, list[V]] = field(init=False, default_factory=dict)
+    """Task -> its verdicts, in order."""
+    total: int = field(init=False, default=0)
+    """Verdicts so far."""
+
+    def judge(self, problem: Problem, sample: S) -> V:
+        """Judge a sample; the only method without a default. `self.sandbox` is where foreign text may run."""
+        raise NotImplementedError
+
+    def choose(self) -> dict[str, Any]:
+        """Values of the options in `fixed`."""
+        return {}
+
+    def settings(self, asked: bool) -> dict[str, Any]:
+        """Own settings that verdicts depend on: all fields. `asked` says whether there is an agent, or a file."""
+        names = (each.name for each in dataclasses.fields(self) if each.init)
+        found = {name: getattr(self, name) for name in names}
+        return {name: str(it) if isinstance(it, Path) else it for name, it in found.items()}
+
+    def load(self, problems: Sequence[Problem]) -> dict[str, int]:
+        """Take the problem set, and read what else is needed. Returns the unknown tasks of other files.
+
+        Raises:
+            ValueError: Something is wrong with it.
+        """
+        self.problems = {problem.task_id: problem for problem in problems}
+        return {}
+
+    def begin(self, sandbox: Sandbox) -> None:
+        """Take the sandbox; called once, before anything is checked."""
+        self.sandbox = sandbox
+
+    def check_counts(self, counts: Mapping[str, int]) -> None:
+        """Refuse these numbers of samples of each problem, if there is something that they do not allow."""
+
+    def check(self, problem: Problem) -> Any:
+        """Find out what must be known before samples are judged: a `ProblemFault`, or a dataclass with more."""
+        return ProblemFault(problem.task_id, "")
+
+    @property
+    def checks_problems(self) -> bool:
+        """Whether there is something to check."""
+        return type(self).check is not Evaluation.check
+
+    def questions(self, num_samples: int) -> list[Question]:
+        """What an agent is asked: about every problem that can be used, one after the other."""
+        faults = self.faults()
+        usable = [each for task, each in self.problems.items() if task not in faults]
+        return [
+            Question(each, i, self.shown(each, i)) for each in usable for i in range(num_samples)
+        ]
+
+    def shown(self, problem: Problem, index: int) -> str:
+        """The program that a tester is shown with a question; "" for none."""
+        return ""
+
+    def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
+        """Ask an agent; returns the rows of its samples."""
+        raise NotImplementedError
+
+    def read(self, question: Question, row: Mapping[str, Any]) -> Any:
+        """The sample of a row that `write` made."""
+        raise NotImplementedError
+
+    def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[Any]:
+        """Read samples made elsewhere."""
+        raise NotImplementedError
+
+    def expected(self, counts: Mapping[str, int]) -> int:
+        """How many verdicts there will be for these numbers of samples."""
+        return sum(counts.values())
+
+    def group(
+        self, batches: Iterator[Sequence[Any]], counts: Mapping[str, int]
+    ) -> Iterator[Sequence[S]]:
+        """What is judged, from the samples; they are the same unless the evaluation says otherwise."""
+        return batches
+
+    def key(self, sample: S) -> Hashable:
+        """Equal for samples that can only have equal verdicts: they are judged once."""
+        return sample.task_id, sample.index
+
+    def row_of(self, verdict: V) -> Mapping[str, Any]:
+        """A verdict, as JSON has it."""
+        return verdict if self.verdict_type is None else verdict.row()  # type: ignore[return-value, attr-defined]
+
+    def verdict_of(self, row: Mapping[str, Any]) -> V:
+        """The verdict of a row of verdicts.jsonl."""
+        own = {key: value for key, value in row.items() if key not in ("task_id", "sample")}
+        return own if self.verdict_type is None else self.verdict_type.of(own)  # type: ignore[return-value]
+
+    @property
+    def scored(self) -> list[str]:
+        """Tasks that can be used and have verdicts."""
+        faults = self.faults()
+        return [task for task in self.problems if task in self.verdicts and task not in faults]
+
+    def add(self, sample: S, verdict: V) -> None:
+        """Count one more verdict."""
+        self.total += 1
+        self.verdicts.setdefault(sample.task_id, []).append(verdict)
+
+    def estimate(self) -> Estimate | None:
+        """A figure of the problems so far, to show while it runs; None if there is none yet."""
+        values = [[*self.values(self.verdicts[task]).values()][:1] for task in self.scored]
+        known = [value for each in values for value in each if value is not None]
+        return mean_over_problems(known) if known else None
+
+    def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
+        """The values of one problem: the mean of every number and flag of its verdicts; None where there is none."""
+        rows = [self.row_of(verdict) for verdict in verdicts]
+        found: dict[str, list[float]] = {}
+        for name, value in (item for row in rows for item in row.items()):
+            if value is None or isinstance(value, (int, float)):
+                found.setdefault(name, []).extend([] if value is None else [float(value)])
+        return {name: sum(it) / len(it) if it else None for name, it in found.items()}
+
+    def figures(self) -> dict[str, Any]:
+        """Name -> figure, as JSON has it: the mean of a value over problems, with its interval."""
+        found: dict[str, list[float]] = {}
+        for task in self.scored:
+            for name, value in self.values(self.verdicts[task]).items():
+                found.setdefault(name, []).extend([] if value is None else [value])
+        return {
+            name: dataclasses.asdict(mean_over_problems(each))
+            for name, each in found.items()
+            if each
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The report, but for what all reports have. Equal verdicts give equal reports."""
+        return {
+            "problems": len(self.problems),
+            "scored": len(self.scored),
+            "samples": self.total,
+            "figures": self.figures(),
+        }
+
+    def result(self, task: str) -> dict[str, Any]:
+        """What the report says of one problem."""
+        verdicts = self.verdicts[task]
+        return {"samples": len(verdicts), "values": dict(self.values(verdicts))}
+
+    def digest(self, problem: Problem) -> str:
+        """A short text that changes whenever verdicts on this problem mean something else."""
+        return digest(problem)
+
+    def faults(self) -> dict[str, str]:
+        """Task -> why it cannot be used."""
+        return {task: check.fault for task, check in self.checks.items() if check.fault}
+
+    def table(self, report: Mapping[str, Any]) -> list[list[str]]:
+        """The figures of a report as rows of texts, the headings first."""
+        rows = [[name, str(Estimate(**each))] for name, each in report["figures"].items()]
+        return [["figure", "value [95% interval]"], *rows]
+
+    def lines(self, report: Mapping[str, Any]) -> list[str]:
+        """What else there is to say about a report."""
+        counts = [report[name] for name in ("samples", "scored", "problems")]
+        return ["{} {} for {} of {} problems".format(counts[0], self.unit, *counts[1:])]

@@ -1,0 +1,227 @@
+"""Evaluations of one's own: the example, the registry, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.cli.app import run
+from codea1_env.evaluation import (
+    ProgramEvaluation,
+    TestEvaluation,
+    find_evaluation,
+    register_evaluation,
+    registry,
+)
+from codea1_env.evaluation.programs.evaluation import CodeEvaluation
+from codea1_env.evaluation.report import build_report
+from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.evaluation.runner import EvaluationRun
+from codea1_env.evaluation.running import EvaluationPlan
+from codea1_env.evaluation.task import Evaluation, EvaluationError, ProblemFault
+from codea1_env.problems import load_problems
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own_evaluation.py"
+NAME = f"{EXAMPLE}:RightLines"
+FEW = ["--max-problems", "4", "--num-samples", "2"]
+
+
+class Length(TestEvaluation[Any, Mapping[str, int]]):
+    """Characters of answers."""
+
+    def judge(self, problem, sample):
+        return {"length": len(sample.row["answer"])}
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def test_the_example_is_short():
+    assert len(EXAMPLE.read_text().splitlines()) <= 50
+
+
+@pytest.mark.slow
+def test_the_example_runs_goes_on_and_compares(tmp_path, capsys):
+    for agent in ("reference", "mutant"):
+        folder = tmp_path / agent
+        arguments = ["eval", "run", NAME, "--agent", agent, *FEW, "--output-dir", str(folder)]
+        assert run(arguments) == 0
+        shown = capsys.readouterr().out
+        assert "8 programs for 4 of 4 problems" in shown
+        assert f"Command: codea1 eval run {NAME} --agent {agent}" in shown
+        names = ("samples.jsonl", "verdicts.jsonl", "report.json")
+        files = {name: (folder / name).read_bytes() for name in names}
+        verdicts = files["verdicts.jsonl"].splitlines(keepends=True)
+        (folder / "verdicts.jsonl").write_bytes(b"".join(verdicts[:3]) + verdicts[3][:5])
+        (folder / "report.json").unlink()
+        assert run([*arguments, "--resume"]) == 0
+        assert files == {name: (folder / name).read_bytes() for name in names}
+    report = json.loads((tmp_path / "reference" / "report.json").read_text())
+    assert report["kind"] == report["settings"]["evaluates"] == "RightLines"
+    assert report["settings"]["with_comments"] is False
+    assert report["figures"]["right"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    problems = load_problems("starter")[:4]
+    lines = [sum(bool(line.strip()) for line in p.reference.splitlines()) for p in problems]
+    values = [each["values"]["lines"] for each in report["results"].values()]
+    assert values == lines  # references have no comments
+    assert report["figures"]["lines"]["value"] == pytest.approx(sum(lines) / 4)
+    capsys.readouterr()
+    assert (
+        run(["eval", "compare", str(tmp_path / "reference"), str(tmp_path / "mutant"), "--json"])
+        == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    by_name = {each["figure"]: each["difference"]["value"] for each in found["differences"]}
+    assert by_name["right"] < 0
+    assert run(["eval", "compare", str(tmp_path / "reference"), str(tmp_path / "mutant")]) == 0
+    assert "the first figure in A and B" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_its_fields_are_options(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        run(["eval", "run", NAME, "--help"])
+    shown = capsys.readouterr().out
+    assert "--with-comments" in shown
+    assert "Count the lines of right programs." in shown
+    options = ["--agent", "reference", *FEW, "--with-comments", "--json"]
+    assert run(["eval", "run", NAME, *options, "--output-dir", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["with_comments"] is True
+
+
+@pytest.mark.slow
+def test_a_registered_one_has_its_own_command(tmp_path, capsys):
+    register_evaluation("length", Length)
+    assert find_evaluation("length") is Length
+    options = ["--agent", "golden", "--max-problems", "2", "--json", "--output-dir", str(tmp_path)]
+    assert run(["eval", "length", *options]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["kind"] == "length"
+    assert report["settings"]["num_tests"] == 8
+    assert report["figures"]["length"]["value"] > 10
+    assert run(["eval", "lenght"]) == 2
+    assert "Did you mean 'eval length'" in capsys.readouterr().err
+
+
+def test_a_name_is_given_once():
+    register_evaluation("length", Length)
+    for name in ("length", "code", "best-of-n", "run", "compare"):
+        with pytest.raises(ValueError, match=f"that is free, actually '{name}' is taken"):
+            register_evaluation(name, Length)
+    for name in ("", "a b", "mine.py:Mine", 3):
+        with pytest.raises(ValueError, match="letters, digits, - and _, actually"):
+            register_evaluation(name, Length)  # type: ignore[arg-type]
+
+
+def test_an_evaluation_of_another_name_keeps_the_names_of_others():
+    class Mine(CodeEvaluation):
+        """As `eval code`."""
+
+    register_evaluation("mine", Mine)
+    assert (Mine.kind, CodeEvaluation.kind) == ("mine", "")
+
+
+class NoRole(Evaluation[Any, Any]):
+    def judge(self, problem, sample):
+        return {}
+
+
+class NoJudge(ProgramEvaluation[Any]):
+    pass
+
+
+class OtherParameters(ProgramEvaluation[Any]):
+    def judge(self, sample):
+        return {}
+
+
+class NoDataclass(ProgramEvaluation[Any]):
+    limit: int = 3
+
+    def judge(self, problem, sample):
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (NoRole, "role 'coder' or 'tester', actually it has none. Extend ProgramEvaluation"),
+        (NoJudge, r"to judge, actually it has no method for that. Define judge\(self, problem"),
+        (OtherParameters, r"judge\(self, problem, sample\), actually: judge\(self, sample\)"),
+        (NoDataclass, "actually limit would be none. Put @dataclass"),
+        (
+            Length(),
+            "a class that extends ProgramEvaluation or TestEvaluation, actually: .*the class itself",
+        ),
+        (len, "a class that extends ProgramEvaluation or TestEvaluation, actually: <built-in"),
+        (
+            dict,
+            "a class that extends ProgramEvaluation or TestEvaluation, actually: <class 'dict'>",
+        ),
+    ],
+)
+def test_what_is_no_evaluation_is_named(wrong, message):
+    with pytest.raises(TypeError, match=f"Expect the evaluation 'mine' .*{message}"):
+        register_evaluation("mine", wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "expect the evaluation behind run"),
+        (["--agent", "mutant"], "expect the evaluation behind run"),
+        (
+            ["nothing"],
+            "Expect an evaluation to be code, tests, best-of-n or FILE.py:NAME, actually: 'nothing'",
+        ),
+        (["no.py:No"], "there is no such file"),
+        ([f"{EXAMPLE}:RightLine", "--agent", "mutant"], "Did you mean RightLines"),
+        ([f"{EXAMPLE}:Problem", "--agent", "mutant"], "a class that extends ProgramEvaluation"),
+        ([NAME], "expect either --samples FILE.jsonl or --agent NAME"),
+    ],
+)
+def test_bad_input(arguments, message, capsys):
+    assert run(["eval", "run", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_a_check_refuses_is_left_out(tmp_path, sandbox):
+    @dataclass(kw_only=True, eq=False)
+    class Choosy(Length):
+        """Only problems of this name."""
+
+        wanted: str = ""
+
+        def check(self, problem):
+            return ProblemFault(
+                problem.task_id, "" if problem.task_id == self.wanted else "not wanted"
+            )
+
+    class Tester:
+        def act(self, observations):
+            return ["x" * (i + 1) for i, _ in enumerate(observations)]
+
+    problems = load_problems("starter")[:2]
+    own = Choosy(wanted=problems[1].task_id)
+    own.load(problems)
+    own.begin(sandbox)
+    with ResultFolder(tmp_path / "a", {}, resume=False) as folder:
+        at_work = EvaluationRun(own, folder)
+        at_work.check()
+        at_work.judge_agent(lambda _: Tester(), EvaluationPlan(1, 2, 0), own.add)
+    report = build_report(own, {}, {})
+    assert report["excluded"] == {problems[0].task_id: "not wanted"}
+    assert report["results"][problems[1].task_id]["values"] == {"length": 1.0}
+    assert report["figures"]["length"]["value"] == 1.0
+    none = Choosy()
+    none.load(problems)
+    none.begin(sandbox)
+    with ResultFolder(tmp_path / "b", {}, resume=False) as folder, pytest.raises(EvaluationError):
+        EvaluationRun(none, folder).check()
