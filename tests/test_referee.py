@@ -271,6 +271,27 @@ def test_calls_are_the_same_if_they_bind_the_same(referee):
     assert verdict.suites[0].outcome == SuiteOutcome(True, (False,) * 3, 0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("annotation", "first", "again"),
+    [
+        ("float", "2", "2.0"),
+        ("float", "0", "-0.0"),
+        ("float", "2e3", "2000"),
+        ("list[float]", "[1, 2]", "[1.0, 2]"),
+        ("dict[str, float]", "{'a': 1, 'b': 2}", "{'b': 2.0, 'a': 1}"),
+        ("int | bool", "1", "True"),
+        ("tuple[float, ...]", "(1, 2.5)", "(1.0, 2.5)"),
+    ],
+)
+def test_equal_arguments_are_one_test_in_any_order(referee, annotation, first, again):
+    code = "def same(x):\n    return x\n"
+    problem = Problem("same", f"def same(x: {annotation}):", "same", code)
+    for one, two in ((first, again), (again, first)):
+        tests = [f"assert same({one}) == {one}", f"assert same({two}) == {two}"]
+        verdict = judge(referee, code, tests, problem=problem)
+        assert statuses(verdict) == ["kept", "duplicate"], (one, two)
+
+
 def test_variants_of_one_test_pay_what_one_pays(referee):
     one = ["assert inc(7) == 8"]
     many = [*one, "assert inc(n=7) == 8", "assert 8 == inc(6 + 1)", "x = 7\nassert inc(x) == 8"]

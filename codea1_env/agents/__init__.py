@@ -15,6 +15,7 @@ from codea1_env.agents.protocols import Agent, Experience, Imitator, Learner
 from codea1_env.agents.rloo import RLOO
 from codea1_env.agents.scripted import (
     BoundaryTester,
+    CopierTester,
     FixedAgent,
     GoldenTester,
     MutantCoder,
@@ -31,6 +32,7 @@ __all__ = [
     "Agent",
     "Algorithm",
     "BoundaryTester",
+    "CopierTester",
     "Experience",
     "FixedAgent",
     "GoldenTester",

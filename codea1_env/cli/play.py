@@ -33,7 +33,7 @@ class PlayCommand(ComputingOptions):
     yours that has the method `act`."""
     tester: Annotated[str, tyro.conf.arg(metavar="NAME|MODEL|FILE.py:NAME")] = "golden"
     """Who writes the tests: "golden" (the problem's own), "boundary" (moves arguments to the boundaries of
-    their types), a language model, or a class of yours."""
+    their types), "copier" (the examples that the problem's text shows), a language model, or a class of yours."""
     rewards: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "code-a1"
     """What both are paid: "code-a1" (the paper's), "execution-first", "mutation-score", or a function of yours."""
     rounds: int = 1

@@ -10,6 +10,7 @@ from rich.console import Console
 from codea1_env.agents import (
     Agent,
     BoundaryTester,
+    CopierTester,
     GoldenTester,
     MutantCoder,
     Pool,
@@ -28,7 +29,7 @@ from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 
 CODERS = ("mutant", "reference")
-TESTERS = ("golden", "boundary")
+TESTERS = ("golden", "boundary", "copier")
 
 
 def is_own(name: str) -> bool:
@@ -89,6 +90,8 @@ def make_player(
         return MutantCoder(problems, sandbox, seed=seed)
     if name == "reference":
         return ReferenceCoder(problems, seed=seed)
+    if name == "copier":
+        return CopierTester(num_tests)
     if name == "golden":
         return GoldenTester(problems, num_tests, seed)
     return BoundaryTester(problems, sandbox, num_tests, seed)

@@ -1,6 +1,7 @@
 """Measuring players: on what training holds back, and on problem sets (`codea1 eval`)."""
 
 from codea1_env.evaluation.asking import ProgramEvaluation, TestEvaluation
+from codea1_env.evaluation.copying import copied_share
 from codea1_env.evaluation.held_out import (
     HeldOut,
     PassRates,
@@ -18,6 +19,7 @@ __all__ = [
     "PassRates",
     "ProgramEvaluation",
     "TestEvaluation",
+    "copied_share",
     "find_evaluation",
     "hold_out",
     "kill_rate",

@@ -230,8 +230,11 @@ class _Suite:
 
 
 def _identity(arguments: list[Any], keywords: dict[str, Any]) -> str:
-    """The same text for arguments that are equal: 1, 1.0 and True; a dict in another order."""
-    return write([_plain(each) for each in (*arguments, keywords)]) or ""
+    """The same text for arguments that are equal: 1, 1.0 and True; a dict in another order. As a source would be."""
+    texts = [write(_plain(each)) or "" for each in arguments]
+    return ", ".join(
+        [*texts, *(f"{name}={write(_plain(each)) or ''}" for name, each in keywords.items())]
+    )
 
 
 def _plain(value: Any) -> Any:

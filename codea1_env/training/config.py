@@ -104,6 +104,8 @@ class TrainConfig:
     """transformers: answers that are generated at the same time."""
     prompts: Literal["few-shot", "detailed"] = "few-shot"
     """Wording of the prompts: with a worked example, for small models; or with detailed instructions."""
+    tester_examples: Literal["shown", "hidden"] = "shown"
+    """Whether a language model that tests sees the examples of the problem's text, which it could copy."""
     lora_rank: int = 16
     """Train adapters of this rank on one base model; 0 to train all weights of a model for each player."""
     lora_alpha: int = 32

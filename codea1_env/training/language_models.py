@@ -220,7 +220,7 @@ class LanguageModels:
     def _wording(self) -> Any:
         from codea1_env.agents.llm.prompts import WORDINGS
 
-        return WORDINGS[self._config.prompts](self._config.num_tests)
+        return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
 
     def _fields(self, role: Role) -> dict[str, Any]:
         """Fields of the trainer's configuration: the run's settings, then the role's own."""

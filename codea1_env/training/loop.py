@@ -14,7 +14,7 @@ from rich.console import Console
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.reporting import report
-from codea1_env.evaluation import hold_out
+from codea1_env.evaluation import copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.referee import Referee, RefereeConfig
@@ -35,7 +35,7 @@ from codea1_env.training.failed_runs import explained_failures, leave_nothing
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.language_models import LanguageModels, Role
 from codea1_env.training.lessons import demonstrations, lessons
-from codea1_env.training.measuring import measure, new_past, remember
+from codea1_env.training.measuring import measure, new_past, remember, with_control
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
 from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import OwnPlayer, make_language_model, make_players
@@ -149,9 +149,11 @@ def train(
             each=plan.measurement,
         )
 
+        held_out, copied = with_control(held_out, referee, config.eval_samples)
+
         def measured() -> Row:
             with display.phase("evaluate"):
-                row, rows = measure(config, players, held_out, referee, book, past)
+                row, rows = measure(config, players, held_out, referee, book, past, copied)
             folder.append(HELD_OUT, ({"step": step, **each} for each in rows))
             return row
 
@@ -207,6 +209,7 @@ def train(
             step += 1
             row: Row = {"step": step}
             row |= step_metrics(played, coder_experience, tester_experience, len(book)) | learned
+            row["tester/copied"] = copied_share(played.episodes, sandbox)
             if step % config.eval_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
                 row |= measured()

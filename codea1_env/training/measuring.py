@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
+from codea1_env.agents import CopierTester
 from codea1_env.evaluation import HeldOut, kills, kills_beside, pass_rates
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.referee import Referee
@@ -28,6 +30,31 @@ def remember(past: MistakeBook, played: Rollouts) -> None:
         past.update(episode.problem.task_id, failed=episode.verdict.failed)
 
 
+def with_control(
+    held_out: Sequence[HeldOut], referee: Referee, samples: int
+) -> tuple[list[HeldOut], dict[str, list[bool]]]:
+    """Let the measured mutants be first of all those that nobody kills by copying the examples of the problem's text.
+
+    Args:
+        held_out: The problems, with what is held back of each.
+        referee: Judges the examples.
+        samples: Mutants of each problem that are measured.
+
+    Returns:
+        The same with the mutants in another order, and which of the first ones the examples kill.
+    """
+    most = max((len(split.mutants) for split in held_out), default=0)
+    killed = kills(CopierTester(None), held_out, referee, most)
+    ordered = []
+    copied = {}
+    for split in held_out:
+        flags = killed.get(split.problem.task_id, [])
+        order = sorted(range(len(flags)), key=flags.__getitem__)
+        ordered.append(replace(split, mutants=tuple(split.mutants[i] for i in order)))
+        copied[split.problem.task_id] = [flags[i] for i in order][:samples]
+    return ordered, copied
+
+
 def measure(
     config: TrainConfig,
     players: Players,
@@ -35,14 +62,27 @@ def measure(
     referee: Referee,
     book: MistakeBook,
     past: MistakeBook,
+    copied: Mapping[str, Sequence[bool]],
 ) -> tuple[Row, list[Row]]:
     """Measure both players. Nothing of it is a reward.
+
+    Args:
+        config: The settings of the run.
+        players: Both.
+        held_out: The problems, with what is held back of each.
+        referee: Judges what they write.
+        book: The Mistake Book of the run.
+        past: See `new_past`.
+        copied: Which of the measured mutants a tester kills that copies the examples of the problem's text.
 
     Returns:
         Means over everything, for metrics.jsonl, and one row for each problem, for held_out.jsonl:
 
         - pass_rate: share of held-back golden tests that the coder's programs pass.
         - kill_rate: share of held-back mutants that the tester's suites kill.
+        - copier_kill_rate: the same of a tester that copies the examples of the problem's text. What it kills, no skill
+          is needed for.
+        - new_kill_rate: of the mutants that it does not kill, the share that the tester's suites kill.
         - only_book: share of held-back mutants that tests of the Mistake Book kill, and the suites do not.
         - past_pass_rate: share of tests that once broke a program which the programs pass now. With a book
           and without it, this tells what is forgotten.
@@ -64,20 +104,27 @@ def measure(
             old and not new for old, new in zip(by_book.get(name, []), flags, strict=bool(by_book))
         ]
         rates = passed[name]
+        by_copier = copied.get(name, [])
+        new = [flag for flag, old in zip(flags, by_copier, strict=True) if not old]
         rows.append(
             {
                 "task_id": name,
                 "pass_rate": rates.held_out,
                 "kill_rate": mean(flags),
+                "copier_kill_rate": mean(by_copier),
+                "new_kill_rate": mean(new),
                 "only_book": mean(alone),
                 "past_pass_rate": rates.also,
                 "mutants": len(flags),
+                "new_mutants": len(new),
                 "past_tests": len(tests[name]),
             }
         )
     return {
         "held_out/pass_rate": mean(row["pass_rate"] for row in rows),
         "held_out/kill_rate": mean(chain.from_iterable(killed.values())),
+        "held_out/copier_kill_rate": mean(chain.from_iterable(copied.values())),
+        "held_out/new_kill_rate": _weighted(rows, "new_kill_rate", "new_mutants"),
         "held_out/only_book": _weighted(rows, "only_book", "mutants"),
         "past/pass_rate": _weighted(rows, "past_pass_rate", "past_tests"),
         "past/size": len(past),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from codea1_env.agents.llm.completions import SamplingConfig
 
 CODERS = ("tabular", "llm", "reference", "mutant")
-TESTERS = ("tabular", "llm", "golden", "boundary")
+TESTERS = ("tabular", "llm", "golden", "boundary", "copier")
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class PlayerConfig:
     player: str = "tabular"
     """Who plays; `--coder NAME` and `--tester NAME` are short for it. A learning player ("tabular", a table of
     answers, or "llm", a language model), a script (coders: "reference", or a "mutant" of it; testers: "golden" or
-    "boundary" tests), or a player of yours (FILE.py:NAME)."""
+    "boundary" tests, or "copier", which submits the examples of the problem's text), or a player of yours (FILE.py:NAME)."""
     freeze: bool = False
     """The player plays but does not learn."""
     learning_rate: float = 1.0

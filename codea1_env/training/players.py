@@ -13,6 +13,7 @@ from codea1_env.agents import (
     Agent,
     Algorithm,
     BoundaryTester,
+    CopierTester,
     FixedAgent,
     GoldenTester,
     Imitator,
@@ -180,6 +181,8 @@ def _make_tester(
         dataclasses.replace(split.problem, tests=split.train_tests[: config.golden_tests])
         for split in held_out
     ]
+    if config.tester.player == "copier":
+        return CopierTester(config.num_tests)
     if config.tester.player == "golden":
         return GoldenTester(known, config.num_tests, seed)
     if config.tester.player == "boundary":

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.task_text import Task, in_block, is_prose
 from codea1_env.problems import Problem
+from codea1_env.reading.shown_tests import split_examples
 from codea1_env.spaces import Observation, observe
 
 # ---- Both -------------------------------------------------------------------------------------------------
@@ -127,6 +129,8 @@ Write another test of `{entry_point}` that differs from these and reaches other 
 Only output code in a ```python block."""
 
 
+TesterExamples = Literal["shown", "hidden"]
+
 PromptTemplate = Callable[[Observation], list[Message]]
 """Turns an observation into the chat for whoever is to act."""
 
@@ -144,6 +148,8 @@ class FewShot:
 
     num_tests: int = 4
     """Tests that a tester is asked for."""
+    tester_examples: TesterExamples = "shown"
+    """Whether a tester sees the examples of the problem's text, which it could copy."""
 
     def __call__(self, observation: Observation) -> list[Message]:
         """Return the chat for whoever is to act."""
@@ -180,6 +186,7 @@ class FewShot:
         )
 
     def _test(self, seen: Observation) -> str:
+        seen = _for_tester(seen, self.tester_examples)
         task = Task.of(seen)
         wording = SHORT_TESTER if seen["code"].strip() else SHORT_TESTER_BLIND
         return wording.format(
@@ -199,12 +206,15 @@ class Detailed:
 
     num_tests: int = 8
     """Tests that a tester is asked for."""
+    tester_examples: TesterExamples = "shown"
+    """Whether a tester sees the examples of the problem's text, which it could copy."""
 
     def __call__(self, observation: Observation) -> list[Message]:
         """Return the chat for whoever is to act."""
         if observation["turn"] == 1:
             blind = not observation["code"].strip()
             wording = DETAILED_TESTER_BLIND if blind else DETAILED_TESTER
+            observation = _for_tester(observation, self.tester_examples)
         elif observation["round"] == 0 and is_prose(observation):
             return [_user(PROSE_CODER.format(problem=observation["problem"].strip()))]
         else:
@@ -265,6 +275,12 @@ def sft_example(
         turn: 0 for a coder's question, 1 for a tester's that sees no program.
     """
     return [*wording(observe(problem, turn=turn)), _assistant(answer)]
+
+
+def _for_tester(seen: Observation, examples: TesterExamples) -> Observation:
+    if examples == "shown":
+        return seen
+    return {**seen, "problem": split_examples(seen["problem"], seen["entry_point"])[0]}
 
 
 def _user(text: str) -> Message:

@@ -11,6 +11,7 @@ from codea1_env.agents.llm.fitting import MARK, fit
 from codea1_env.agents.llm.prompts import EXAMPLE, WORDINGS, Detailed, FewShot, sft_example
 from codea1_env.agents.llm.task_text import Task, is_prose
 from codea1_env.problems import Problem, load_problems
+from codea1_env.reading.shown_tests import split_examples
 from codea1_env.responses import parse_program, parse_suite
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
@@ -102,6 +103,21 @@ def test_every_situation_has_a_question(wording: Any, problem: Problem) -> None:
     assert tests in text(repair)
     assert code in text(white_box)
     assert code not in text(black_box)
+
+
+@pytest.mark.parametrize("name", WORDINGS)
+def test_a_tester_can_be_shown_no_examples(name: str) -> None:
+    shown, hidden = WORDINGS[name](4), WORDINGS[name](4, "hidden")
+    for problem in load_problems("starter"):
+        examples = split_examples(problem.prompt, problem.entry_point)[1]
+        calls = [test.removeprefix("assert ").partition(" == ")[0] for test in examples]
+        code = f"def {problem.entry_point}(*values): return None"
+        seen = observe(problem, code=code, turn=1)
+        question = shown(seen)[-1]["content"], hidden(seen)[-1]["content"]
+        assert all(call in question[0] for call in calls), problem.task_id
+        assert not any(call in question[1] for call in calls), problem.task_id
+        assert code in question[1]
+        assert hidden(observe(problem)) == shown(observe(problem))
 
 
 def test_braces_in_programs_are_no_placeholders() -> None:
