@@ -136,6 +136,8 @@ class TrainConfig:
     """Measure on held-back tests and mutants every so many steps, and before the first and after the last."""
     eval_samples: int = 4
     """Answers per problem and player in such a measurement."""
+    eval_problems: int = 4
+    """Language models: measure on so many problems that are not trained on, too; 0 for none."""
     save_steps: int = 10
     """Write a checkpoint every so many steps, and after the last."""
     save_total_limit: int = 2

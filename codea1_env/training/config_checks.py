@@ -78,7 +78,7 @@ def check_values(config: TrainConfig) -> None:
                 f"Expect {name} to be at least 2 (answers of a group are compared with each "
                 f"other), actually: {getattr(config, name)!r}"
             )
-    for name in ("seed", "beta", "epsilon", "epsilon_high", "lora_rank"):
+    for name in ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems"):
         if getattr(config, name) < 0:
             raise ValueError(
                 f"Expect {name} not to be negative, actually: {getattr(config, name)!r}"

@@ -51,6 +51,7 @@ from codea1_env.training.run_folder import (
 )
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
 from codea1_env.training.time_budget import fit_to_machine
+from codea1_env.training.unseen import Unseen, unseen_problems
 
 
 def train(
@@ -151,9 +152,12 @@ def train(
 
         held_out, copied = with_control(held_out, referee, config.eval_samples)
 
+        unseen = Unseen(unseen_problems(config, problems), referee, config)
+
         def measured() -> Row:
             with display.phase("evaluate"):
                 row, rows = measure(config, players, held_out, referee, book, past, copied)
+                row |= unseen.measure(players)
             folder.append(HELD_OUT, ({"step": step, **each} for each in rows))
             return row
 

@@ -34,6 +34,10 @@ _SHOWN = {
     "held_out/kill_rate": "held-back mutants that the tester kills",
     "held_out/copier_kill_rate": "  that copying the examples kills",
     "held_out/new_kill_rate": "  of the others, that the tester kills",
+    "unseen/pass_rate": "golden tests of other problems that the coder passes",
+    "unseen/kill_rate": "mutants of other problems that the tester kills",
+    "unseen/copier_kill_rate": "  that copying the examples kills",
+    "unseen/new_kill_rate": "  of the others, that the tester kills",
     "tester/copied": "tests that the problem's text shows",
     "tester/validity": "validity of suites",
     "book/size": "tests in the Mistake Book",
@@ -56,7 +60,7 @@ def start_and_end(rows: Sequence[Row]) -> tuple[Row, Row]:
     start: Row = {}
     end: Row = {}
     for name in _SHOWN:
-        if name.startswith("held_out/") or name == "book/size":
+        if name.startswith(("held_out/", "unseen/")) or name == "book/size":
             values = [row[name] for row in rows if row.get(name) is not None]
             start[name], end[name] = (values[0], values[-1]) if values else (None, None)
         else:
@@ -73,6 +77,8 @@ def summary_table(result: TrainResult) -> Table:
     table.add_column("start", justify="right")
     table.add_column("end", justify="right")
     for name, label in _SHOWN.items():
+        if name.startswith("unseen/") and result.end[name] is None:
+            continue  # only language models answer other problems
         table.add_row(label, _cell(result.start[name]), _cell(result.end[name]))
     return table
 

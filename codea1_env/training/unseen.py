@@ -1,0 +1,99 @@
+"""How well language models do on problems that they are not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rate
+from codea1_env.problems import Problem, load_problems
+from codea1_env.referee import Referee
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.measuring import with_control
+from codea1_env.training.metrics import Row, mean
+from codea1_env.training.players import Players
+
+
+def unseen_problems(config: TrainConfig, trained: Sequence[Problem]) -> list[Problem]:
+    """Draw the problems for measuring: of the same source, as hard as those that are trained on, but none of them.
+
+    Where a split is trained on, they are of the others; without one, of what `max_problems` leaves.
+
+    Args:
+        config: The settings of the run.
+        trained: What is trained on.
+
+    Returns:
+        At most `config.eval_problems`; none for players that answer no other problems than those they are made for.
+    """
+    if config.eval_problems == 0 or not config.has_language_model:
+        return []
+    known = {problem.task_id for problem in trained}
+    levels = {problem.metadata.get("difficulty") for problem in trained}
+    others = [
+        problem
+        for problem in load_problems(config.problems)
+        if problem.task_id not in known
+        and problem.metadata.get("difficulty") in levels
+        and (config.split is None or problem.metadata.get("split") != config.split)
+    ]
+    rng = np.random.default_rng([config.seed, len(others)])
+    chosen = rng.permutation(len(others))[: config.eval_problems]
+    return [others[i] for i in sorted(chosen)]
+
+
+class Unseen:
+    """Measures language models on other problems than those of the run. Nothing of it is a reward.
+
+    Args:
+        problems: See `unseen_problems`.
+        referee: Judges what players write.
+        config: The settings of the run.
+    """
+
+    def __init__(self, problems: Sequence[Problem], referee: Referee, config: TrainConfig) -> None:
+        self._referee = referee
+        self._samples = config.eval_samples
+        # Nothing of these is shown in training: all golden tests measure.
+        split = [
+            replace(each, tests=_tests_of(each.problem))
+            for each in hold_out(problems, referee.sandbox, config.seed)
+        ]
+        self._held_out: list[HeldOut]
+        self._held_out, self._copied = with_control(split, referee, self._samples)
+
+    def measure(self, players: Players) -> Row:
+        """Return the metrics; those of a player that is no language model are None."""
+        passed = killed = new = None
+        if self._held_out and isinstance(players.coder, LanguagePlayer):
+            passed = pass_rate(players.coder, self._held_out, self._referee.sandbox, self._samples)
+        if self._held_out and isinstance(players.tester, LanguagePlayer):
+            flags = kills(players.tester, self._held_out, self._referee, self._samples)
+            killed, new = mean(chain.from_iterable(flags.values())), _beyond(flags, self._copied)
+        return {
+            "unseen/pass_rate": passed,
+            "unseen/kill_rate": killed,
+            "unseen/copier_kill_rate": mean(chain.from_iterable(self._copied.values())),
+            "unseen/new_kill_rate": new,
+        }
+
+
+def _tests_of(problem: Problem) -> tuple[str, ...]:
+    """Its golden tests, or the program that has them."""
+    program = () if problem.test_program is None else (problem.test_program,)
+    return tuple(problem.tests) or program
+
+
+def _beyond(
+    flags: Mapping[str, Sequence[bool]], copied: Mapping[str, Sequence[bool]]
+) -> float | None:
+    return mean(
+        flag
+        for name, each in flags.items()
+        for flag, old in zip(each, copied[name], strict=True)
+        if not old
+    )

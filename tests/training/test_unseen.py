@@ -1,0 +1,104 @@
+"""Measuring on problems that nobody is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from codea1_env import Referee, Sandbox, TrainConfig, load_problems
+from codea1_env.agents import CopierTester, GoldenTester, ReferenceCoder
+from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.rollout import Agent, Observation
+from codea1_env.training import PlayerConfig, TesterConfig
+from codea1_env.training.players import Players
+from codea1_env.training.unseen import Unseen, unseen_problems
+
+TRAINED = load_problems("starter", "train")[30:50]
+
+
+def config(**changes: Any) -> TrainConfig:
+    models = {
+        "coder": PlayerConfig("llm", learning_rate=1e-5),
+        "tester": TesterConfig("llm", learning_rate=1e-5),
+    }
+    return TrainConfig(**({"eval_problems": 5, "eval_samples": 3} | models | changes))
+
+
+class StandIn(LanguagePlayer):
+    """A stand-in for a language model: another player's answers."""
+
+    def __init__(self, player: Agent) -> None:
+        self._player = player
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        return list(self._player.act(observations))
+
+
+def players(coder: Any, tester: Any) -> Players:
+    return Players(coder, tester, coder_learns=False, tester_learns=False)
+
+
+def test_they_are_others_as_hard_and_bounded_in_number() -> None:
+    found = unseen_problems(config(), TRAINED)
+    assert len(found) == 5
+    assert {problem.metadata["split"] for problem in found} == {"eval"}
+    levels = {problem.metadata["difficulty"] for problem in TRAINED}
+    assert {problem.metadata["difficulty"] for problem in found} <= levels
+    assert found == unseen_problems(config(), TRAINED)
+    assert unseen_problems(config(eval_problems=0), TRAINED) == []
+    assert unseen_problems(TrainConfig(eval_problems=5), TRAINED) == []  # tables answer no others
+
+
+def test_without_a_split_they_are_what_is_left() -> None:
+    everything = load_problems("starter")
+    found = unseen_problems(config(split=None, eval_problems=200), everything[:10])
+    assert found
+    assert not {problem.task_id for problem in found} & {
+        problem.task_id for problem in everything[:10]
+    }
+
+
+def test_who_knows_everything_gets_everything(sandbox: Sandbox) -> None:
+    settings = config()
+    problems = unseen_problems(settings, TRAINED)
+    unseen = Unseen(problems, Referee(sandbox), settings)
+    row = unseen.measure(
+        players(StandIn(ReferenceCoder(problems)), StandIn(GoldenTester(problems, None)))
+    )
+    assert (row["unseen/pass_rate"], row["unseen/kill_rate"], row["unseen/new_kill_rate"]) == (
+        1.0,
+        1.0,
+        1.0,
+    )
+    assert row["unseen/copier_kill_rate"] < 1.0
+
+
+def test_a_copier_gets_nothing_beyond_itself(sandbox: Sandbox) -> None:
+    settings = config()
+    problems = unseen_problems(settings, TRAINED)
+    unseen = Unseen(problems, Referee(sandbox), settings)
+    row = unseen.measure(players(ReferenceCoder(problems), StandIn(CopierTester(None))))
+    assert row["unseen/kill_rate"] == row["unseen/copier_kill_rate"]
+    assert row["unseen/new_kill_rate"] == 0.0
+    assert row["unseen/pass_rate"] is None  # no language model
+
+
+def test_a_set_with_test_programs_has_a_pass_rate(sandbox: Sandbox) -> None:
+    problem = load_problems("starter")[0]
+    program = "def check(candidate):\n    assert candidate(1, 2) == 3\n\ncheck(add_numbers)\n"
+    only = [
+        type(problem)(
+            "p", problem.prompt, problem.entry_point, problem.reference, test_program=program
+        )
+    ]
+    unseen = Unseen(only, Referee(sandbox), config())
+    row = unseen.measure(players(StandIn(ReferenceCoder(only)), StandIn(CopierTester(None))))
+    assert row["unseen/pass_rate"] == 1.0
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, None])
+def test_bad_numbers(number: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="eval_problems"):
+        config(eval_problems=number)
