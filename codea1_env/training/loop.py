@@ -21,6 +21,7 @@ from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.support.extras import MissingExtraError
 from codea1_env.support.logs import read_rows
 from codea1_env.training.checkpoints import (
     Books,
@@ -49,8 +50,12 @@ from codea1_env.training.run_folder import (
     RunFolder,
     decided,
 )
+from codea1_env.training.settings import flat
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
 from codea1_env.training.time_budget import fit_to_machine
+from codea1_env.training.trackers.names import check_installed
+from codea1_env.training.trackers.step_report import report_of
+from codea1_env.training.trackers.tracking import Tracking
 
 
 def train(
@@ -86,6 +91,10 @@ def train(
     """
     console = console or Console()
     started = time.perf_counter()
+    try:
+        check_installed(config.tracker)
+    except MissingExtraError as error:
+        raise RunError(str(error)) from error
     problems = _load(config)
     if rank() > 0:
         return _follow(config, len(problems))
@@ -179,6 +188,10 @@ def train(
         coder_seat = display.watch(players.coder, "coder")
         tester_seat = display.watch(players.tester, "tester", then="judge")
 
+        tracking = stack.enter_context(
+            Tracking(config.tracker, folder.path, flat(config), display.say, step)
+        )
+        tracking.catch_up(read_rows(folder.path / METRICS), read_rows(folder.path / TIMINGS))
         stop.wait_for_step()
         while step < config.max_steps and not stop.requested:
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
@@ -212,13 +225,16 @@ def train(
                 row |= measured()
                 seconds["evaluate"] = time.perf_counter() - started
             folder.append(METRICS, [row])
-            folder.append(EPISODES, episode_rows(played, step, players.chats))
+            episodes = list(episode_rows(played, step, players.chats))
+            folder.append(EPISODES, episodes)
             if step % config.save_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
                 save()
                 seconds["checkpoint"] = time.perf_counter() - started
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
             folder.append(TIMINGS, [{"step": step, **timings}])
+            if tracking.active:
+                tracking.log(report_of(step, played, episodes, row, timings))
             display.update(row)
         save_if_new()  # after an interrupt
         models.dismiss()
