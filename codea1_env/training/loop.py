@@ -42,6 +42,7 @@ from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import OwnPlayer, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.reference_check import failing_references, warning_of
+from codea1_env.training.resources import Throughput, peak_memory
 from codea1_env.training.run_folder import (
     EPISODES,
     HELD_OUT,
@@ -51,6 +52,7 @@ from codea1_env.training.run_folder import (
     decided,
 )
 from codea1_env.training.settings import flat
+from codea1_env.training.solved import overheard, solved_metrics
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
 from codea1_env.training.time_budget import fit_to_machine
 from codea1_env.training.trackers.names import check_installed
@@ -160,7 +162,9 @@ def train(
 
         def measured() -> Row:
             with display.phase("evaluate"):
-                row, rows = measure(config, players, held_out, referee, book, past)
+                heard, coder = overheard(players)
+                row, rows = measure(config, heard, held_out, referee, book, past)
+                row |= solved_metrics(coder, held_out, referee.sandbox, config.eval_samples)
             folder.append(HELD_OUT, ({"step": step, **each} for each in rows))
             return row
 
@@ -191,7 +195,9 @@ def train(
         tracking = stack.enter_context(
             Tracking(config.tracker, folder.path, flat(config), display.say, step)
         )
-        tracking.catch_up(read_rows(folder.path / METRICS), read_rows(folder.path / TIMINGS))
+        done = list(read_rows(folder.path / METRICS))
+        tracking.catch_up(done, read_rows(folder.path / TIMINGS))
+        throughput = Throughput(done[-1])
         stop.wait_for_step()
         while step < config.max_steps and not stop.requested:
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
@@ -207,7 +213,8 @@ def train(
 
             seconds = dict(played.seconds)
             learned: Row = {}
-            for role, usage in players.take_usage().items():
+            usages = players.take_usage()
+            for role, usage in usages.items():
                 learned |= prefixed(role, usage.metrics())
             shown = demonstrations(config, played, held_out, step)
             to_learn = lessons(config, players, coder_experience, tester_experience, shown)
@@ -232,6 +239,7 @@ def train(
                 save()
                 seconds["checkpoint"] = time.perf_counter() - started
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
+            timings |= throughput.of_step(usages, row, seconds) | peak_memory()
             folder.append(TIMINGS, [{"step": step, **timings}])
             if tracking.active:
                 tracking.log(report_of(step, played, episodes, row, timings))
