@@ -193,7 +193,7 @@ def train(
         tester_seat = display.watch(players.tester, "tester", then="judge")
 
         tracking = stack.enter_context(
-            Tracking(config.tracker, folder.path, flat(config), display.say, step)
+            Tracking(config.tracker, folder.path, flat(config), display.say)
         )
         done = list(read_rows(folder.path / METRICS))
         tracking.catch_up(done, read_rows(folder.path / TIMINGS))

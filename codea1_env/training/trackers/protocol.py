@@ -19,10 +19,8 @@ class TrackedRun:
     folder: Path
     settings: Mapping[str, Any]
     """All settings by name: plain data."""
-    after: int
-    """The last step that is done; 0 for a new run, which is only measured."""
     handed: int
-    """The last step that the tracker was given before; -1 if none."""
+    """The last step that the tracker was given before the run was resumed; -1 if none. It need not have kept it."""
 
     @property
     def name(self) -> str:

@@ -30,13 +30,13 @@ class TensorboardTracker:
         folder = run.folder / "tensorboard"
         begun = any(folder.glob("events.out.tfevents.*"))
         self._writer = writers.EventFileWriter(str(folder))
-        self.last = run.after if begun else -1
+        self.last = run.handed if begun else -1  # what it is given is in the file at once
         if begun:
             # Says that what comes replaces what earlier files have of the same and of later steps.
             log = self._events.SessionLog(status=self._events.SessionLog.START)
-            self._add(run.after + 1, session_log=log)
+            self._add(self.last + 1, session_log=log)
         lines = [f"    {inline_table({name: value})}" for name, value in run.settings.items()]
-        self._add_summary(run.after, [self._texts("settings", "\n".join(lines))])
+        self._add_summary(max(self.last, 0), [self._texts("settings", "\n".join(lines))])
 
     def log(self, report: StepReport) -> None:
         """Write what happened in a step."""

@@ -37,7 +37,6 @@ class Tracking:
         folder: Folder of the run.
         settings: The run's settings, by name.
         say: Tells the user something.
-        after: The last step that is done; 0 for a new run, which is only measured.
     """
 
     def __init__(
@@ -46,7 +45,6 @@ class Tracking:
         folder: Path,
         settings: Mapping[str, Any],
         say: Callable[[str], None],
-        after: int = 0,
     ) -> None:
         self._path = folder / TRACKING
         self._say = say
@@ -60,7 +58,7 @@ class Tracking:
         plain = {name: _plain(value) for name, value in settings.items()}
         for name in dict.fromkeys(names):
             handed = int(self._state["handed"].get(name, -1))
-            run = TrackedRun(self._state["id"], folder, plain, after, handed)
+            run = TrackedRun(self._state["id"], folder, plain, handed)
             try:
                 self._trackers[name] = tracker = MAKERS[name](run)
             except Exception as error:  # whatever it is, the run does not need it
