@@ -21,7 +21,6 @@ from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.support.extras import MissingExtraError
 from codea1_env.support.logs import read_rows
 from codea1_env.training.checkpoints import (
     Books,
@@ -93,10 +92,7 @@ def train(
     """
     console = console or Console()
     started = time.perf_counter()
-    try:
-        check_installed(config.tracker)
-    except MissingExtraError as error:
-        raise RunError(str(error)) from error
+    check_installed(config.tracker)
     problems = _load(config)
     if rank() > 0:
         return _follow(config, len(problems))

@@ -228,7 +228,7 @@ def test_a_folder_of_that_name_is_not_the_package(
 ) -> None:
     """Such folders are where people work: wandb leaves one behind."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: namespace(tmp_path))
-    with pytest.raises(ImportError, match=r"codea1-env\[wandb\]"):
+    with pytest.raises(RunError, match=r"codea1-env\[wandb\]"):
         check_installed(["wandb"])
 
 
