@@ -278,14 +278,16 @@ class Referee:
             # Another suite may have asked for a call that this one may not.
             truth = truths.get(call) if late < MOST_TIMEOUTS else None
             if number >= limit:
-                verdict = _invalid(test, f"comes after the first {limit} tests")
+                verdict = _invalid(
+                    test, InvalidReason.TOO_MANY, f"comes after the first {limit} tests"
+                )
             elif test.fault is not None and not self._overlooked(test):
-                verdict = _invalid(test, test.reason)
+                verdict = _invalid(test, test.fault, test.reason)
             elif truth is None:
-                verdict = _invalid(test, f"{NOT_MADE} on the reference")
+                verdict = _invalid(test, InvalidReason.NOT_ASKED, f"{NOT_MADE} on the reference")
             elif truth.fault is not None:
                 late += truth.fault in COSTLY
-                verdict = _invalid(test, truth.reason)
+                verdict = _invalid(test, truth.fault, truth.reason)
             elif test.predicted == truth.value:
                 verdict = TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
             else:
@@ -309,7 +311,11 @@ class Referee:
         """The ruling where the bytes of prediction and value differ."""
         source, right = truth.source, truth.read
         if not isinstance(right, Returned):
-            return _invalid(test, f"the reference returns what cannot be compared: {right.message}")
+            return _invalid(
+                test,
+                InvalidReason.NO_LITERAL,
+                f"the reference returns what cannot be compared: {right.message}",
+            )
         # The test's own tolerance is in the units of the value.
         absolute = test.tolerance or 0.0
         tolerance = max(self.config.tolerance, min(absolute, _MOST_RELATIVE))
@@ -321,12 +327,18 @@ class Referee:
             text = f"assert {test.call_text} == {test.value if source is None else source}"
             return TestVerdict(text, "kept", call=test.call_text)
         if source is None:
-            return _invalid(test, "the reference returns what has no literal, or too long a one")
+            return _invalid(
+                test,
+                InvalidReason.NO_LITERAL,
+                "the reference returns what has no literal, or too long a one",
+            )
         reason = f"predicts {_short(test.value)}, the reference returns {_short(source)}"
         if self.config.wrong_oracle == "drop":
-            return _invalid(test, reason)
+            return _invalid(test, InvalidReason.WRONG_VALUE, reason)
         text = f"assert {test.call_text} == {source}"
-        return TestVerdict(text, "corrected", reason, call=test.call_text)
+        return TestVerdict(
+            text, "corrected", reason, call=test.call_text, fault=InvalidReason.WRONG_VALUE
+        )
 
     # Run
 
@@ -458,13 +470,13 @@ def _is_late(result: TestResult) -> bool:
     return result.outcome in _COSTLY and result.error != "SystemExit"
 
 
-def _invalid(test: Test, reason: str) -> TestVerdict:
-    return TestVerdict(test.text, "invalid", reason)
+def _invalid(test: Test, fault: InvalidReason | None, reason: str) -> TestVerdict:
+    return TestVerdict(test.text, "invalid", reason, fault=fault)
 
 
 def _wrong_again(test: Test, verdict: TestVerdict, other: int) -> TestVerdict:
     """A wrong prediction whose call another test makes: it does not attack a second time."""
-    return _invalid(test, f"{verdict.reason}; is the same call as test {other + 1}")
+    return _invalid(test, verdict.fault, f"{verdict.reason}; is the same call as test {other + 1}")
 
 
 def _short(source: str) -> str:
@@ -482,7 +494,9 @@ def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdic
             if result is None:
                 result = _LATE if skipped else results.load
             late += _is_late(result)
-            text, status, reason, _, _, call, _ = test
-            test = TestVerdict(text, status, reason, result.outcome, result.message, call, skipped)
+            text, status, reason, _, _, call, _, fault = test
+            test = TestVerdict(
+                text, status, reason, result.outcome, result.message, call, skipped, fault
+            )
         judged.append(test)
     return tuple(judged)

@@ -8,6 +8,7 @@ import pytest
 from increments import INC, PAPER, RIGHT, TYPED, WRONG, judge, statuses
 
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import (
     Referee,
     RefereeConfig,
@@ -92,8 +93,9 @@ def test_a_wrong_prediction_is_corrected(referee, test, reason):
     verdict = judge(referee, WRONG, [test])
     [found] = verdict.suites[0].tests
     assert found == TestVerdict(
-        "assert inc(7) == 8", "corrected", reason, Outcome.FAIL, "returned 9, not 8", "inc(7)"
-    )
+        "assert inc(7) == 8", "corrected", reason, Outcome.FAIL, "returned 9, not 8", "inc(7)",
+        fault=InvalidReason.WRONG_VALUE,
+    )  # fmt: skip
     outcome = verdict.suites[0].outcome
     assert (list(outcome.failed), outcome.invalid) == ([True], 1)
     assert verdict.failed == ("assert inc(7) == 8",)
@@ -104,8 +106,9 @@ def test_a_wrong_prediction_is_dropped_if_asked(sandbox):
     verdict = judge(strict, WRONG, ["assert inc(7) == 7", "assert inc(8) == 9"])
     first, second = verdict.suites[0].tests
     assert first == TestVerdict(
-        "assert inc(7) == 7", "invalid", "predicts 7, the reference returns 8"
-    )
+        "assert inc(7) == 7", "invalid", "predicts 7, the reference returns 8",
+        fault=InvalidReason.WRONG_VALUE,
+    )  # fmt: skip
     assert second.broke
     assert verdict.suites[0].outcome.invalid == 1
     assert verdict.failed == ("assert inc(8) == 9",)

@@ -68,6 +68,8 @@ class PassRates:
 
     held_out: float | None
     also: float | None
+    solved: tuple[bool, ...] = ()
+    """Which programs pass all held-back tests; empty where there are no tests."""
 
 
 def pass_rates(
@@ -111,7 +113,11 @@ def pass_rates(
         split = len(item.tests)
         passed.setdefault(item.problem.task_id, []).append((flags[:split], flags[split:]))
     return {
-        name: PassRates(_share(held for held, _ in runs), _share(other for _, other in runs))
+        name: PassRates(
+            _share(held for held, _ in runs),
+            _share(other for _, other in runs),
+            tuple(all(held) for held, _ in runs if held),
+        )
         for name, runs in passed.items()
     }
 

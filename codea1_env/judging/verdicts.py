@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite
 from codea1_env.rewards import SuiteOutcome, SuiteRewards
 from codea1_env.sandbox import Outcome, TestResult
@@ -58,6 +59,8 @@ class TestVerdict(NamedTuple):
     skipped: bool = False
     """Whether its call was not made, after others of the suite had cost too much: it counts as broken, but nothing is
     known of it."""
+    fault: InvalidReason | None = None
+    """Why it counts as invalid; None if it does not."""
 
     @property
     def attacks(self) -> bool:

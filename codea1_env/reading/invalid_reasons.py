@@ -42,6 +42,12 @@ class InvalidReason(enum.Enum):
     """The reference returns something that is no plain data, and that the test compares with plain data."""
     NON_DETERMINISTIC = "non-deterministic"
     """Two runs on the reference differ."""
+    TOO_MANY = "too many"
+    """It comes after as many tests as are looked at."""
+    NOT_ASKED = "not asked"
+    """Earlier tests of the suite cost the reference too much: it was not asked any more."""
+    NO_LITERAL = "no literal"
+    """The reference returns what no test can state."""
 
 
 def missing_package(reason: str) -> str | None:

@@ -11,6 +11,7 @@ from codea1_env.support.plugins import name_of
 from codea1_env.training.config_checks import check_combinations, check_types, check_values
 from codea1_env.training.moved_settings import moved_names
 from codea1_env.training.player_config import PlayerConfig, TesterConfig
+from codea1_env.training.trackers.names import TrackerName
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,9 @@ class TrainConfig:
     """CPU seconds for one test."""
     workers: int = 2
     """Sandbox processes that work at the same time. Has no influence on the results."""
+    tracker: tuple[TrackerName, ...] = ()
+    """Where the run is shown while it goes on, beside its own files: trackio, tensorboard, wandb. Has no influence on
+    the results."""
     output_dir: Path | None = None
     """Folder of the run; None for a new one in runs/, named after the time."""
 
@@ -164,6 +168,8 @@ class TrainConfig:
         check_types(self)
         if isinstance(self.output_dir, str):  # what most callers write
             object.__setattr__(self, "output_dir", Path(self.output_dir))
+        if isinstance(self.tracker, list):
+            object.__setattr__(self, "tracker", tuple(self.tracker))
         if callable(self.rewards):
             object.__setattr__(self, "rewards", name_of(self.rewards))
         check_values(self)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from codea1_env.agents import ALGORITHMS
 from codea1_env.training.player_config import CODERS, TESTERS
+from codea1_env.training.trackers.names import TrackerName
 
 if TYPE_CHECKING:
     from codea1_env.training.config import TrainConfig
@@ -103,6 +104,13 @@ def check_values(config: TrainConfig) -> None:
             raise ValueError(
                 f"Expect {name} to be one of {', '.join(map(repr, choices))}, actually: {value!r}"
             )
+    trackers = typing.get_args(TrackerName)
+    if not isinstance(config.tracker, tuple) or not all(
+        each in trackers for each in config.tracker
+    ):
+        raise ValueError(
+            f"Expect tracker to be a list of some of {', '.join(map(repr, trackers))}, actually: {config.tracker!r}"
+        )
 
 
 def check_combinations(config: TrainConfig) -> None:

@@ -14,6 +14,7 @@ from codea1_env.support.logs import read_rows
 from codea1_env.training.checkpoints import checkpoints, remove_start, step_of
 from codea1_env.training.errors import PlayerError
 from codea1_env.training.run_folder import METRICS, RunFolder
+from codea1_env.training.trackers.tracking import forget
 
 
 def leave_nothing(
@@ -27,6 +28,7 @@ def leave_nothing(
     kept = _has_steps(folder.path) if isinstance(error, Exception) else measured
     if error is not None and not kept:
         remove_start(folder.path)
+        forget(folder.path)
         folder.discard()
 
 

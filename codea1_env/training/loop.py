@@ -41,6 +41,7 @@ from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import OwnPlayer, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.reference_check import failing_references, warning_of
+from codea1_env.training.resources import Throughput, peak_memory
 from codea1_env.training.run_folder import (
     EPISODES,
     HELD_OUT,
@@ -49,8 +50,12 @@ from codea1_env.training.run_folder import (
     RunFolder,
     decided,
 )
+from codea1_env.training.settings import flat
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
 from codea1_env.training.time_budget import fit_to_machine
+from codea1_env.training.trackers.names import check_installed
+from codea1_env.training.trackers.step_report import report_of
+from codea1_env.training.trackers.tracking import Tracking
 from codea1_env.training.unseen import Unseen, unseen_problems
 
 
@@ -87,6 +92,7 @@ def train(
     """
     console = console or Console()
     started = time.perf_counter()
+    check_installed(config.tracker)
     problems = _load(config)
     if rank() > 0:
         return _follow(config, len(problems))
@@ -185,6 +191,12 @@ def train(
         coder_seat = display.watch(players.coder, "coder")
         tester_seat = display.watch(players.tester, "tester", then="judge")
 
+        tracking = stack.enter_context(
+            Tracking(config.tracker, folder.path, flat(config), display.say)
+        )
+        done = list(read_rows(folder.path / METRICS))
+        tracking.catch_up(done, read_rows(folder.path / TIMINGS))
+        throughput = Throughput(done[-1])
         stop.wait_for_step()
         while step < config.max_steps and not stop.requested:
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
@@ -200,7 +212,8 @@ def train(
 
             seconds = dict(played.seconds)
             learned: Row = {}
-            for role, usage in players.take_usage().items():
+            usages = players.take_usage()
+            for role, usage in usages.items():
                 learned |= prefixed(role, usage.metrics())
             shown = demonstrations(config, played, held_out, step)
             to_learn = lessons(config, players, coder_experience, tester_experience, shown)
@@ -219,13 +232,17 @@ def train(
                 row |= measured()
                 seconds["evaluate"] = time.perf_counter() - started
             folder.append(METRICS, [row])
-            folder.append(EPISODES, episode_rows(played, step, players.chats))
+            episodes = list(episode_rows(played, step, players.chats))
+            folder.append(EPISODES, episodes)
             if step % config.save_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
                 save()
                 seconds["checkpoint"] = time.perf_counter() - started
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
+            timings |= throughput.of_step(usages, row, seconds) | peak_memory()
             folder.append(TIMINGS, [{"step": step, **timings}])
+            if tracking.active:
+                tracking.log(report_of(step, played, episodes, row, timings))
             display.update(row)
         save_if_new()  # after an interrupt
         models.dismiss()

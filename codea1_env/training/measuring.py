@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from codea1_env.agents import CopierTester
-from codea1_env.evaluation import HeldOut, kills, kills_beside, pass_rates
+from codea1_env.evaluation import HeldOut, PassRates, kills, kills_beside, pass_rates
+from codea1_env.evaluation.pass_at_k import Count, pass_at_k
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.referee import Referee
 from codea1_env.rollout import Rollouts
@@ -122,6 +123,7 @@ def measure(
         )
     return {
         "held_out/pass_rate": mean(row["pass_rate"] for row in rows),
+        **_solved(passed.values(), samples),
         "held_out/kill_rate": mean(chain.from_iterable(killed.values())),
         "held_out/copier_kill_rate": mean(chain.from_iterable(copied.values())),
         "held_out/new_kill_rate": _weighted(rows, "new_kill_rate", "new_mutants"),
@@ -129,6 +131,15 @@ def measure(
         "past/pass_rate": _weighted(rows, "past_pass_rate", "past_tests"),
         "past/size": len(past),
     }, rows
+
+
+def _solved(rates: Iterable[PassRates], samples: int) -> Row:
+    """Estimate pass@1 and pass@`samples`: means over the problems with held-back tests."""
+    counts = [Count(len(each.solved), sum(each.solved)) for each in rates if each.solved]
+    return {
+        f"held_out/pass@{k}": mean(pass_at_k(each, k) for each in counts if each.samples >= k)
+        for k in sorted({1, samples})
+    }
 
 
 def _weighted(rows: Sequence[Row], name: str, weight: str) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from codea1_env.referee import TestVerdict
 from codea1_env.rollout import Experience, RolloutEpisode, Rollouts
+from codea1_env.training.invalid_tests import invalid_metrics
 
 Row = dict[str, Any]
 
@@ -33,6 +34,7 @@ def step_metrics(
         "tester/validity": mean(suite.rewards.validity for suite in suites),
         "tester/adversarial": mean(suite.rewards.adversarial for suite in suites),
         "tester/invalid": mean(suite.outcome.invalid for suite in suites),
+        **invalid_metrics(episodes),
         "tester/chars": mean(len(text) for episode in episodes for text in episode.suite_answers),
         "frac_reward_zero_std": frac_reward_zero_std([*coder, *tester]),
         "coder/frac_reward_zero_std": frac_reward_zero_std(coder),

@@ -67,11 +67,13 @@ class Unseen:
         self._held_out, self._copied = with_control(split, referee, self._samples)
 
     def measure(self, players: Players) -> Row:
-        """Return the metrics; those of a player that is no language model are None."""
+        """Return the metrics; none without problems, and None for a player that is no language model."""
+        if not self._held_out:
+            return {}
         passed = killed = new = None
-        if self._held_out and isinstance(players.coder, LanguagePlayer):
+        if isinstance(players.coder, LanguagePlayer):
             passed = pass_rate(players.coder, self._held_out, self._referee.sandbox, self._samples)
-        if self._held_out and isinstance(players.tester, LanguagePlayer):
+        if isinstance(players.tester, LanguagePlayer):
             flags = kills(players.tester, self._held_out, self._referee, self._samples)
             killed, new = mean(chain.from_iterable(flags.values())), _beyond(flags, self._copied)
         return {

@@ -147,6 +147,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(arguments)
     if origin in (typing.Union, types.UnionType):
         return st.one_of(*map(values_of, arguments))
+    if origin is tuple:
+        return st.lists(values_of(arguments[0]), max_size=3).map(tuple)
     return OF_TYPE[origin or hint]
 
 

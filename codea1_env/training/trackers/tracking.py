@@ -1,0 +1,153 @@
+"""Gives all trackers of a run what happens in it. None of them can stop the run, or change what it does."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from codea1_env.support.logs import write_whole
+from codea1_env.training.trackers.names import TrackerName
+from codea1_env.training.trackers.protocol import TrackedRun, Tracker
+from codea1_env.training.trackers.step_report import StepReport, numbers
+from codea1_env.training.trackers.to_tensorboard import TensorboardTracker
+from codea1_env.training.trackers.to_trackio import TrackioTracker
+from codea1_env.training.trackers.to_wandb import WandbTracker
+
+TRACKING = "tracking.json"
+"""File of a run's folder: the run's id for trackers, and the last step that each was given."""
+MAKERS: dict[TrackerName, Callable[[TrackedRun], Tracker]] = {
+    "trackio": TrackioTracker,
+    "tensorboard": TensorboardTracker,
+    "wandb": WandbTracker,
+}
+
+
+class Tracking:
+    """Context manager around the steps of a run.
+
+    A tracker that fails is named once, and not used any more: the run's files have everything.
+
+    Args:
+        names: The trackers.
+        folder: Folder of the run.
+        settings: The run's settings, by name.
+        say: Tells the user something.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[TrackerName],
+        folder: Path,
+        settings: Mapping[str, Any],
+        say: Callable[[str], None],
+    ) -> None:
+        self._path = folder / TRACKING
+        self._say = say
+        self._trackers: dict[str, Tracker] = {}
+        self._last: dict[str, int] = {}
+        self._state: dict[str, Any] = {}
+        if not names:
+            return
+        self._state = {"id": secrets.token_hex(4), "handed": {}} | _read(self._path)
+        self._write()
+        plain = {name: _plain(value) for name, value in settings.items()}
+        for name in dict.fromkeys(names):
+            handed = int(self._state["handed"].get(name, -1))
+            run = TrackedRun(self._state["id"], folder, plain, handed)
+            try:
+                self._trackers[name] = tracker = MAKERS[name](run)
+            except Exception as error:  # whatever it is, the run does not need it
+                self._fails(name, error)
+            else:
+                self._last[name] = tracker.last
+
+    def __enter__(self) -> Tracking:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for name, tracker in list(self._trackers.items()):
+            try:
+                tracker.close()
+            except Exception as failure:
+                self._fails(name, failure)
+
+    def catch_up(
+        self, metrics: Iterable[Mapping[str, Any]], timings: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Give trackers the steps that they lack: those from before they were asked for, or lost when a process was killed.
+
+        Args:
+            metrics: The rows of metrics.jsonl.
+            timings: The rows of timings.jsonl.
+        """
+        if not self._trackers:
+            return
+        seconds = {row["step"]: row for row in timings}
+        for row in metrics:
+            self.log(StepReport(row["step"], numbers(row, seconds.get(row["step"], {}))))
+
+    def log(self, report: StepReport) -> None:
+        """Give a step to each tracker that does not have it."""
+        for name, tracker in list(self._trackers.items()):
+            if report.step <= self._last[name]:
+                continue
+            try:
+                tracker.log(report)
+            except Exception as error:
+                self._fails(name, error)
+                continue
+            self._last[name] = report.step
+            self._state["handed"][name] = report.step
+        if self._trackers:
+            self._write()
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is shown."""
+        return bool(self._trackers)
+
+    def _fails(self, name: str, error: Exception) -> None:
+        self._trackers.pop(name, None)
+        reason = str(error).strip().partition("\n")[0]
+        self._say(
+            f"The tracker {name} failed, and is not used any more; the run goes on without it. "
+            f"{type(error).__name__}: {reason:.300}"
+        )
+
+    def _write(self) -> None:
+        write_whole(self._path, json.dumps(self._state) + "\n")
+
+
+def forget(folder: Path) -> None:
+    """Remove from a run's folder what trackers wrote: the run comes to nothing."""
+    (folder / TRACKING).unlink(missing_ok=True)
+    for name in ("tensorboard", "wandb"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What the file says; nothing if it is not there, or is not one."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        return {"id": str(state["id"]), "handed": dict(state["handed"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _plain(value: Any) -> Any:
+    """A setting as plain data."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,71 @@
+"""The tables of docs/training.md and the rows of real runs name the same metrics."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from test_train import SMALL, run
+
+import codea1_env
+from codea1_env import Sandbox
+from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.support.logs import read_rows
+from codea1_env.training.invalid_tests import slug
+from codea1_env.training.run_folder import METRICS, TIMINGS
+
+REASONS = tuple(map(slug, InvalidReason))
+
+PAGE = Path(codea1_env.__file__).resolve().parent.parent / "docs" / "training.md"
+PHASES = ("coder", "tester", "judge", "learn_coder", "learn_tester", "evaluate", "checkpoint")
+
+pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="needs the repository")
+
+
+def documented(heading: str, of: Iterable[str], roles: Iterable[str], samples: int) -> set[str]:
+    """Metrics of a table, with every value of the words in capitals."""
+    page = PAGE.read_text("utf-8")
+    section = re.split(r"^#+ ", page.split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[
+        0
+    ]
+    values = {"ROLE": roles, "REASON": REASONS, "PHASE": PHASES, "K": ("1", str(samples))}
+    found = set()
+    for names, who in re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", section, re.MULTILINE):
+        if who not in of:
+            continue
+        for name in re.findall(r"`([^`]+)`", names):
+            parts = re.split(r"\b(ROLE|REASON|PHASE|K)\b", name)
+            choices = [tuple(values.get(part, (part,))) for part in parts]
+            found |= {"".join(each) for each in itertools.product(*choices)}
+    return found
+
+
+def names_in(path: Path) -> set[str]:
+    return {name for row in read_rows(path) for name in row}
+
+
+def test_a_run_with_tables_has_what_is_documented(tmp_path: Path, sandbox: Sandbox) -> None:
+    run(tmp_path / "run", sandbox, max_steps=2, eval_samples=3)
+    of, roles = ("all", "tables"), ("coder", "tester")
+    metrics = documented("Metrics", of, roles, 3)
+    assert len(metrics) > 50
+    assert names_in(tmp_path / "run" / METRICS) == metrics
+    timings = documented("Timings", of, roles, 3)
+    assert names_in(tmp_path / "run" / TIMINGS) == timings | {"step"}
+
+
+def test_every_row_has_the_same_metrics(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Of a step, and of a measurement."""
+    assert SMALL.eval_steps == 2
+    run(tmp_path / "run", sandbox, max_steps=4)
+    start, first, second, third, fourth = map(set, read_rows(tmp_path / "run" / METRICS))
+    assert first == third
+    assert second == fourth == start | first
+
+
+def test_all_reasons_are_explained() -> None:
+    page = PAGE.read_text("utf-8").split("### Reasons of invalid tests")[1].split("###")[0]
+    assert tuple(re.findall(r"`(\w+)`", page)) == REASONS

@@ -1,0 +1,85 @@
+"""Trackers and metrics of runs with language models: tiny ones, with random weights."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="language models need the extra llm")
+from test_documented_metrics import documented, names_in
+from test_language_models import run
+from test_trackers import Notebook
+
+from codea1_env import Sandbox
+from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
+from codea1_env.agents.llm.sft_settings import imitation_config
+from codea1_env.agents.llm.trainer_drive import Drive
+from codea1_env.training import loop
+from codea1_env.training.run_folder import METRICS, TIMINGS
+from codea1_env.training.trackers import tracking
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
+from tiny import save_tiny
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_tiny(tmp_path_factory.mktemp("model"))
+
+
+def test_a_tracker_changes_nothing_and_gets_everything(
+    tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model that writes computes in another format than the one that learns, so that all metrics are there."""
+    books: list[Notebook] = []
+    trainers: list[Any] = []
+    made = Drive.__init__
+
+    def remembered(self: Drive, *args: Any, **more: Any) -> None:
+        made(self, *args, **more)
+        trainers.append(self.trainer)
+
+    def opens(shown: Any) -> Notebook:
+        books.append(Notebook([], shown, -1))
+        return books[-1]
+
+    monkeypatch.setattr(Drive, "__init__", remembered)
+    monkeypatch.setattr(loop, "check_installed", lambda names: None)
+    monkeypatch.setitem(tracking.MAKERS, "wandb", opens)
+    changes = {"max_steps": 2, "generation_dtype": "bfloat16"}
+    run(tmp_path / "shown", sandbox, model, tracker=("wandb",), **changes)
+    run(tmp_path / "alone", sandbox, model, **changes)
+    assert (tmp_path / "shown" / METRICS).read_bytes() == (
+        tmp_path / "alone" / METRICS
+    ).read_bytes()
+
+    of = ("all", "language models")
+    for heading, name in (("Metrics", METRICS), ("Timings", TIMINGS)):
+        wanted = documented(heading, of, ("tester",), 1) | documented(
+            heading, ("all",), ("coder",), 1
+        )
+        assert wanted - names_in(tmp_path / "shown" / name) == set()
+    (book,) = books
+    assert [page.step for page in book.pages] == [0, 1, 2]
+    assert book.pages[1].values["speed/coder/generation"] > 0
+    assert book.pages[2].values["speed/tester/update"] > 0
+
+    assert len(trainers) >= 4, "two runs; one may measure the machine with more"
+    for trainer in trainers:
+        callbacks = [type(each).__name__ for each in trainer.callback_handler.callbacks]
+        assert sorted(callbacks) == ["DefaultFlowCallback"], "nothing that reports"
+
+
+def test_trainers_report_nothing_of_their_own(tmp_path: Path) -> None:
+    from trl import GRPOConfig
+
+    shape = UpdateShape(1, 2, 1)
+    more = {"temperature": 1.0, "max_completion_length": 8, "config_cls": GRPOConfig}
+    for config in (
+        trainer_config({}, shape, seed=0, folder=str(tmp_path), **more),
+        imitation_config({}, shape, seed=0, folder=str(tmp_path)),
+    ):
+        assert config.report_to == []
