@@ -80,7 +80,9 @@ class Memory:
         )
 
 
-def rollout_of(rows: Sequence[TrainingRow], end_ids: Collection[int], end_id: int) -> dict[str, Any]:
+def rollout_of(
+    rows: Sequence[TrainingRow], end_ids: Collection[int], end_id: int
+) -> dict[str, Any]:
     """What a `rollout_func` returns for these rows.
 
     To TRL an answer that does not end with an end token was cut off. One that a stop text ended gets such a token

@@ -18,8 +18,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from codea1_env.agents.llm.computing import thread_number
-from codea1_env.agents.llm.randomness import own_randomness
 from codea1_env.agents.llm.loss_checks import LossError, check_losses
+from codea1_env.agents.llm.randomness import own_randomness
 from codea1_env.agents.llm.rows import TrainingRow, rollout_of
 from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.support.extras import require

@@ -32,9 +32,7 @@ def rows_of_three_kinds() -> list[TrainingRow]:
         if i % 4 == 1:
             rows.append(row)
         else:
-            rows.append(
-                replace(row, completion_ids=row.completion_ids[:-1], truncated=i % 4 == 3)
-            )
+            rows.append(replace(row, completion_ids=row.completion_ids[:-1], truncated=i % 4 == 3))
     return rows
 
 
@@ -87,9 +85,7 @@ def test_the_end_token_is_not_learned(tmp_path: Path, loss_type: str, batch: int
 def test_masking_keeps_stopped_answers_and_drops_those_cut_off(tmp_path: Path) -> None:
     trained, by_hand = tiny_model(seed=3), tiny_model(seed=3)
     rows = rows_of_three_kinds()
-    drive = make_drive(
-        tmp_path, model=trained, loss_type="dapo", mask_truncated_completions=True
-    )
+    drive = make_drive(tmp_path, model=trained, loss_type="dapo", mask_truncated_completions=True)
     drive.update(rows)
     advantages = advantages_by_hand([row.reward for row in rows])
     terms = [

@@ -264,9 +264,18 @@ class Steep(GRPOTrainer):  # type: ignore[misc]
 @pytest.mark.parametrize(
     ("trainer_cls", "message"),
     [
-        (NaN, r"the loss of NaN \(loss_type='dapo'\) to be one finite number, .* step 1 of the coder: nan"),
-        (PerToken, r"the loss of PerToken .* step 1 of the coder: a tensor of shape \(2, 3\)\. Return its"),
-        (Number, r"the loss of Number .* step 1 of the coder: -?[0-9.e-]+, a float\. Return a tensor"),
+        (
+            NaN,
+            r"the loss of NaN \(loss_type='dapo'\) to be one finite number, .* step 1 of the coder: nan",
+        ),
+        (
+            PerToken,
+            r"the loss of PerToken .* step 1 of the coder: a tensor of shape \(2, 3\)\. Return its",
+        ),
+        (
+            Number,
+            r"the loss of Number .* step 1 of the coder: -?[0-9.e-]+, a float\. Return a tensor",
+        ),
         (Steep, r"Expect Steep .* to have a finite gradient, actually in step 1 of the coder"),
     ],
 )
