@@ -118,7 +118,9 @@ def test_players_of_one_model_share_a_stand_in_engine(
 
 
 def test_a_server_has_one_model(models: dict[str, Path]) -> None:
-    with pytest.raises(BackendError, match="Expect one model for all players with .*server") as seen:
+    with pytest.raises(
+        BackendError, match=r"Expect one model for all players with .*server"
+    ) as seen:
         make("server", models)
     assert "\n" not in str(seen.value)
 
