@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -167,13 +167,16 @@ class LanguageModels:
         plan = _Plan(role, self._folders[role], learns=True, seed=0)
         # No more of the user's fields than what costs time: others may be of another trainer, or wrong.
         fields = {name: value for name, value in self._fields(role).items() if name in _COSTLY}
+        common = self._common(plan)
+        # The run's player may be one that only answers, and draw as none that learns does.
+        common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
         return GRPOLearner(
             role,
             self._model(plan.folder, trained=self._config.lora_rank == 0),
             load_tokenizer(plan.folder),
             shape=UpdateShape(1, size, updates),
             fields=fields,
-            **self._common(plan),
+            **common,
         )
 
     def _imitator(self, plan: _Plan) -> Learner:

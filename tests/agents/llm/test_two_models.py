@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,6 +81,17 @@ def test_with_transformers_each_player_learns_its_own_model(
         # TRL's count is that of the game, though a stop text ends answers; the tester learns from some of its own.
         assert row["coder/completions/clipped_ratio"] == pytest.approx(row["coder/truncated"])
         assert {"coder/loss", "tester/loss"} <= row.keys()
+
+
+@pytest.mark.parametrize("drawing", [{"top_p": 0.9, "top_k": 20}, {"temperature": 0.0}])
+def test_a_frozen_tester_may_draw_from_some_tokens(
+    config: TrainConfig, tmp_path: Path, sandbox: Sandbox, drawing: dict[str, Any]
+) -> None:
+    sampling = dataclasses.replace(SAMPLING, **drawing)
+    changes = {"tester.freeze": True, "tester.sampling": sampling, "max_steps": 1}
+    rows = run(config, sandbox, output_dir=tmp_path / "run", **changes)
+    assert "coder/loss" in rows[-1]
+    assert "tester/loss" not in rows[-1]
 
 
 def test_a_server_with_two_models_is_refused_at_once(
