@@ -103,7 +103,7 @@ class Algorithm(Protocol):
 
 
 class AlgorithmError(TypeError):
-    """An algorithm of yours does not return what it must."""
+    """An algorithm of yours does not return what it must, or breaks the policy."""
 
 
 def updated(
@@ -112,9 +112,22 @@ def updated(
     """Let an algorithm change the policy, and return its metrics.
 
     Raises:
-        AlgorithmError: It returns something else.
+        AlgorithmError: It returns something else, or leaves tables that nothing can be drawn from.
     """
+    sizes = {sample.key: policy.logits[sample.key].shape for sample in samples}
     metrics = algorithm.update(policy, samples)
+    for key, shape in sizes.items():
+        table = policy.logits.get(key)
+        what = "no array" if not isinstance(table, np.ndarray) else ""
+        if isinstance(table, np.ndarray) and table.shape != shape:
+            what = f"shape {table.shape}"
+        elif isinstance(table, np.ndarray) and not np.isfinite(table).all():
+            what = "values that are NaN or infinite"
+        if what:
+            raise AlgorithmError(
+                f"Expect {type(algorithm).__name__}.update to leave finite logits of shape {shape} for {key!r}, actually: "
+                f"{what}. Is the step too large, or a reward None?"
+            )
     if not isinstance(metrics, Mapping):
         raise AlgorithmError(
             f"Expect {type(algorithm).__name__}.update to return metrics, a mapping of str to float, actually: "

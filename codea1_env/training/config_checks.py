@@ -18,6 +18,7 @@ from codea1_env.training.trackers.names import TrackerName
 
 if TYPE_CHECKING:
     from codea1_env.training.config import TrainConfig
+    from codea1_env.training.player_config import PlayerConfig
 
 _CHECKED: dict[Any, type] = {
     int: numbers.Integral, float: numbers.Real, str: str, bool: bool, type(None): type(None),
@@ -31,9 +32,8 @@ _NAMES = {
 }
 _POSITIVE = (
     "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch",
-    "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem", "coder.learning_rate",
-    "tester.learning_rate", "num_iterations", "max_steps", "eval_steps", "eval_samples", "overlap", "save_steps",
-    "save_total_limit", "time_limit", "workers",
+    "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem", "num_iterations", "max_steps",
+    "eval_steps", "eval_samples", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
 )  # fmt: skip
 _OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
 
@@ -73,6 +73,8 @@ def check_values(config: TrainConfig) -> None:
         value = attrgetter(name)(config)
         if value is not None and not value > 0:
             raise ValueError(f"Expect {name} to be greater than 0, actually: {value!r}")
+    for role in ("coder", "tester"):
+        _check_learning_rates(role, getattr(config, role))
     for name in ("num_generations", "num_suites"):
         if getattr(config, name) < 2:
             raise ValueError(
@@ -149,6 +151,19 @@ def _check_player(role: str, player: str, known: tuple[str, ...]) -> None:
     )
 
 
+def _check_learning_rates(role: str, block: PlayerConfig) -> None:
+    rates = {f"{role}.learning_rate": block.learning_rate}
+    if "learning_rate" in block.trainer:
+        rates[f"{role}.trainer.learning_rate"] = block.trainer["learning_rate"]
+    for name, rate in rates.items():
+        if block.freeze and rate == 0:
+            continue
+        number = isinstance(rate, numbers.Real) and not isinstance(rate, bool)
+        if not (number and 0 < rate < math.inf):
+            remedy = f". A player that is not to learn: {role}.freeze = true" if rate == 0 else ""
+            raise ValueError(f"Expect {name} to be greater than 0, actually: {rate!r}{remedy}")
+
+
 def _check_self_play(config: TrainConfig) -> None:
     coder, tester = config.coder, config.tester
     if coder.player != tester.player or coder.freeze or tester.freeze:
@@ -185,7 +200,8 @@ def _check_language_models(config: TrainConfig) -> None:
     if config.backend != "transformers" and config.lora_rank == 0:
         raise ValueError(
             f"Expect backend to be 'transformers' if all weights are trained (lora_rank = 0), actually: "
-            f"{config.backend!r}: an engine has one model, and swaps the players' adapters."
+            f"{config.backend!r}: an engine takes new adapters after an update, no new weights. Set lora_rank to the rank "
+            "of adapters, such as 16, or leave backend out."
         )
     for role, block in (("coder", coder), ("tester", tester)):
         if block.player == "llm" and block.learning_rate > 0.1:
@@ -193,3 +209,9 @@ def _check_language_models(config: TrainConfig) -> None:
                 f"Expect {role}.learning_rate to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 "
                 f"for adapters), actually: {block.learning_rate!r}. A preset such as smollm2-cpu sets what it needs."
             )
+        imitates = role == "tester" and config.tester.objective == "golden-tests"
+        if block.player == "llm" and not (block.freeze or imitates):
+            try:
+                block.sampling.check_for_learning()
+            except ValueError as error:
+                raise ValueError(f"{role}.sampling: {error}") from error

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
+from codea1_env.agents.llm.engines import Engines, check_processes
+from codea1_env.agents.llm.own_trainer import find_trainer
 from codea1_env.agents.llm.processes import (
     LeadingPlayer,
     SharedAgent,
@@ -48,6 +49,9 @@ class LanguageModels:
         config: The run.
         problems: Number of problems to train on: a step has no more.
         bases: Models that are loaded already, folder by folder; those that are loaded here are added.
+
+    Raises:
+        RunError: The engine cannot be had in several processes.
     """
 
     def __init__(
@@ -57,8 +61,14 @@ class LanguageModels:
         self._groups = min(config.problems_per_step, problems)
         self._bases = {} if bases is None else bases
         self._chosen: dict[Path, Computing] = {}
-        self._engine: Backend | None = None
+        self._folders: dict[str, Path] = {}
+        self._engines: Engines | None = None
         self._players: dict[str, Any] = {}
+        try:
+            if config.has_language_model:
+                check_processes(config.backend)
+        except BackendError as error:
+            raise RunError(str(error)) from error
 
     def player(self, role: Role, seed: int) -> Learner:
         """Make the player of a role.
@@ -67,8 +77,9 @@ class LanguageModels:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
         config = self._config
+        self._look_at_all(role)
         try:
-            plan = _Plan(role, resolve(config.model_of(role)), not config.player(role).freeze, seed)
+            plan = _Plan(role, self._folders[role], not config.player(role).freeze, seed)
             imitates = role == "tester" and config.tester.objective == "golden-tests"
             learner = self._imitator if imitates else self._learner
             player = learner(plan) if plan.learns else self._frozen(plan)
@@ -88,8 +99,43 @@ class LanguageModels:
 
     def close(self) -> None:
         """Free what the engine holds."""
-        if self._engine is not None:
-            self._engine.close()
+        if self._engines is not None:
+            self._engines.close()
+
+    def _look_at_all(self, asked: Role) -> None:
+        """Find the models and tokenizers of all players before the first is loaded, which may take minutes.
+
+        Raises:
+            RunError: One cannot be used.
+        """
+        if asked in self._folders:
+            return
+        config = self._config
+        both: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
+        for role in dict.fromkeys(
+            (asked, *(each for each in both if config.player(each).player == "llm"))
+        ):
+            try:
+                folder = resolve(config.model_of(role))
+                load_tokenizer(folder)
+            except ValueError as error:
+                raise RunError(f"Cannot make the {role}: {error}") from error
+            self._folders[role] = folder
+        if config.backend == "transformers" or self._engines is not None:
+            return
+        samplings = (config.coder.sampling, config.tester.sampling)
+        try:
+            self._engines = Engines(
+                config.backend,
+                self._folders,
+                context_length=max(
+                    each.max_prompt_length + each.max_completion_length for each in samplings
+                ),
+                lora_rank=config.lora_rank,
+                server_url=config.server_url,
+            )
+        except BackendError as error:
+            raise RunError(str(error)) from error
 
     def _learner(self, plan: _Plan) -> Learner:
         from codea1_env.agents.llm.grpo_learner import GRPOLearner
@@ -117,16 +163,20 @@ class LanguageModels:
         from codea1_env.agents.llm.grpo_learner import GRPOLearner
         from codea1_env.agents.llm.grpo_settings import UpdateShape
 
-        plan = _Plan(role, resolve(self._config.model_of(role)), learns=True, seed=0)
+        self._look_at_all(role)
+        plan = _Plan(role, self._folders[role], learns=True, seed=0)
         # No more of the user's fields than what costs time: others may be of another trainer, or wrong.
         fields = {name: value for name, value in self._fields(role).items() if name in _COSTLY}
+        common = self._common(plan)
+        # The run's player may be one that only answers, and draw as none that learns does.
+        common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
         return GRPOLearner(
             role,
             self._model(plan.folder, trained=self._config.lora_rank == 0),
             load_tokenizer(plan.folder),
             shape=UpdateShape(1, size, updates),
             fields=fields,
-            **self._common(plan),
+            **common,
         )
 
     def _imitator(self, plan: _Plan) -> Learner:
@@ -152,7 +202,7 @@ class LanguageModels:
         return {
             "sampling": self._config.player(plan.role).sampling,
             "peft_config": self._adapter(),
-            "engine": self._external_engine(plan.folder),
+            "engine": None if self._engines is None else self._engines.of(plan.folder),
             "seed": plan.seed,
             "write": self._wording(),
             "batch_size": self._config.generation_batch,
@@ -164,13 +214,17 @@ class LanguageModels:
         from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
         from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
-        engine = self._external_engine(plan.folder) or TransformersBackend(
-            self._model(plan.folder, trained=False),
-            load_tokenizer(plan.folder),
-            self._config.generation_batch,
-            self._computing(plan.folder).generation_dtype,
-            self._computing(plan.folder).generation_threads,
-        )
+        engine: Backend
+        if self._engines is not None:
+            engine = self._engines.of(plan.folder)
+        else:
+            engine = TransformersBackend(
+                self._model(plan.folder, trained=False),
+                load_tokenizer(plan.folder),
+                self._config.generation_batch,
+                self._computing(plan.folder).generation_dtype,
+                self._computing(plan.folder).generation_threads,
+            )
         agent = LLMAgent(
             engine,
             self._config.player(plan.role).sampling,
@@ -238,39 +292,8 @@ class LanguageModels:
 
     def _formats(self, role: Role) -> dict[str, Any]:
         """The trainer's names of the number format."""
-        dtype = self._computing(resolve(self._config.model_of(role))).dtype
+        dtype = self._computing(self._folders[role]).dtype
         return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
-
-    def _external_engine(self, folder: Path) -> Backend | None:
-        """The engine that both players share, or None if the trained models generate themselves."""
-        if self._config.backend == "transformers":
-            return None
-        if self._engine is None:
-            self._engine = self._start_engine(folder)
-        return self._engine
-
-    def _start_engine(self, folder: Path) -> Backend:
-        config = self._config
-        both = (config.coder.sampling, config.tester.sampling)
-        length = max(each.max_prompt_length + each.max_completion_length for each in both)
-        if config.backend == "server":
-            from codea1_env.agents.llm.openai_backend import OpenAIBackend
-
-            return OpenAIBackend(
-                config.server_url,
-                tokenizer=load_tokenizer(folder),
-                context_length=length,
-                vllm=True,
-            )
-        from codea1_env.agents.llm.vllm_backend import VLLMBackend
-
-        # A graph is not worth its compilation where there is no GPU.
-        return VLLMBackend(
-            folder,
-            context_length=length,
-            max_lora_rank=config.lora_rank,
-            enforce_eager=best_device() == "cpu",
-        )
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:
@@ -296,28 +319,3 @@ def computing_of(config: TrainConfig, folder: Path) -> Computing:
         threads=threads,
         generation_threads=config.generation_threads,
     )
-
-
-def find_trainer(name: str) -> tuple[Any, Any]:
-    """Find a trainer and the class of its configuration.
-
-    Args:
-        name: module:class, such as "trl:GRPOTrainer".
-
-    Raises:
-        ValueError: There is no such class, or it is no trainer that can be driven.
-    """
-    import trl
-
-    module, _, cls_name = name.partition(":")
-    try:
-        trainer = getattr(importlib.import_module(module), cls_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(
-            f"Expect trainer_cls to be module:class, like 'trl:GRPOTrainer', actually: {name!r} ({error})"
-        ) from error
-    if not (isinstance(trainer, type) and issubclass(trainer, trl.GRPOTrainer)):
-        raise ValueError(
-            f"Expect trainer_cls to be trl.GRPOTrainer or a subclass of it, actually: {name!r}"
-        )
-    return trainer, getattr(trainer, "config_cls", trl.GRPOConfig)

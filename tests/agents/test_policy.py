@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from codea1_env.agents.policy import SoftmaxPolicy
+from codea1_env.agents.policy import AlgorithmError, Sample, SoftmaxPolicy, updated
 
 
 @pytest.fixture
@@ -72,3 +72,33 @@ def test_wrong_arguments():
         SoftmaxPolicy({"t": 1}, draws=0)
     with pytest.raises(ValueError, match="have an item, actually none in: 'empty'"):
         SoftmaxPolicy({"empty": 0})
+
+
+class _Breaks:
+    learning_rate = 1.0
+
+    def __init__(self, logits: object) -> None:
+        self._logits = logits
+
+    def update(self, policy, samples):
+        policy.logits["a"] = self._logits
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("logits", "what"),
+    [
+        (np.array([0.0, np.nan, 0.0]), "NaN or infinite"),
+        (np.array([0.0, np.inf, 0.0]), "NaN or infinite"),
+        (np.zeros(2), r"shape \(2,\)"),
+        (np.zeros((3, 1)), r"shape \(3, 1\)"),
+        ([0.0, 0.0, 0.0], "no array"),
+        (None, "no array"),
+    ],
+)
+def test_an_algorithm_that_breaks_the_policy_is_named(logits, what):
+    policy = SoftmaxPolicy({"a": 3})
+    with pytest.raises(
+        AlgorithmError, match=f"_Breaks.update to leave finite logits of shape .* {what}"
+    ):
+        updated(_Breaks(logits), policy, [Sample("a", (0,), 1.0, "g")])

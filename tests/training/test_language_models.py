@@ -278,6 +278,19 @@ def test_an_engine_that_fails_leaves_a_checkpoint(
     assert "after step 1" in output
 
 
+def test_a_loss_that_is_no_number_ends_the_run_and_names_trainer_and_step(
+    tmp_path: Path, sandbox: Sandbox, model: str
+) -> None:
+    changes = {"trainer_cls": "test_trainer_drive:NaNLater", "save_steps": 1}
+    with pytest.raises(PlayerError) as caught:
+        run(tmp_path / "run", sandbox, model, **changes)
+    message = str(caught.value)
+    assert "the loss of NaNLater (loss_type='dapo') to be one finite number" in message
+    assert "actually in step 2 of the coder: nan" in message
+    assert "The run is saved after step 1." in message
+    assert "\n" not in message
+
+
 LONGER = SamplingConfig(max_prompt_length=1000, max_completion_length=12)
 SELF_PLAY = {"self_play": True, "oracle": "coder", "tester.sampling": LONGER}
 

@@ -54,6 +54,26 @@ class SamplingConfig:
             if not right:
                 raise ValueError(f"Expect {name} to be {wanted}, actually: {getattr(self, name)!r}")
 
+    def check_for_learning(self) -> None:
+        """Check that a player can learn from what rewards say of answers that are drawn like this.
+
+        The loss has the probabilities of all tokens. Drawing from some of them is another policy: no weight of its
+        answers makes up for those that are never drawn, and even answers that are all worth the same move it.
+
+        Raises:
+            ValueError: It cannot.
+        """
+        if self.temperature <= 0:
+            raise ValueError(
+                "Expect a temperature above 0: a player that always gives the same answer has nothing to "
+                f"learn from, actually: {self.temperature!r}"
+            )
+        if self.top_p < 1 or self.top_k > 0:
+            raise ValueError(
+                "Expect top_p=1 and top_k=0 of a player that learns from rewards, since its loss is that of drawing from "
+                f"all tokens, actually: top_p={self.top_p!r}, top_k={self.top_k!r}. Leave them out, or freeze the player"
+            )
+
 
 @dataclass(frozen=True)
 class Completion:

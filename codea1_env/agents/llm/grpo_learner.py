@@ -29,7 +29,8 @@ class GRPOLearner(TrainedPlayer):
             with another player (`share_weights`); without, they are trained and must be float32.
         tokenizer: The model's, with a chat template.
         shape: What one update learns from.
-        sampling: How answers are drawn. Its temperature is also that of the probabilities learned from.
+        sampling: How answers are drawn: from all tokens. Its temperature is also that of the probabilities learned
+            from.
         fields: Field of `trl.GRPOConfig` -> value; defaults are TRL's.
         peft_config: The adapter to train, such as `peft.LoraConfig(r=16)`; None to train all weights.
         engine: Samples the answers. None generates with the trained model itself. After each update the
@@ -65,12 +66,9 @@ class GRPOLearner(TrainedPlayer):
     ) -> None:
         from trl import GRPOConfig, GRPOTrainer
 
-        if sampling.temperature <= 0:
-            raise ValueError(
-                "Expect a temperature above 0: a player that always gives the same answer has nothing to "
-                f"learn from, actually: {sampling.temperature!r}"
-            )
         samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
+        for each in samplings:
+            each.check_for_learning()
         if len({each.temperature for each in samplings}) > 1:
             raise ValueError(
                 "Expect one temperature for both roles of a model (its trainer has one), actually: "

@@ -8,6 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_DRAWING = "the sampling settings of the run, which have all that its engines can do"
+_OF_ITS_ENGINE = (
+    "vllm_mode", "vllm_model_impl", "vllm_enable_sleep_mode", "vllm_max_model_length", "vllm_tensor_parallel_size",
+    "vllm_gpu_memory_utilization", "vllm_group_port", "vllm_server_base_url", "vllm_server_host", "vllm_server_port",
+    "vllm_server_timeout", "vllm_structured_outputs_regex",
+)  # fmt: skip
+
 DECIDED: Mapping[str, str] = {
     "generation_batch_size": "problems_per_step and num_generations or num_suites",
     "steps_per_generation": "per_device_train_batch_size",
@@ -18,7 +25,12 @@ DECIDED: Mapping[str, str] = {
     "temperature": "the sampling settings of the run",
     "top_p": "the sampling settings of the run",
     "top_k": "the sampling settings of the run",
+    **dict.fromkeys(
+        ("min_p", "repetition_penalty", "generation_kwargs", "cache_implementation"), _DRAWING
+    ),
+    "chat_template_kwargs": "prompts of the run",
     "use_vllm": "backend of the run",
+    **dict.fromkeys(_OF_ITS_ENGINE, "backend of the run, whose engine is not the trainer's"),
     "output_dir": "output_dir of the run",
     "seed": "seed of the run",
     "resume_from_checkpoint": "--resume",

@@ -184,6 +184,9 @@ class OpenAIBackend:
                 "logprobs": True,
                 "return_token_ids": True,
                 "include_stop_str_in_output": True,
+                # Else the server takes those of the model's generation_config.json, which no learner knows of.
+                "repetition_penalty": 1.0,
+                "min_p": 0.0,
             }
         elif sampling.top_k:
             raise BackendError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from codea1_env.agents.llm.completions import Completion
 from codea1_env.agents.protocols import Experience
@@ -21,6 +22,8 @@ class TrainingRow:
     """Of the engine that sampled the answer; None if it does not tell them."""
     reward: float | None
     """None: it could not be scored, and must not count in its group; or it is to be imitated."""
+    truncated: bool = False
+    """Whether it was cut off at its greatest length."""
 
 
 class Memory:
@@ -69,8 +72,47 @@ class Memory:
                 "the backend 'transformers' or 'vllm'."
             )
         return TrainingRow(
-            completion.prompt_ids, completion.completion_ids, completion.logprobs, item.reward
+            completion.prompt_ids,
+            completion.completion_ids,
+            completion.logprobs,
+            item.reward,
+            completion.truncated,
         )
+
+
+def rollout_of(
+    rows: Sequence[TrainingRow], end_ids: Collection[int], end_id: int
+) -> dict[str, Any]:
+    """What a `rollout_func` returns for these rows.
+
+    To TRL an answer that does not end with an end token was cut off. One that a stop text ended gets such a token
+    here, which the model did not draw: `env_mask` has 0 for it, by which TRL leaves it out of lengths, probabilities
+    and the loss.
+
+    Args:
+        rows: Answers.
+        end_ids: Tokens that end an answer for the trainer.
+        end_id: The one that is appended.
+    """
+    known = all(row.logprobs is not None for row in rows)
+    added = [not row.truncated and row.completion_ids[-1] not in end_ids for row in rows]
+    found: dict[str, Any] = {
+        "prompt_ids": [list(row.prompt_ids) for row in rows],
+        "completion_ids": [
+            [*row.completion_ids, *[end_id] * more] for row, more in zip(rows, added, strict=True)
+        ],
+        "logprobs": [
+            [*(row.logprobs or ()), *[0.0] * more] for row, more in zip(rows, added, strict=True)
+        ]
+        if known
+        else None,
+    }
+    if any(added):
+        found["env_mask"] = [
+            [1] * len(row.completion_ids) + [0] * more
+            for row, more in zip(rows, added, strict=True)
+        ]
+    return found
 
 
 def _key(observation: Observation, answer: str) -> tuple[object, ...]:

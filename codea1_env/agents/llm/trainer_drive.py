@@ -18,8 +18,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from codea1_env.agents.llm.computing import thread_number
+from codea1_env.agents.llm.loss_checks import LossError, check_losses
 from codea1_env.agents.llm.randomness import own_randomness
-from codea1_env.agents.llm.rows import TrainingRow
+from codea1_env.agents.llm.rows import TrainingRow, rollout_of
 from codea1_env.agents.llm.shared_prompts import shared_prompts
 from codea1_env.support.extras import require
 
@@ -56,6 +57,7 @@ class Drive:
         with _quiet(), own_randomness(seed):
             self.trainer = make()
             self.trainer.remove_callback(PrinterCallback)
+            check_losses(self.trainer, lambda: f"step {self._updates + 1} of the {name}")
             self._training = greenlet(lambda: self.trainer.train())
             self._enter()
 
@@ -115,6 +117,8 @@ class Drive:
         self._training.parent = getcurrent()  # where it goes on when the trainer waits or fails
         try:
             self._training.switch()
+        except LossError as error:
+            raise UpdateError(str(error)) from error
         except Exception as error:
             raise UpdateError(
                 f"The update of the {self._name} failed: {type(error).__name__}: {error}"
@@ -180,18 +184,13 @@ class TrainerDrive(Drive):
         """Be the trainer's `rollout_func`."""
         rows = self._wait()
         trainer.model.train()  # who sampled answers meanwhile had switched it
-        known = all(row.logprobs is not None for row in rows)
-        if self._engine_samples and not known:
+        given = rollout_of(rows, trainer.eos_token_ids, trainer.eos_token_ids[0])
+        if self._engine_samples and given["logprobs"] is None:
             raise ValueError(
                 "Expect answers with the probabilities that they were drawn with, since they were not drawn by the "
                 "trained model as it is; actually: some have none. Use the backend 'transformers' or 'vllm'."
             )
-        return {
-            "prompt_ids": [list(row.prompt_ids) for row in rows],
-            "completion_ids": [list(row.completion_ids) for row in rows],
-            "logprobs": [list(row.logprobs or ()) for row in rows] if known else None,
-            "game_reward": [row.reward for row in rows],
-        }
+        return {**given, "game_reward": [row.reward for row in rows]}
 
 
 def _rewards(game_reward: Sequence[float | None], **_: Any) -> list[float | None]:

@@ -121,6 +121,14 @@ def test_every_prompt_gets_its_answer_in_order(server: Server) -> None:
     }
 
 
+def test_a_vllm_server_is_told_to_draw_from_the_models_own_distribution(server: Server) -> None:
+    """It would take what the request leaves out from the model's generation_config.json."""
+    backend_of(server, vllm=True).generate(CHATS[:1], SAMPLING, 0)
+    body = server.seen[0]
+    assert (body["top_p"], body["top_k"], body["min_p"]) == (1.0, 0, 0.0)
+    assert (body["temperature"], body["repetition_penalty"]) == (0.5, 1.0)
+
+
 def test_adapter_is_a_model_of_that_name(server: Server) -> None:
     backend_of(server, model="base").generate(CHATS[:1], SAMPLING, 0, adapter="coder")
     assert server.seen[0]["model"] == "coder"
@@ -246,8 +254,12 @@ def vllm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = tmp_path_factory.mktemp("vllm") / "log"
+    # As Qwen's models have it: it is not the distribution that a learner computes.
+    model = shutil.copytree(resolve("smollm2-135m"), tmp_path_factory.mktemp("vllm") / "model")
+    penalty = {"repetition_penalty": 1.5, "min_p": 0.2, "top_k": 5, "eos_token_id": 2}
+    (model / "generation_config.json").write_text(json.dumps(penalty))
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--model", str(resolve("smollm2-135m")), "--dtype", "bfloat16"]
+    command += ["--port", str(port), "--model", str(model), "--dtype", "bfloat16"]
     command += ["--served-model-name", "base", "--max-model-len", "512", "--enforce-eager"]
     command += ["--enable-lora", "--logprobs-mode", "processed_logprobs"]
     environment = os.environ | {

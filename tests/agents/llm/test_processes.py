@@ -21,14 +21,18 @@ TWO = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend",
 TWO += ["--rdzv_endpoint", "127.0.0.1:0"]
 
 
-def python(*arguments: str) -> str:
-    done = subprocess.run(
+def started(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
         timeout=280,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
+
+
+def python(*arguments: str) -> str:
+    done = started(*arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -90,3 +94,16 @@ def test_a_run_of_two_processes(tmp_path: Path, baseline: str) -> None:
         assert row["tester/loss"] > 0 or baseline == "code-a1"
     python(*train, "--resume", "--output-dir", str(folder), "--max-steps", "3")
     assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]
+
+
+def test_vllm_in_two_processes_is_refused_at_once(tmp_path: Path) -> None:
+    model, folder = save_tiny(tmp_path / "model"), tmp_path / "run"
+    settings = ["--preset", "smollm2-gpu", "--model", model, "--output-dir", str(folder)]
+    done = started(*TWO, "-m", "codea1_env.cli", "train", *settings)
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if line.startswith("codea1: ")]
+    assert said
+    for line in said:  # of each process that got as far before the launcher ended it
+        assert "Expect one process with backend='vllm', actually: 2. Set backend to" in line
+    assert "codea1_env/agents" not in done.stderr  # the only traceback is the launcher's
+    assert not folder.exists()

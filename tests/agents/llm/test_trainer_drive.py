@@ -83,7 +83,13 @@ def log_probs(model: Any, row: TrainingRow) -> torch.Tensor:
 
 
 def step_by_hand(
-    model: Any, reference: Any, rows: list[TrainingRow], loss_type: str, *, weigh_kl: bool
+    model: Any,
+    reference: Any,
+    rows: list[TrainingRow],
+    loss_type: str,
+    *,
+    weigh_kl: bool,
+    beta: float = BETA,
 ) -> float:
     """One step of gradient descent on the GRPO loss; returns the loss before it."""
     terms = []
@@ -95,7 +101,7 @@ def step_by_hand(
         clipped = ratio.clamp(1 - 0.2, 1 + 0.28)
         kl = torch.exp(known - new) - (known - new) - 1
         kl = ratio * kl if weigh_kl else kl
-        terms.append(-torch.min(ratio * advantage, clipped * advantage) + BETA * kl)
+        terms.append(-torch.min(ratio * advantage, clipped * advantage) + beta * kl)
     if loss_type == "grpo":
         loss = torch.stack([term.mean() for term in terms]).mean()
     else:
@@ -229,6 +235,72 @@ def test_an_error_in_the_trainer_comes_out_with_its_cause(tmp_path: Path) -> Non
         drive.update(make_rows(REWARDS))
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     with pytest.raises(UpdateError, match="none after a failed one"):
+        drive.update(make_rows(REWARDS))
+
+
+class NaN(GRPOTrainer):  # type: ignore[misc]
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        return super()._compute_loss(model, inputs) * float("nan")
+
+
+class PerToken(GRPOTrainer):  # type: ignore[misc]
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        return super()._compute_loss(model, inputs) * torch.ones(2, 3)
+
+
+class Number(GRPOTrainer):  # type: ignore[misc]
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        return super()._compute_loss(model, inputs).item()
+
+
+class Steep(GRPOTrainer):  # type: ignore[misc]
+    """The loss is 0, and its gradient infinite."""
+
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        loss = super()._compute_loss(model, inputs)
+        return (loss - loss.detach()).abs().sqrt()
+
+
+@pytest.mark.parametrize(
+    ("trainer_cls", "message"),
+    [
+        (
+            NaN,
+            r"the loss of NaN \(loss_type='dapo'\) to be one finite number, .* step 1 of the coder: nan",
+        ),
+        (
+            PerToken,
+            r"the loss of PerToken .* step 1 of the coder: a tensor of shape \(2, 3\)\. Return its",
+        ),
+        (
+            Number,
+            r"the loss of Number .* step 1 of the coder: -?[0-9.e-]+, a float\. Return a tensor",
+        ),
+        (Steep, r"Expect Steep .* to have a finite gradient, actually in step 1 of the coder"),
+    ],
+)
+def test_a_loss_that_is_no_number_is_named_and_spoils_nothing(
+    tmp_path: Path, trainer_cls: Any, message: str
+) -> None:
+    drive = make_drive(tmp_path, trainer_cls=trainer_cls, loss_type="dapo")
+    before = {name: p.clone() for name, p in drive.model.named_parameters()}
+    with pytest.raises(UpdateError, match=message) as caught:
+        drive.update(make_rows(REWARDS))
+    assert "\n" not in str(caught.value)
+    assert all(torch.equal(p, before[name]) for name, p in drive.model.named_parameters())
+
+
+class NaNLater(GRPOTrainer):  # type: ignore[misc]
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        factor = float("nan") if self.state.global_step else 1.0
+        return super()._compute_loss(model, inputs) * factor
+
+
+def test_the_step_is_that_of_the_game(tmp_path: Path) -> None:
+    drive = make_drive(tmp_path, trainer_cls=NaNLater)
+    drive.updates = 7  # as after resuming
+    drive.update(make_rows(REWARDS))
+    with pytest.raises(UpdateError, match="in step 9 of the coder: nan"):
         drive.update(make_rows(REWARDS))
 
 
