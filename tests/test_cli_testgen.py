@@ -62,7 +62,11 @@ def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=cwd,
         timeout=180,
-        env={**os.environ, "PYTHONPATH": str(Path(codea1_env.__file__).parent.parent)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(codea1_env.__file__).parent.parent),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # they take longer to load than a file to run
+        },
     )
 
 
