@@ -266,8 +266,8 @@ def test_strings_over_several_lines_keep_what_they_say(tmp_path, sandbox):
 def test_the_same_seed_gives_the_same_file(tmp_path, sandbox):
     texts = []
     for _ in range(2):
-        suite = suite_of(tmp_path, "Account", sandbox, seed=3)
-        texts.append(pytest_file(suite, tmp_path / "test_account.py", sandbox))
+        suite = suite_of(tmp_path, "Stack", sandbox, seed=3)
+        texts.append(pytest_file(suite, tmp_path / "test_stack.py", sandbox))
     assert texts[0] == texts[1]
 
 
