@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,9 @@ SLOW = (
     "test_validate.py", "testgen", "training",
 )  # fmt: skip
 """What `make test-fast` leaves out, as a whole: what takes long there is what it tests."""
+
+# Several tests run at a time, and so do the processes of some: threads of torch would wait for a processor, spinning.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs so, and all processes of the tests would inherit it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import subprocess
@@ -97,6 +98,7 @@ def layer_of(path: Path) -> int:
     return _LEVEL.get(path.relative_to(ROOT).parts[0], _LEVEL["game"])
 
 
+@functools.cache
 def imported_files(path: Path) -> set[Path]:
     """The files of the package that a file imports at run time."""
     found = set()
@@ -163,9 +165,15 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def imported_modules(path: Path) -> list[str]:
     """What a file imports at run time, also inside functions; imports for type checkers do not count."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     typing_only = {
         id(node)
         for block in ast.walk(tree)
@@ -198,7 +206,7 @@ def imported_modules(path: Path) -> list[str]:
 def test_no_class_name_stands_for_two_things() -> None:
     homes: dict[str, list[str]] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
@@ -207,7 +215,7 @@ def test_no_class_name_stands_for_two_things() -> None:
 def test_no_module_has_the_name_of_what_its_package_offers() -> None:
     both = []
     for init in sorted(ROOT.rglob("__init__.py")):
-        tree = ast.parse(init.read_text())
+        tree = tree_of(init)
         offered = {
             alias.asname or alias.name
             for node in ast.walk(tree)

@@ -119,18 +119,39 @@ def test_links_lead_into_the_package() -> None:
         assert (ROOT / name / "__init__.py").is_file()
 
 
-def test_no_tool_looks_into_the_links() -> None:
+VISITOR = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_ignore_collect(collection_path):
+    ignored = yield
+    if collection_path.is_file() and not ignored:
+        print(f"\\n{collection_path}")
+        return True
+    return ignored
+"""
+"""A plugin of pytest that prints the files in which it would look for tests, and imports none of them."""
+
+
+def test_no_tool_looks_into_the_links(tmp_path: Path) -> None:
     if not (ROOT / "agents").exists():
         pytest.skip("the links are not part of an sdist")
-    pytest.importorskip(
-        "trl", reason="some benchmarks, which are collected as well, need the extra llm"
-    )
-    for command in (
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "."],
-        [sys.executable, "-m", "ruff", "check", "--show-files"],
+    (tmp_path / "visitor.py").write_text(VISITOR)
+    visit = ["-m", "pytest", "--collect-only", "-q", "-p", "visitor", "."]
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    for command, code in (
+        ([sys.executable, *visit], pytest.ExitCode.NO_TESTS_COLLECTED),
+        ([sys.executable, "-m", "ruff", "check", "--show-files"], 0),
     ):
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=120,
+            env=os.environ | {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        )
+        assert done.returncode == code, done.stdout + done.stderr
         paths = [line.replace(f"{ROOT}/", "") for line in done.stdout.splitlines()]
         assert any(path.startswith("codea1_env/sandbox/") for path in paths)
         assert [path for path in paths if path.split("/")[0] in LINKS] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from codea1_env.evaluation.test_programs.facts import facts
@@ -146,7 +146,13 @@ def _finding(stated: Stated, target: Target, sandbox: Sandbox) -> Finding | None
         expected = stated.expected or f"the tester expected {call['predicted']}"
         return Finding(call["source"], what_it_did(seen), expected)
     entry = entry_point(target, [stated.test])
-    [result] = sandbox.run_tests(target.program, [stated.test.text], entry_point=entry)
+    # A tester's test has the time of one call, as where it was ruled on: what never ends would cost 15 times that.
+    limits = sandbox.limits
+    if stated.test.origin == "tester":
+        limits = replace(limits, calls_per_test=1)
+    [result] = sandbox.run_tests(
+        target.program, [stated.test.text], entry_point=entry, limits=limits
+    )
     if result.outcome is Outcome.FAIL:
         did = f"does not hold ({result.message})" if result.message else "does not hold"
     elif result.outcome is Outcome.ERROR and result.error not in _OWN_MISTAKES:

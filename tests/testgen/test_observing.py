@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from codea1_env.sandbox import Outcome
+from codea1_env.sandbox import Limits, Outcome
+from codea1_env.testgen import observing
 from codea1_env.testgen.observing import Observer, differ, is_stable
 from codea1_env.testgen.patterns import samples
 from codea1_env.testgen.texts import Trial
@@ -12,7 +13,9 @@ from codea1_env.testgen.texts import Trial
 TRIALS = [Trial((n,)) for n in range(40)]
 
 
-def test_a_program_that_does_not_end_costs_little(sandbox):
+def test_a_program_that_does_not_end_costs_little(sandbox, monkeypatch):
+    monkeypatch.setattr(observing, "PATIENT", Limits(call_cpu_time=0.1, call_wall_time=5))
+    monkeypatch.setattr(observing, "_GROUP", 8)
     observer = Observer("f", (), sandbox)
     program = "def f(n):\n    while n > 2:\n        pass\n    return n\n"
     seen = observer.twice(program, TRIALS)

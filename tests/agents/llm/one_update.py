@@ -1,4 +1,4 @@
-"""Three updates on fixed rows, alone or as one of several processes; the first prints what came of them."""
+"""Three updates on fixed rows for each loss, alone or as one of several processes; the first prints what came of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from test_sft_learner import make_sft_drive
@@ -14,8 +15,14 @@ from test_trainer_drive import REWARDS, make_drive, make_rows
 
 def main() -> None:
     torch.set_num_threads(1)
+    found = {loss_type: learn(loss_type) for loss_type in sys.argv[1:]}
+    if any(found.values()):
+        print(f"\n{json.dumps(found)}")
+
+
+def learn(loss_type: str) -> dict[str, Any]:
+    """What came of the updates; empty in all processes but the first."""
     with tempfile.TemporaryDirectory() as folder:
-        loss_type = sys.argv[1]
         drive = (make_sft_drive if loss_type == "nll" else make_drive)(
             Path(folder),
             optim="adamw_torch",
@@ -24,15 +31,14 @@ def main() -> None:
             per_device_train_batch_size=2,
         )
         metrics = [drive.update(make_rows(REWARDS, seed)) for seed in range(3)]
-    if drive.trainer.args.process_index == 0:
-        weights = [float(p.detach().double().sum()) for p in drive.model.parameters()]
-        found = {
-            "processes": drive.trainer.args.world_size,
-            "loss": [row["loss"] for row in metrics],
-            "grad_norm": [row["grad_norm"] for row in metrics],
-            "weights": weights,
-        }
-        print(f"\n{json.dumps(found)}")
+    if drive.trainer.args.process_index != 0:
+        return {}
+    return {
+        "processes": drive.trainer.args.world_size,
+        "loss": [row["loss"] for row in metrics],
+        "grad_norm": [row["grad_norm"] for row in metrics],
+        "weights": [float(p.detach().double().sum()) for p in drive.model.parameters()],
+    }
 
 
 if __name__ == "__main__":

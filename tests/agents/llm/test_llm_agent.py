@@ -100,10 +100,10 @@ def test_answers_must_leave_room_for_prompts(backend: TransformersBackend) -> No
 def test_default_model_solves_easy_problems_and_writes_valid_tests(sandbox: Sandbox) -> None:
     folder = resolve("smollm2-135m")
     backend = TransformersBackend(load_model(folder), load_tokenizer(folder))
-    sampling = SamplingConfig(temperature=0.7, max_completion_length=96, stop=("\n```\n",))
+    sampling = SamplingConfig(temperature=0.7, max_completion_length=64, stop=("\n```\n",))
     coder, tester = LLMAgent(backend, sampling, 0), LLMAgent(backend, sampling, 1)
     problems = [p for p in load_problems("starter") if p.entry_point in ("is_even", "double_items")]
-    played = rollout(problems, coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(8, 1))
+    played = rollout(problems, coder, tester, Referee(sandbox), MistakeBook(), RolloutConfig(4, 1))
     for problem in problems:
         jobs = [
             Job(episode.program.code, problem.tests, entry_point=problem.entry_point)

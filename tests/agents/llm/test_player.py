@@ -36,8 +36,9 @@ def save_adapter(folder: Path, base: Path) -> Path:
 def test_adapter_plays_on_its_base(model_folder: Path, tmp_path: Path) -> None:
     seen = [observe(load_problems("starter")[0])]
     adapter = save_adapter(tmp_path / "adapter", model_folder)
-    assert load_player(str(adapter)).act(seen) == load_player(str(adapter)).act(seen)
-    assert load_player(str(adapter)).act(seen) != load_player(str(model_folder)).act(seen)
+    answers = load_player(str(adapter)).act(seen)
+    assert load_player(str(adapter)).act(seen) == answers
+    assert load_player(str(model_folder)).act(seen) != answers
 
 
 @pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")

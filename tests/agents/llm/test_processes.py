@@ -43,11 +43,21 @@ def last_json(output: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("loss_type", ["dapo", "grpo", "nll"])
-def test_two_processes_learn_what_one_learns(loss_type: str) -> None:
+LOSSES = ["dapo", "grpo", "nll"]
+
+
+@pytest.fixture(scope="module")
+def learned() -> tuple[dict[str, Any], dict[str, Any]]:
+    """What one process learns with each loss, and what two learn: loading takes them longer than learning."""
     script = str(HERE / "one_update.py")
-    alone = last_json(python(script, loss_type))
-    together = last_json(python(*TWO, script, loss_type))
+    return last_json(python(script, *LOSSES)), last_json(python(*TWO, script, *LOSSES))
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_two_processes_learn_what_one_learns(
+    learned: tuple[dict[str, Any], dict[str, Any]], loss_type: str
+) -> None:
+    alone, together = (each[loss_type] for each in learned)
     assert (alone["processes"], together["processes"]) == (1, 2)
     for name in ("loss", "grad_norm", "weights"):
         assert together[name] == pytest.approx(alone[name], rel=1e-3, abs=1e-4), name

@@ -141,7 +141,7 @@ def test_a_burning_test_leaves_its_neighbours_their_time(arena):
 
 def test_replies_do_not_grow_the_supervisor(arena):
     """Floods and large replies end at their limits; what was read is freed."""
-    limits = Limits(result=4 << 20, output=1 << 20, call_cpu_time=1.0, calls_per_test=1)
+    limits = Limits(result=4 << 20, output=1 << 20, call_cpu_time=0.4, calls_per_test=1)
     programs = (
         "def f(x): return 'x' * (4 << 20)",
         "def f(x): return [0.5] * 400_000",
