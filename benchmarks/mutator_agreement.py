@@ -385,7 +385,7 @@ def correlation(first: Sequence[float], second: Sequence[float]) -> str:
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """Ranks; equal values share the mean of theirs."""
+    """Rank; equal values share the mean of theirs."""
     array = np.asarray(values)
     return [float(np.mean(np.flatnonzero(np.sort(array) == value))) for value in array]
 

@@ -97,7 +97,7 @@ def guess(name: str, call: Call) -> str:
 
 
 def golden_calls(problem: Problem, sandbox: Sandbox) -> list[Call]:
-    """Calls of the golden tests; of EvalPlus's test programs, the first ones of their list of inputs."""
+    """Call of the golden tests; of EvalPlus's test programs, the first ones of their list of inputs."""
     calls: list[Call] = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
     inputs = re.search(r"^ *inputs = .*$", problem.test_program or "", re.MULTILINE)
     if inputs:

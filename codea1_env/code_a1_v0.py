@@ -137,7 +137,7 @@ class GameView:
         return self.game.observation()
 
     def render(self) -> str | None:
-        """Shows the episode so far.
+        """Show the episode so far.
 
         Returns:
             A text for "ansi", a self-contained page for "html"; None for "human", which prints.
@@ -173,7 +173,7 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
     agent_selection: str
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Starts an episode; see `codea1_env.game.Game.reset` for seed and options."""
+        """Start an episode; see `codea1_env.game.Game.reset` for seed and options."""
         self.game.reset(seed, options)
         self.agents = list(AGENTS)
         self.agent_selection = CODER
@@ -185,7 +185,7 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
         self._skip_agent_selection = None
 
     def step(self, action: str | None) -> None:
-        """Plays the turn of ``agent_selection``: a text, or None once the episode has terminated.
+        """Play the turn of ``agent_selection``: a text, or None once the episode has terminated.
 
         Raises:
             TypeError: The action is not a string.
@@ -225,7 +225,7 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
 def _with_arguments_of(
     kind: Callable[P, object],
 ) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Shows the arguments of a class as those of a function that hands all of them on."""
+    """Show the arguments of a class as those of a function that hands all of them on."""
 
     def shown(function: Callable[..., R]) -> Callable[P, R]:
         function.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
@@ -255,7 +255,7 @@ class parallel_env(GameView, ParallelEnv):  # type: ignore[misc]  # noqa: N801  
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """Starts an episode; see `codea1_env.game.Game.reset` for seed and options.
+        """Start an episode; see `codea1_env.game.Game.reset` for seed and options.
 
         Returns:
             Observations and infos of both agents.
@@ -265,7 +265,7 @@ class parallel_env(GameView, ParallelEnv):  # type: ignore[misc]  # noqa: N801  
         return self._observations(), self._infos()
 
     def step(self, actions: Mapping[str, str]) -> Step:
-        """Plays one turn.
+        """Play one turn.
 
         Args:
             actions: The text of the active agent, by its name.

@@ -113,7 +113,7 @@ class Game:
         self._referee: Referee | None = None
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Starts an episode.
+        """Start an episode.
 
         Args:
             seed: Starts the choice of problems anew and clears the Mistake Book, so that the same seed
@@ -142,7 +142,7 @@ class Game:
         self.episode = Episode(problem, self.max_rounds)
 
     def act(self, action: str) -> None:
-        """Plays the turn of the agent whose turn it is.
+        """Play the turn of the agent whose turn it is.
 
         Any text is a legal action. What cannot be read as a program or as tests is scored as that, and
         `info` says why.
@@ -170,7 +170,7 @@ class Game:
             self.episode = Episode(episode.problem, self.max_rounds, (*episode.rounds, played))
 
     def _judge(self, problem: Problem, program: Program, answer: str) -> PlayedRound:
-        """Judges a whole round, pays both players and updates the book."""
+        """Judge a whole round, pays both players and update the book."""
         suite = parse_suite(answer, problem, self.sandbox)
         history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
         verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]

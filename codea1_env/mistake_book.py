@@ -81,7 +81,7 @@ class MistakeBook:
     def update(
         self, task_id: str, failed: Iterable[str] = (), passed: Iterable[str] = ()
     ) -> BookChange:
-        """Enters what one step found out about one problem. Costs O(1) per test.
+        """Enter what one step found out about one problem. Costs O(1) per test.
 
         Args:
             task_id: The problem.
@@ -147,7 +147,7 @@ class MistakeBook:
         return True
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forget everything."""
         self._pages = {}
         self._size = 0
         self._saved = None
@@ -160,7 +160,7 @@ class MistakeBook:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replaces the contents by those of `state_dict`, and keeps this book's settings.
+        """Replace the contents by those of `state_dict`, and keep this book's settings.
 
         A page with more tests than ``max_tests_per_problem`` keeps the most frequent ones.
 
@@ -181,7 +181,7 @@ class MistakeBook:
                 self._size += len(page)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves the book as an SQLite file, in one transaction.
+        """Save the book as an SQLite file, in one transaction.
 
         Saving again to the same file writes only the problems that changed since. Whenever the process
         dies, the file holds the book of the last `save` that ended.
@@ -201,7 +201,7 @@ class MistakeBook:
         max_tests_per_problem: int = 64,
         decay: Decay = "per-program",
     ) -> Self:
-        """Reads a book from the file that `save` wrote.
+        """Read a book from the file that `save` wrote.
 
         Raises:
             FileNotFoundError: There is no such file.

@@ -133,7 +133,7 @@ class Referee:
         self._texts = WrittenTests(sandbox)
 
     def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
-        """Judges a batch. The same rounds give the same verdicts, however they are batched.
+        """Judge a batch. The same rounds give the same verdicts, however they are batched.
 
         But for programs that remember earlier calls: all calls of a program in a batch are made in one process.
 
@@ -164,7 +164,7 @@ class Referee:
         attacks: Sequence[str],
         history: Mapping[str, Sequence[str]],
     ) -> list[Judged]:
-        """Reads and judges what testers answered.
+        """Read and judge what testers answered.
 
         Args:
             problems: The problem of each program; those of one problem stand together.
@@ -217,7 +217,7 @@ class Referee:
     # Read
 
     def _read(self, rounds: Sequence[Round]) -> list[_Read]:
-        """Reads what came as text, and finds out which program each round is about."""
+        """Read what came as text, and find out which program each round is about."""
         texts = self._texts.read(
             [
                 (each.problem, text)
@@ -349,7 +349,7 @@ class Referee:
         ruled: Sequence[_Ruled],
         truths: Mapping[Subject, Mapping[str, Truth]],
     ) -> dict[_Attack, _Results]:
-        """Runs each distinct program once, on the calls of all tests that any round has for it."""
+        """Run each distinct program once, on the calls of all tests that any round has for it."""
         suites: dict[_Attack, list[list[Test]]] = {}
         loads: dict[_Attack, TestResult] = {}
         for each, parts, rulings in zip(rounds, read, ruled, strict=True):

@@ -99,7 +99,7 @@ class Suite:
 
 
 def parse_program(text: str, entry_point: str | None, sandbox: Sandbox) -> Program:
-    r"""Finds the program in a coder's answer. See `parse_programs`.
+    r"""Find the program in a coder's answer. See `parse_programs`.
 
     Example:
         >>> with Sandbox(workers=1) as sandbox:
@@ -110,7 +110,7 @@ def parse_program(text: str, entry_point: str | None, sandbox: Sandbox) -> Progr
 
 
 def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) -> list[Program]:
-    """Finds the programs in coders' answers.
+    """Find the programs in coders' answers.
 
     Of several blocks it is the last one that defines the entry point, with what it needs of the others in front.
 
@@ -150,7 +150,7 @@ def _too_long(text: str) -> Program | None:
 
 
 def parse_suite(text: str, problem: Problem, sandbox: Sandbox) -> Suite:
-    r"""Finds the tests in a tester's answer. See `parse_suites`.
+    r"""Find the tests in a tester's answer. See `parse_suites`.
 
     Example:
         >>> problem = Problem("demo", "def f(n: int) -> int:", "f", "def f(n): return 2 * n")
@@ -163,7 +163,7 @@ def parse_suite(text: str, problem: Problem, sandbox: Sandbox) -> Suite:
 
 
 def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> list[Suite]:
-    """Finds the tests in testers' answers.
+    """Find the tests in testers' answers.
 
     A test is at fault (`InvalidReason.OUTSIDE_SIGNATURE`) if its arguments contradict the annotations of the problem's signature,
     or where it has none, the shapes of the arguments in its golden tests and examples.

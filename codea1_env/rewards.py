@@ -236,7 +236,7 @@ def find_reward(function: str | RewardFunction) -> RewardFunction:
 
 
 def suite_rewards(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) -> SuiteRewards:
-    """Pays one suite and the program that it attacked.
+    """Pay one suite and the program that it attacked.
 
     Args:
         outcome: What happened.

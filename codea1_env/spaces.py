@@ -62,7 +62,7 @@ class Text(spaces.Space[str]):
         return False
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
-        """Draws a short printable string, enough to try an interface out.
+        """Draw a short printable string, enough to try an interface out.
 
         Args:
             mask: Not supported.
@@ -153,7 +153,7 @@ def observe(
     round: int = 0,
     turn: int = 0,
 ) -> Observation:
-    """Builds the observation of a situation. Environments and rollouts both use it.
+    """Build the observation of a situation. Environments and rollouts both use it.
 
     Args:
         problem: The task. Its reference and golden tests stay out of the observation.

@@ -52,12 +52,12 @@ class SqliteBook(MistakeBook):
         self._size = self._connection.execute("SELECT COUNT(*) FROM tests").fetchone()[0]
 
     def commit(self) -> None:
-        """Makes everything since the last commit permanent, in one transaction."""
+        """Make everything since the last commit permanent, in one transaction."""
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Closes the file. What was not committed is lost."""
+        """Close the file. What was not committed is lost."""
         self._connection.close()
 
     def problems(self) -> list[str]:
@@ -66,13 +66,13 @@ class SqliteBook(MistakeBook):
         return [book_file.decode(problem) for (problem,) in rows]
 
     def clear(self) -> None:
-        """Forgets everything, at the next commit also on disk."""
+        """Forget everything, at the next commit also on disk."""
         self._begin()
         self._connection.execute("DELETE FROM tests")
         self._size = 0
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a copy to another file, with what is not yet committed."""
+        """Write a copy to another file, with what is not yet committed."""
         if Path(path).resolve() == self.path.resolve():
             raise ValueError(
                 f"Expect save() to get another file than the book's own, actually: {path}. "
@@ -87,7 +87,7 @@ class SqliteBook(MistakeBook):
         max_tests_per_problem: int = 64,
         decay: Decay = "per-program",
     ) -> Self:
-        """Opens a file that must exist.
+        """Open a file that must exist.
 
         Raises:
             FileNotFoundError: There is no such file.

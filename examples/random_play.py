@@ -71,7 +71,7 @@ def play_rounds(seed: int) -> None:
 
 
 def main() -> None:
-    """Reads the seed and plays both games."""
+    """Read the seed and play both games."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="the same seed plays the same games")
     seed = parser.parse_args().seed

@@ -32,7 +32,7 @@ def read_message(stream: IO[bytes]) -> Any:
 
 
 def write_message(stream: IO[bytes], message: Any) -> None:
-    """Sends plain data."""
+    """Send plain data."""
     data = marshal.dumps(message)
     stream.write(_LENGTH.pack(len(data)) + data)
     stream.flush()
@@ -58,7 +58,7 @@ def outcomes(code: str, function: str, work: Any) -> list[tuple[str, str]]:
 
 
 def fork_and_run(code: str, function: str, work: Any, seconds: float) -> Any:
-    """Forks a child, reads what it found until it closes its pipe, and waits for it."""
+    """Fork a child, reads what it found until it closes its pipe, and wait for it."""
     receive, send = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -79,7 +79,7 @@ def fork_and_run(code: str, function: str, work: Any, seconds: float) -> Any:
 
 
 def main() -> None:
-    """Serves programs until stdin ends."""
+    """Serve programs until stdin ends."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):  # what programs print is not for the measuring process

@@ -79,11 +79,11 @@ class BareFork:
         return self._process.pid
 
     def call(self, code: str, name: str, calls: Sequence[Call], *, seconds: float = 60.0) -> Bare:
-        """Runs a program in a child and makes calls."""
+        """Run a program in a child and make calls."""
         return Bare(*self._ask((code, name, list(calls), seconds)))
 
     def check(self, code: str, test_program: str, *, seconds: float = 60.0) -> Bare:
-        """Runs a program and then a test program in a child."""
+        """Run a program and then a test program in a child."""
         return Bare(*self._ask((code, "", test_program, seconds)))
 
     def _ask(self, message: Any) -> Any:
@@ -99,7 +99,7 @@ class BareFork:
         return answer
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -44,7 +44,7 @@ SLIM_PYTHON = (sys.executable, "-I", "-S")
 
 
 def judge(python: Sequence[str], reference: str, program: str, tests: Sequence[str]) -> str:
-    """Runs a reference, a program and all tests in one new process.
+    """Run a reference, a program and all tests in one new process.
 
     Raises:
         RuntimeError: The script did not end well.

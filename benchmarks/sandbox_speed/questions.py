@@ -165,7 +165,7 @@ def _fresh(
 
 
 def _warm_up(sandbox: Sandbox) -> None:
-    """Starts all processes that judging needs, which stay for as long as the sandbox."""
+    """Start all processes that judging needs, which stay for as long as the sandbox."""
     waiting = [
         sandbox.submit_encoded(_WAITS, "f", [encoded_arguments([], {})], hash_seed=seed)
         for seed in (0, 1)

@@ -176,7 +176,7 @@ _MEASURED_BY = {"mutator": ("mut", "Mul"), "wrong_programs_sha256": ("p_01", "p_
 def _changes(
     common: Sequence[str], ours: Sequence[Values], theirs: Sequence[Values], ks: Sequence[int]
 ) -> list[Change]:
-    """Shares of right tests among the first k, for the largest k that both have."""
+    """Share of right tests among the first k, for the largest k that both have."""
     if not ks:
         return []
     shares = [[values[f"pass@{ks[-1]}"] or 0.0 for values in each] for each in (ours, theirs)]

@@ -36,7 +36,7 @@ def by_problem(
     attacks: Sequence[str],
     history: Mapping[str, Sequence[str]],
 ) -> list[AttackAnswers]:
-    """Divides answers by their problem. Those to one problem stand together."""
+    """Divide answers by their problem. Those to one problem stand together."""
     share = len(attacks) // max(1, len(programs))
     starts = [i for i, problem in enumerate(problems) if not i or problem != problems[i - 1]]
     return [
@@ -55,7 +55,7 @@ def judge_answers(
     sandbox: Sandbox,
     judge: Callable[[Sequence[Round]], Sequence[Verdict]],
 ) -> list[Judged]:
-    """Reads and judges answers, some parts at once: while one program runs, another answer is read.
+    """Read and judge answers, some parts at once: while one program runs, another answer is read.
 
     Args:
         parts: The answers.

@@ -59,7 +59,7 @@ def read_reply(frame: bytes) -> Returned | TestResult:
 
 
 def judge_reply(frame: bytes, expected: bytes, tolerance: float) -> TestResult:
-    """Judges what a program answered to a call.
+    """Judge what a program answered to a call.
 
     Args:
         frame: What its process sent; hostile.

@@ -78,7 +78,7 @@ class JudgingProcesses(Referee):
         attacks: Sequence[str],
         history: Mapping[str, Sequence[str]],
     ) -> list[Judged]:
-        """Reads and judges what testers answered, see `Referee.judge_answers`.
+        """Read and judge what testers answered, see `Referee.judge_answers`.
 
         Raises:
             BrokenReferenceError: The reference of a problem does not run.
@@ -98,7 +98,7 @@ class JudgingProcesses(Referee):
         return [item for found, _ in answers for item in found]
 
     def close(self) -> None:
-        """Ends all processes."""
+        """End all processes."""
         for place in self._places:
             place.hang_up()
         for place in self._places:
@@ -143,7 +143,7 @@ class _Work:
         self._lock = threading.Lock()
 
     def do(self, number: int, place: _Place) -> None:
-        """Lets a process work until nothing waits any more."""
+        """Let a process work until nothing waits any more."""
         while (next_one := self._take(number)) is not None:
             future = self.futures[next_one]
             if not future.set_running_or_notify_cancel():
@@ -211,14 +211,14 @@ class _Place:
             self.process = None
 
     def hang_up(self) -> None:
-        """Tells the process to end. Waits until it has answered."""
+        """Tell the process to end. Waits until it has answered."""
         self._closed = True
         with self._lock:
             if self.process is not None:
                 self.process.hang_up()
 
     def close(self) -> None:
-        """Waits for its end."""
+        """Wait for its end."""
         with self._lock:
             if self.process is not None:
                 self.process.end(_PATIENCE)

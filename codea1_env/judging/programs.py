@@ -12,14 +12,14 @@ from codea1_env.sandbox import Sandbox
 
 
 def read_program(problem: Problem, answer: str, sandbox: Sandbox) -> Program:
-    """Finds the program in an answer. See `read_programs`."""
+    """Find the program in an answer. See `read_programs`."""
     return read_programs([problem], [answer], sandbox)[0]
 
 
 def read_programs(
     problems: Sequence[Problem], answers: Sequence[str], sandbox: Sandbox
 ) -> list[Program]:
-    """Finds the programs in answers, see `parse_programs`, and makes them whole, see `whole_program`.
+    """Find the programs in answers, see `parse_programs`, and make them whole, see `whole_program`.
 
     Args:
         problems: What the answers answer, one for each.

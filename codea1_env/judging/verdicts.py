@@ -143,7 +143,7 @@ class Counters:
     """CPU seconds of programs and their tests."""
 
     def add(self, outcomes: Iterable[Outcome], seconds: float) -> None:
-        """Counts one program, with what became of its tests."""
+        """Count one program, with what became of its tests."""
         counts = Counter(outcomes)
         self.programs += 1
         self.tests += counts.total()
@@ -153,7 +153,7 @@ class Counters:
         self.seconds += seconds
 
     def join(self, others: Counters) -> None:
-        """Adds what another referee has done."""
+        """Add what another referee has done."""
         self.programs += others.programs
         self.tests += others.tests
         self.timeouts += others.timeouts

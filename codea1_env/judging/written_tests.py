@@ -62,7 +62,7 @@ class WrittenTests:
         return found | read
 
     def _together(self, new: dict[Key, tuple[str, Problem]]) -> dict[Key, Suite]:
-        """Reads single assertions many at a time, which is faster, where each of them turns out to be a test."""
+        """Read single assertions many at a time, which is faster, where each of them turns out to be a test."""
         groups: list[list[Key]] = []
         for key, (text, _) in new.items():
             if not _ALONE.fullmatch(text):

@@ -214,7 +214,7 @@ def _calls_in_test(test: str, name: str) -> Iterator[Call]:
 
 
 def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
-    """Calls in examples: what stands in brackets behind the name, where that is Python."""
+    """Call in examples: what stands in brackets behind the name, where that is Python."""
     for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\(", prompt):
         if prompt[: found.start()].endswith("def "):
             continue

@@ -85,7 +85,7 @@ class Statements:
         self._depth = 0
 
     def run(self, body: list[ast.stmt], text: str) -> None:
-        """Follows the statements of a text; names keep their values from one text to the next.
+        """Follow the statements of a text; names keep their values from one text to the next.
 
         Raises:
             Enough: A bound is reached.
@@ -94,7 +94,7 @@ class Statements:
         self._guarded(lambda: self._body(body, self._names))
 
     def finish(self) -> None:
-        """Follows the functions with parameters that nothing called, when all texts were.
+        """Follow the functions with parameters that nothing called, when all texts were.
 
         Raises:
             Enough: A bound is reached.
@@ -158,7 +158,7 @@ class Statements:
             self._say(node, reason)
 
     def _say(self, node: ast.stmt, reason: str) -> None:
-        """Drops a statement, once however often it runs."""
+        """Drop a statement, once however often it runs."""
         if id(node) not in self._reported:
             self._reported.add(id(node))
             if not self._lines:
@@ -393,7 +393,7 @@ class Statements:
             self._enter(node, names)
 
     def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
-        """Follows a function of the text as it is called."""
+        """Follow a function of the text as it is called."""
         given = arguments_of(
             call, helper.node, names, self._meter, lambda node: self._value(node, names)
         )
@@ -421,7 +421,7 @@ class Statements:
         return UNKNOWN if value is None else self._value(value, names)
 
     def _enter(self, node: Any, names: Names, method: bool = False) -> None:
-        """Follows a function, with each row of its tables."""
+        """Follow a function, with each row of its tables."""
         if is_skipped(node):
             return
         for row in rows_of(node, names, self._meter):

@@ -85,7 +85,7 @@ class _Suite:
         self._statements = Statements(entry_point, LiteralMeter(_ITEMS), self._add, self._drop)
 
     def read(self, text: str) -> None:
-        """Finds the tests of an answer."""
+        """Find the tests of an answer."""
         try:
             self._answer(text)
             self._statements.finish()
@@ -184,7 +184,7 @@ class _Suite:
             self.dropped.append([fault, reason[:MAX_SHOWN], text.strip()[:MAX_SHOWN], invalid])
 
     def _add(self, found: Prediction) -> None:
-        """Makes a test of a prediction.
+        """Make a test of a prediction.
 
         Raises:
             NotLiteralError: Something of it has no text, or too long a one.

@@ -35,7 +35,7 @@ def ansi(episode: Episode, *, colour: bool = True) -> str:
 
 
 def show(episode: Episode) -> None:
-    """Prints the episode to stdout: coloured on a terminal, plain into a file or a pipe."""
+    """Print the episode to stdout: coloured on a terminal, plain into a file or a pipe."""
     # Not through rich, whose import draws from the global random state.
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     encoding = sys.stdout.encoding or "utf-8"

@@ -50,7 +50,7 @@ class Analyst:
     def analyse(
         self, function: Callable[..., Any], *arguments: Any, timeout: float = _TIMEOUT
     ) -> Any:
-        """Calls a module-level function of this package in a helper process.
+        """Call a module-level function of this package in a helper process.
 
         Args:
             function: Its module may import only the standard library, and modules here that do the same. Only its file
@@ -78,7 +78,7 @@ class Analyst:
         return value
 
     def _ask_again(self, request: bytes, timeout: float) -> bytes:
-        """Asks, on a fresh helper if the last one was lost; nothing is concluded from a loss that is not the text's."""
+        """Ask, on a fresh helper if the last one was lost; nothing is concluded from a loss that is not the text's."""
         for attempt in range(_TRIES):
             try:
                 return self._ask(request, timeout, fresh=attempt > 0)
@@ -127,7 +127,7 @@ class Analyst:
         return reply
 
     def close(self) -> None:
-        """Ends the helper processes, when those that are at work have finished."""
+        """End the helper processes, when those that are at work have finished."""
         for _ in range(_PROCESSES):
             self._places.acquire()
         try:
@@ -176,7 +176,7 @@ class _Helper:
         return self._process.poll() is None
 
     def exchange(self, request: bytes, timeout: float) -> bytes:
-        """Sends a request and waits for its reply.
+        """Send a request and wait for its reply.
 
         Raises:
             ChannelClosedError: The process is gone.
@@ -206,7 +206,7 @@ class _Helper:
         return bytes(received[frames.PREFIX.size :])
 
     def stop(self) -> int | None:
-        """Ends the process and returns how it had ended: status, minus a signal, or None if it was alive."""
+        """End the process and return how it had ended: status, minus a signal, or None if it was alive."""
         for descriptor in (self._send, self._receive):
             os.close(descriptor)
         try:

@@ -49,7 +49,7 @@ def encoded_arguments(args: Sequence[object], kwargs: dict[str, object]) -> byte
 def run_calls(
     slots: Slots, code: str, name: str, calls: Sequence[bytes], limits: Limits
 ) -> Answers:
-    """Loads a program and calls one of its functions, each call within the limits of one call.
+    """Load a program and call one of its functions, each call within the limits of one call.
 
     A call that ends the process keeps the replies before it; the calls after it go on in a new process.
 
@@ -84,7 +84,7 @@ def run_calls(
 def _in_one_process(
     slots: Slots, code: str, name: str, calls: Sequence[bytes], limits: Limits
 ) -> tuple[TestResult, list[bytes | TestResult], float]:
-    """Makes calls until one stops the process: how loading ended, the replies, and the CPU time."""
+    """Make calls until one stops the process: how loading ended, the replies, and the CPU time."""
     replies: list[bytes | TestResult] = []
     load: TestResult | None = None
     cpu_time = 0.0

@@ -116,7 +116,7 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
 
 
 def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestResult:
-    """Judges an assertion.
+    """Judge an assertion.
 
     Args:
         nodes: The expression tree of a value plan.

@@ -29,11 +29,11 @@ class Run(Protocol):
     """Has a task done by a worker, again if the worker dies."""
 
     def __call__(self, task: Callable[[Slots], T]) -> T:
-        """Returns what the task returned."""
+        """Return what the task returned."""
 
 
 def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
-    """Judges the tests of a job.
+    """Judge the tests of a job.
 
     Args:
         run: Has a task done by a worker; what is done here needs none.
@@ -118,7 +118,7 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
 def _what_is_printed(
     slots: Slots, job: Job, tests: Sequence[tuple[int, ProgramPlan]], limits: Limits
 ) -> dict[int, TestResult]:
-    """Runs tests again that are judged by values, each alone, only for what is printed then."""
+    """Run tests again that are judged by values, each alone, only for what is printed then."""
     once = replace(limits, calls_per_test=1)
     return (
         _run_tests(slots, job, tests, once.with_room_for(tests=len(tests)), None)[1]
@@ -143,7 +143,7 @@ def _run_tests(
     limits: Limits,
     final_call: bytes | None,
 ) -> tuple[TestResult, dict[int, TestResult], list[CallResult]]:
-    """Runs tests as programs, within the limits of one run.
+    """Run tests as programs, within the limits of one run.
 
     Returns:
         How the first loading ended, the verdicts, and what the final calls returned.

@@ -53,7 +53,7 @@ class LevelReport:
 
 
 def check_level(level: str | None) -> str | None:
-    """Checks a level's name; warns of one that does not contain hostile programs.
+    """Check a level's name; warns of one that does not contain hostile programs.
 
     Raises:
         ValueError: There is no such level.
@@ -70,7 +70,7 @@ def check_level(level: str | None) -> str | None:
 
 
 def check_machine() -> None:
-    """Looks for what every level needs.
+    """Look for what every level needs.
 
     Raises:
         LevelUnavailableError: Something is missing.
@@ -90,7 +90,7 @@ def start_worker(
     calls_only: bool = False,
     scratch: bool = False,
 ) -> Worker:
-    """Starts a worker; see `Worker`.
+    """Start a worker; see `Worker`.
 
     Raises:
         LevelUnavailableError: The machine does not offer the level. The message says what is missing.
@@ -106,7 +106,7 @@ def start_worker(
 
 
 def check_works(level: str) -> None:
-    """Checks that the machine offers a level.
+    """Check that the machine offers a level.
 
     Raises:
         LevelUnavailableError: It does not. The message says what is missing.
@@ -131,7 +131,7 @@ def _remedy(level: str) -> str:
 
 @functools.cache
 def examine(level: str) -> LevelReport:
-    """Starts a worker at a level and lets a child try what the level forbids. LRUCache.
+    """Start a worker at a level and let a child try what the level forbids. LRUCache.
 
     Raises:
         InfraError: Three workers died, which says nothing of the machine. It is not remembered.

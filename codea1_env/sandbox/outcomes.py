@@ -83,7 +83,7 @@ _LOAD_OUTCOMES = {
 
 
 def reply_of(frame: bytes, budget: codec.Budget = codec.CHEAP) -> tuple[Any, ...] | TestResult:
-    """Reads a candidate's short reply: see `meaning_of`."""
+    """Read a candidate's short reply: see `meaning_of`."""
     try:
         return meaning_of(codec.decode(frame, meter=codec.Meter(budget)))
     except codec.DecodeError as error:

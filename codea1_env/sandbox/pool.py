@@ -46,7 +46,7 @@ def _check_call(code: object, name: object, limits: object, hash_seed: object) -
 
 
 def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
-    """Finds a mention of a package; without one, a program does not import it."""
+    """Find a mention of a package; without one, a program does not import it."""
     names = [*packages, *(["np"] if "numpy" in packages else [])]
     return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
 
@@ -160,7 +160,7 @@ class Sandbox:
         limits: Limits | None = None,
         capture_output: bool = False,
     ) -> list[TestResult]:
-        """Judges tests on one program.
+        """Judge tests on one program.
 
         Args:
             code: Program text.
@@ -204,7 +204,7 @@ class Sandbox:
     def run_many(
         self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
     ) -> list[list[TestResult]]:
-        """Judges many jobs in parallel.
+        """Judge many jobs in parallel.
 
         Args:
             jobs: The jobs.
@@ -233,7 +233,7 @@ class Sandbox:
                 future.cancel()
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Starts a job and returns at once."""
+        """Start a job and return at once."""
         _check_job(job)
         self._checked(job.scratch)
         return self._pool.submit(lambda: self._judge(job))
@@ -269,7 +269,7 @@ class Sandbox:
         limits: Limits | None = None,
         hash_seed: int = 0,
     ) -> list[CallResult]:
-        """Calls a function of a program, with plain data.
+        """Call a function of a program, with plain data.
 
         Args:
             code: Program text.
@@ -298,7 +298,7 @@ class Sandbox:
         limits: Limits | None = None,
         hash_seed: int = 0,
     ) -> Future[list[CallResult]]:
-        """Starts calls, as `call` does, and returns at once."""
+        """Start calls, as `call` does, and return at once."""
         attempt, kind = self._calls(code, name, arguments, hash_seed, limits)
         return self._pool.submit(lambda: self._run(attempt, kind, limits))
 
@@ -341,7 +341,7 @@ class Sandbox:
         limits: Limits | None = None,
         hash_seed: int = 0,
     ) -> Future[Answers]:
-        """Starts calls of one function of a program, and returns at once.
+        """Start calls of one function of a program, and return at once.
 
         Unlike `submit_calls` it neither encodes nor decodes: for many calls whose replies are compared as bytes.
 
@@ -363,7 +363,7 @@ class Sandbox:
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> ScriptResult:
-        r"""Runs a program that reads standard input and prints, as in APPS and LiveCodeBench.
+        r"""Run a program that reads standard input and print, as in APPS and LiveCodeBench.
 
         Args:
             code: Program text; it runs as `__main__`.
@@ -388,7 +388,7 @@ class Sandbox:
     def submit_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> Future[ScriptResult]:
-        """Starts a program, as `run_script` does, and returns at once."""
+        """Start a program, as `run_script` does, and return at once."""
         attempt, kind = self._script(code, stdin, scratch)
         return self._pool.submit(lambda: self._run(attempt, kind, limits))
 
@@ -414,7 +414,7 @@ class Sandbox:
         )
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
-        """Calls a function in a thread, for several runs of which one depends on the last, and returns at once.
+        """Call a function in a thread, for several runs of which one depends on the last, and return at once.
 
         Args:
             function: It may call `run_tests`, `call` and `run_script`. What starts further jobs (`submit`,
@@ -423,7 +423,7 @@ class Sandbox:
         return self._pool.submit(function)
 
     def analyse(self, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-        """Calls one of this package's own functions on hostile text, in a helper process.
+        """Call one of this package's own functions on hostile text, in a helper process.
 
         See `Analyst.analyse`. There are no keywords.
         """
@@ -432,7 +432,7 @@ class Sandbox:
         return found
 
     def close(self) -> None:
-        """Cancels what has not begun, waits for what has, and ends all processes."""
+        """Cancel what has not begun, waits for what has, and end all processes."""
         starters = self._here()
         starters.pool.close()
         starters.analyst.close()

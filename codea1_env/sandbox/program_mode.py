@@ -42,7 +42,7 @@ def run_test(
     final_call: bytes | None = None,
     capture: bool = False,
 ) -> tuple[TestResult, TestResult, CallResult | None]:
-    """Judges one test with a process for the program and a process for the test.
+    """Judge one test with a process for the program and a process for the test.
 
     Args:
         slots: Where both processes come from.
@@ -169,7 +169,7 @@ class _Pair:
         return {"stdout": program[0] + test[0], "stderr": program[1] + test[1]}
 
     def _call_program(self, call: bytes) -> bytes | Stop:
-        """Calls the program when the verdict is there. The test's process is ended first: it has no say."""
+        """Call the program when the verdict is there. The test's process is ended first: it has no say."""
         self._running.remove(self.test)
         self._ended_test = self.test.end()
         self.program.frames.clear()

@@ -19,7 +19,7 @@ class Attempt(Protocol[R_co]):
     """Something that is run in the sandbox, and that can be run again."""
 
     def __call__(self, run: Run, limits: Limits) -> R_co:
-        """Returns the result.
+        """Return the result.
 
         Args:
             run: Has a task done by a worker.
@@ -28,7 +28,7 @@ class Attempt(Protocol[R_co]):
 
 
 def run_by_work(pool: WorkerPool, kind: WorkerKind, attempt: Attempt[R], limits: Limits) -> R:
-    """Runs something within limits that say how much of this machine at its best it may use.
+    """Run something within limits that say how much of this machine at its best it may use.
 
     It is repeated at most once, so that what never ends has an end, and only where a limit of CPU time was
     reached: who sleeps is not slowed down.

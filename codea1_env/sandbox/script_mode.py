@@ -14,7 +14,7 @@ from .worker import WorkerDiedError
 
 
 def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:
-    """Runs a program once.
+    """Run a program once.
 
     Args:
         slots: Where the process comes from.

@@ -67,7 +67,7 @@ class Slot:
         return self.program, self._test
 
     def dismiss(self) -> None:
-        """Ends the children of a slot that nobody needs."""
+        """End the children of a slot that nobody needs."""
         self.without_test().dismiss()
 
 
@@ -117,7 +117,7 @@ class Slots:
             self._ready = Slot(self.worker, with_test=self._last_had_test)
 
     def close(self) -> None:
-        """Ends the worker with all that it has forked."""
+        """End the worker with all that it has forked."""
         if self._ready is not None:
             with contextlib.suppress(WorkerDiedError):
                 self._ready.dismiss()

@@ -93,7 +93,7 @@ class Supervised:
                 os.close(descriptor)
 
     def start(self, limits: Limits, *job: bytes, may_send: int = 2) -> None:
-        """Waits for the child and queues its first frames.
+        """Wait for the child and queue its first frames.
 
         Args:
             limits: Its limits.
@@ -134,13 +134,13 @@ class Supervised:
         return queue_time_of(self.process.pid)
 
     def ran_out_of_cpu_time(self) -> None:
-        """Notes that a limit of CPU time ended it."""
+        """Note that a limit of CPU time ended it."""
         self._worker.ran_out = True
 
     # Bytes
 
     def send(self, *payloads: bytes) -> None:
-        """Queues frames for the child."""
+        """Queue frames for the child."""
         for payload in payloads:
             self._unsent += frames.PREFIX.pack(len(payload))
             self._unsent += payload
@@ -152,7 +152,7 @@ class Supervised:
         return bool(self._unsent)
 
     def write(self) -> None:
-        """Writes what fits into the pipe now."""
+        """Write what fits into the pipe now."""
         try:
             while self._unsent:
                 sent = os.write(self.job, self._unsent[:65536])
@@ -163,7 +163,7 @@ class Supervised:
             self._unsent.clear()
 
     def read(self) -> bool:
-        """Reads replies; False at the end of the channel, or where nothing more may come."""
+        """Read replies; False at the end of the channel, or where nothing more may come."""
         try:
             data = os.read(self.reply, _READ)
         except BlockingIOError:
@@ -213,7 +213,7 @@ class Supervised:
         self._output_is_answer = is_answer
 
     def read_output(self, stream: int) -> bool:
-        """Reads some of what the child has printed; False at the end of it.
+        """Read some of what the child has printed; False at the end of it.
 
         It is forgotten, unless somebody wants it. Never more than a piece at once, since a program may print as
         quickly as we read.
@@ -236,7 +236,7 @@ class Supervised:
         return bool(data)
 
     def read_all_output(self) -> None:
-        """Reads what a child that has answered had printed before, as far as it is kept."""
+        """Read what a child that has answered had printed before, as far as it is kept."""
         for stream, kept in self._printed.items():
             while len(kept) <= self.limits.output and is_readable(stream):
                 if not self.read_output(stream):
@@ -260,7 +260,7 @@ class Supervised:
     # The end
 
     def close_job(self) -> None:
-        """Tells the child that nothing more will come."""
+        """Tell the child that nothing more will come."""
         if self.job in self._open and not self._unsent:
             self.send(frames.END)
         self._unsent.clear()
@@ -272,7 +272,7 @@ class Supervised:
             os.close(descriptor)
 
     def close_pipes(self) -> None:
-        """Closes our ends of all pipes."""
+        """Close our ends of all pipes."""
         for descriptor in list(self._open):
             self._close(descriptor)
 
@@ -281,14 +281,14 @@ class Supervised:
         return max(0.0, ended.cpu_time - self.cpu_at_start)
 
     def dismiss(self) -> Answer:
-        """Ends a child whose end does not matter; does not wait for it."""
+        """End a child whose end does not matter; does not wait for it."""
         self.close_pipes()
         if self.process is None:
             self.process = self._worker.forked(self._asked)
         return self._worker.end(self.process)
 
     def end(self) -> Ended:
-        """Kills the child if it still runs, frees everything, and says how it had ended.
+        """Kill the child if it still runs, frees everything, and say how it had ended.
 
         Raises:
             WorkerDiedError: The worker is gone, or the child has ended for a reason that is not the program's.
@@ -315,7 +315,7 @@ class Supervised:
             raise WorkerDiedError("a child was killed from outside, or for want of memory")
 
     def check_is_not_stopped(self) -> None:
-        """Refuses to call a child slow that somebody has stopped.
+        """Refuse to call a child slow that somebody has stopped.
 
         Raises:
             WorkerDiedError: It is stopped.
@@ -325,7 +325,7 @@ class Supervised:
 
 
 def end_all(*children: Supervised) -> list[Ended]:
-    """Ends children of one worker, and frees what belongs to each even if their worker has died.
+    """End children of one worker, and free what belongs to each even if their worker has died.
 
     Raises:
         WorkerDiedError: The worker is gone.
@@ -464,7 +464,7 @@ class Watch:
             child.stop = Stop.CLOSED
 
     def wait_for_close(self, child: Supervised, seconds: float) -> None:
-        """Waits until a child closes its channel, whatever it sends meanwhile, but not longer than some seconds."""
+        """Wait until a child closes its channel, whatever it sends meanwhile, but not longer than some seconds."""
         poll = select.poll()
         poll.register(child.reply, 0)
         poll.poll(math.ceil(seconds * 1000))

@@ -41,7 +41,7 @@ class Reply:
     cpu_time: float
 
     def read(self, meter: codec.Meter, numpy: codec.Numpy | None = None) -> CallResult | OverBudget:
-        """Decodes it.
+        """Decode it.
 
         Args:
             meter: What reading it, and others of the same run, may cost.
@@ -113,7 +113,7 @@ def run_calls(
     calls: Sequence[bytes],
     limits: Limits,
 ) -> CallsReturned:
-    """Loads a program and makes calls, in order, in one process.
+    """Load a program and make calls, in order, in one process.
 
     A call that hangs or kills the process keeps the results before it; the calls after it go on in a new
     process, as long as the limits of the whole run allow.
@@ -166,7 +166,7 @@ def call_values(
     limits: Limits,
     numpy: codec.Numpy | None = None,
 ) -> list[CallResult]:
-    """Makes calls as `run_calls` does, for somebody who wants the values."""
+    """Make calls as `run_calls` does, for somebody who wants the values."""
     meter = codec.Meter(codec.VALUES)
     returned = run_calls(slots, code, entry_point, calls, limits)
     return [readable(result, meter, numpy) for result in returned.results]
@@ -214,7 +214,7 @@ class _Part:
     def run(
         self, job: bytes, calls: Sequence[bytes]
     ) -> tuple[TestResult, list[Reply | CallResult]]:
-        """Loads the program and makes calls until one stops the process."""
+        """Load the program and make calls until one stops the process."""
         results: list[Reply | CallResult] = []
         load: TestResult | None = None
         stop: Stop | None = None

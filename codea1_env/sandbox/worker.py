@@ -111,7 +111,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def share_processor(first: int, second: int) -> None:
-    """Keeps two processes that take turns on one processor: waking a neighbour is much the slower way.
+    """Keep two processes that take turns on one processor: waking a neighbour is much the slower way.
 
     The processor is the one that the kernel has chosen for the first.
     """
@@ -251,7 +251,7 @@ class Worker:
         return answer
 
     def _wait(self, answer: Answer) -> None:
-        """Receives answers, which come in the order of the requests, until this one is there."""
+        """Receive answers, which come in the order of the requests, until this one is there."""
         while not answer.data:
             try:
                 data, handles, _, _ = socket.recv_fds(self._control, 64, 1)
@@ -266,7 +266,7 @@ class Worker:
                 self._unclaimed.add(first.handle)
 
     def fork(self, role: bytes, descriptors: list[int]) -> Answer:
-        """Asks for a child and does not wait for it.
+        """Ask for a child and do not wait for it.
 
         Args:
             role: b"c" for a program, b"t" for a test, b"v" for a program that is only called.
@@ -286,7 +286,7 @@ class Worker:
         return ChildProcess(number, pid, answer.handle)
 
     def end(self, process: ChildProcess) -> Answer:
-        """Asks for a child to be killed, if it still runs, and reaped; closes its handle.
+        """Ask for a child to be killed, if it still runs, and reaped; closes its handle.
 
         Raises:
             WorkerDiedError: The worker is gone.
@@ -296,7 +296,7 @@ class Worker:
         return self._last_end
 
     def wait_for_ends(self) -> None:
-        """Waits until all children that were to be ended have ended, and their folders are gone."""
+        """Wait until all children that were to be ended have ended, and their folders are gone."""
         if self._last_end is not None:
             self._wait(self._last_end)
 
@@ -308,7 +308,7 @@ class Worker:
         return Ended(code if code >= 0 else None, -code if code < 0 else None, cpu_time, memory)
 
     def close(self) -> None:
-        """Ends the worker and everything that it has forked."""
+        """End the worker and everything that it has forked."""
         # It kills its children and exits. Also where a forked copy of this process holds the socket, too.
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)

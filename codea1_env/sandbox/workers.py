@@ -44,19 +44,19 @@ class WorkerPool(Protocol):
     """Whether `close` was called."""
 
     def run(self, task: Callable[[Slots], T], kind: WorkerKind, *, alone: bool = False) -> T:
-        """Runs a task as soon as a worker is free, or, `alone`, while no other runs; returns its result."""
+        """Run a task as soon as a worker is free, or, `alone`, while no other runs; returns its result."""
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Calls a function in a thread of its own, and returns at once.
+        """Call a function in a thread of its own, and return at once.
 
         It calls `run` for what needs a worker: what it does before and after keeps no worker waiting.
         """
 
     def check_open(self) -> None:
-        """Refuses work after `close`."""
+        """Refuse work after `close`."""
 
     def close(self) -> None:
-        """Cancels what has not begun, waits for what has, and frees everything."""
+        """Cancel what has not begun, waits for what has, and free everything."""
 
 
 class LocalPool:
@@ -83,7 +83,7 @@ class LocalPool:
         self._drained = False
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Calls a function in a thread, and returns at once. See `WorkerPool.submit`.
+        """Call a function in a thread, and return at once. See `WorkerPool.submit`.
 
         Raises:
             SandboxError: The sandbox is closed.
@@ -104,7 +104,7 @@ class LocalPool:
             yield
 
     def run(self, task: Callable[[Slots], T], kind: WorkerKind, *, alone: bool = False) -> T:
-        """Runs a task in this thread as soon as a place is free, or all are. See `WorkerPool.run`.
+        """Run a task in this thread as soon as a place is free, or all are. See `WorkerPool.run`.
 
         Raises:
             InfraError: It failed three times because of the sandbox itself.
@@ -163,7 +163,7 @@ class LocalPool:
                 slots.close()
 
     def check_open(self) -> None:
-        """Refuses work after `close`.
+        """Refuse work after `close`.
 
         Raises:
             SandboxError: The sandbox is closed.
@@ -174,7 +174,7 @@ class LocalPool:
             )
 
     def close(self) -> None:
-        """Cancels what has not begun, waits for what has, and ends all processes."""
+        """Cancel what has not begun, waits for what has, and end all processes."""
         with self._lock:
             self.closed = True
             executor, self._executor = self._executor, None

@@ -60,7 +60,7 @@ def decode(data: bytes) -> str:
 
 
 def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
-    """Opens a book's file with explicit transactions.
+    """Open a book's file with explicit transactions.
 
     Args:
         path: The file.
@@ -99,7 +99,7 @@ def read_page(connection: sqlite3.Connection, problem: str) -> dict[str, int]:
 
 
 def write_page(connection: sqlite3.Connection, problem: str, page: Mapping[str, int]) -> None:
-    """Replaces the tests of one problem, within the transaction of the caller."""
+    """Replace the tests of one problem, within the transaction of the caller."""
     key = encode(problem)
     connection.execute("DELETE FROM tests WHERE problem = ?", (key,))
     connection.executemany(
@@ -118,7 +118,7 @@ def read_pages(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, 
 
 
 def create(path: Path, pages: Iterable[tuple[str, Mapping[str, int]]]) -> None:
-    """Writes a whole book to a new file and puts it in place in one move.
+    """Write a whole book to a new file and put it in place in one move.
 
     Equal books give equal files, byte for byte.
     """
@@ -139,7 +139,7 @@ def create(path: Path, pages: Iterable[tuple[str, Mapping[str, int]]]) -> None:
 
 
 def rewrite(path: Path, pages: Mapping[str, Mapping[str, int]]) -> None:
-    """Replaces the given problems in a file, in one transaction; an empty page removes a problem."""
+    """Replace the given problems in a file, in one transaction; an empty page removes a problem."""
     connection = connect(path)
     try:
         connection.execute("BEGIN IMMEDIATE")

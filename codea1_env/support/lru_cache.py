@@ -41,7 +41,7 @@ class LRUCache(Generic[K, V]):
             return entry[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Enters a value, with the length of the text that it holds."""
+        """Enter a value, with the length of the text that it holds."""
         size += ENTRY_CHARS
         with self._lock:
             old = self._entries.pop(key, None)

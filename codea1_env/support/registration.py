@@ -13,7 +13,7 @@ ENV_ID = "codea1_env/code_a1_v0"
 
 
 def register_environments() -> None:
-    """Registers the game under `ENV_ID`, for ``pettingzoo.make("aec", ...)`` and ``("parallel", ...)``.
+    """Register the game under `ENV_ID`, for ``pettingzoo.make("aec", ...)`` and ``("parallel", ...)``.
 
     The entry points are strings, so that nothing of the game is imported before an environment is made.
     A second call changes nothing.

@@ -125,7 +125,7 @@ def calls(
     rng: np.random.Generator,
     number: int,
 ) -> list[Call]:
-    """Calls of a function with made-up arguments.
+    """Call of a function with made-up arguments.
 
     Args:
         parameters: What it takes.

@@ -88,5 +88,5 @@ def reduce_suite(kills: Sequence[frozenset[int]], tests: Sequence[str]) -> list[
 
 
 def simplicity(test: str) -> tuple[int, int, str]:
-    """Sorts tests: those of fewer lines first, then shorter ones."""
+    """Sort tests: those of fewer lines first, then shorter ones."""
     return test.count("\n"), len(test), test

@@ -72,7 +72,7 @@ class Table:
         self.entries = list(dict.fromkeys(result.entry for result in results))
 
     def scores(self, entry: str, measure: str) -> Floats | None:
-        """Scores of shape (runs, problems); None if there are none.
+        """Score of shape (runs, problems); None if there are none.
 
         The start is the same in all entries with the same kind of players: it is taken from the first entry.
         Only problems that every run has a score for are used.

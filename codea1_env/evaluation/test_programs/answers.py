@@ -59,7 +59,7 @@ def python_blocks(text: str) -> list[str]:
 def read_test_programs(
     texts: Sequence[tuple[str, str]], sandbox: Sandbox
 ) -> list[TestProgramSuite]:
-    r"""Finds the tests in answers.
+    r"""Find the tests in answers.
 
     All Python blocks of an answer are read as one text. `codea1_env.evaluation.test_programs.splitting` says what
     becomes a test.

@@ -151,7 +151,7 @@ class Reference:
         return ruled
 
     def confirm(self, subject: RuledProblem, tests: Iterable[str]) -> bool:
-        """Asks the reference again about tests that broke a program, the first times they do.
+        """Ask the reference again about tests that broke a program, the first times they do.
 
         A test that tells runs apart by something else than the function's values (a clock, chance) passes
         on the reference with some luck. Run again right after it has failed, it gives itself away.
@@ -290,7 +290,7 @@ class Reference:
     def _trial(
         self, subject: RuledProblem, program: str, tests: Iterable[str], hash_seed: int = 0
     ) -> dict[str, TestResult]:
-        """Runs tests on the reference, or on a program of ours in its place."""
+        """Run tests on the reference, or on a program of ours in its place."""
         texts = tuple(tests)
         if not texts:
             return {}

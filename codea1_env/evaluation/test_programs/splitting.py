@@ -123,7 +123,7 @@ class Splitter:
         return [text for _, text in sorted(self._found, key=lambda item: item[0])]
 
     def _add(self, numbers: list[int], call: str | None = None) -> None:
-        """Adds the test that consists of these statements, or calls what one of them defines."""
+        """Add the test that consists of these statements, or call what one of them defines."""
         if len(self._found) == MAX_TESTS or self._room < 0:
             self._used.update(numbers)
             text = call or self.statements[numbers[-1]].text

@@ -52,7 +52,7 @@ def _alone(file: str, name: str) -> types.ModuleType:
 
 
 def _offer_packages(names: tuple[str, ...]) -> None:
-    """Lets files of this package import each other by their names, without running what its packages run.
+    """Let files of this package import each other by their names, without running what its packages run.
 
     `codea1_env/__init__.py` imports the whole environment, for which there is nothing here.
     """
@@ -65,7 +65,7 @@ def _offer_packages(names: tuple[str, ...]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serves requests on the two pipes whose numbers are given until one is closed."""
+    """Serve requests on the two pipes whose numbers are given until one is closed."""
     receive, send = (int(argument) for argument in arguments)
     limit_job(_MEMORY, _CPU_SECONDS)
     limit_resources()

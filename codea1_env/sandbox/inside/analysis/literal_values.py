@@ -59,7 +59,7 @@ class LiteralMeter:
         self.exact = exact
 
     def spend(self, items: int) -> None:
-        """Pays for items before they are made.
+        """Pay for items before they are made.
 
         Raises:
             NotLiteralError: There are too many.
@@ -69,7 +69,7 @@ class LiteralMeter:
         self.left -= items
 
     def work(self, steps: int) -> None:
-        """Pays for what makes nothing, but takes time. What was too much once stays so.
+        """Pay for what makes nothing, but takes time. What was too much once stays so.
 
         Raises:
             NotLiteralError: It is too much.
@@ -177,7 +177,7 @@ def arithmetic(kind: type, left: Any, right: Any) -> Any:
 
 
 def _check_bits(kind: type, left: Any, right: Any) -> None:
-    """Refuses integers of which the result could be too large, before it is computed."""
+    """Refuse integers of which the result could be too large, before it is computed."""
     bits = [int(value).bit_length() for value in (left, right) if type(value) in (int, bool)]
     too_large = max(bits) > MAX_BITS
     if len(bits) == 2:

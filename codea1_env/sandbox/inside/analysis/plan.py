@@ -181,7 +181,7 @@ def _operators(nodes: tuple[Any, ...]) -> set[str]:
 
 
 def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
-    r"""Plans one test.
+    r"""Plan one test.
 
     Args:
         text: The test.
@@ -216,7 +216,7 @@ def _too_slow(number: int, frame: types.FrameType | None) -> None:
 
 
 def plan_tests(texts: list[str], entry_point: str | None = None) -> list[tuple[Any, ...]]:
-    """Plans many tests in one request. One that takes too long to plan is no test."""
+    """Plan many tests in one request. One that takes too long to plan is no test."""
     before = signal.signal(signal.SIGVTALRM, _too_slow)
     plans: list[tuple[Any, ...]] = []
     try:

@@ -34,7 +34,7 @@ Program = tuple[list[str], list[str], bytes]
 
 
 def quickly(text: str, entry_point: str | None) -> Program | None:
-    """Plans a long test that defines functions, without its syntax tree; None for any other text.
+    """Plan a long test that defines functions, without its syntax tree; None for any other text.
 
     Args:
         text: The test.
@@ -65,7 +65,7 @@ def quickly(text: str, entry_point: str | None) -> Program | None:
 def from_tree(
     text: str, tree: ast.Module, code: types.CodeType, entry_point: str | None
 ) -> Program:
-    """Plans any test. For the arguments see `quickly`."""
+    """Plan any test. For the arguments see `quickly`."""
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     checked = _checked_name(tree.body[-1], functions) if tree.body else None
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))

@@ -13,7 +13,7 @@ from .plan import plan_tests
 
 
 def encoded_plans(texts: list[str], entry_point: str | None = None) -> list[tuple[Any, ...]]:
-    """Plans tests.
+    """Plan tests.
 
     Args:
         texts: The tests.

@@ -85,7 +85,7 @@ def is_cut_short(error: BaseException) -> bool:
 
 
 def check_block(peer: Peer, error: Any) -> None:
-    """Ends a test in whose `with` block a context manager of the program has suppressed what cut it short.
+    """End a test in whose `with` block a context manager of the program has suppressed what cut it short.
 
     What would have come then may have been an assertion, under whatever name: the block must have been at its end.
 

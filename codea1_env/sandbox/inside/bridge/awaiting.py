@@ -23,7 +23,7 @@ class Awaiting:
         self._tasks: dict[int, tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = {}
 
     def step(self, value: Any, cancel: bool) -> tuple[bool, Any]:
-        """Runs until an awaitable is done or its time is over.
+        """Run until an awaitable is done or its time is over.
 
         Args:
             value: The awaitable; the caller keeps it alive.

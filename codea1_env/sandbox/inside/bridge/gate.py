@@ -108,7 +108,7 @@ class Gate:
         self._offered: list[type] = []
 
     def offer(self, kind: type) -> None:
-        """Lets a class of another module be called, which the program has under a name that the test uses."""
+        """Let a class of another module be called, which the program has under a name that the test uses."""
         self._offered.append(kind)
 
     def _is_ours(self, value: Any) -> bool:
@@ -152,7 +152,7 @@ class Gate:
     # What leaves
 
     def check_leaving(self, value: Any) -> None:
-        """Refuses to hand over what nobody should hold from outside.
+        """Refuse to hand over what nobody should hold from outside.
 
         Raises:
             RefusedError: It stays here.
@@ -191,7 +191,7 @@ class Gate:
     # What is asked
 
     def check(self, name: str, target: Any, operands: tuple[Any, ...]) -> None:
-        """Refuses what is not part of an object's public surface.
+        """Refuse what is not part of an object's public surface.
 
         Args:
             name: The operation.
@@ -330,7 +330,7 @@ def _is_of_process(value: Any) -> bool:
 
 
 def _check_replaced(target: Any, name: str) -> None:
-    """Refuses to let a program change what a test's class does: `self.assertEqual = lambda *values: None`."""
+    """Refuse to let a program change what a test's class does: `self.assertEqual = lambda *values: None`."""
     kinds = _class_of(target).__mro__
     found = next((vars(kind)[name] for kind in kinds if name in vars(kind)), None)
     of_class = callable(found) or isinstance(found, (classmethod, staticmethod))

@@ -123,7 +123,7 @@ class Handle(metaclass=HandleType):
         return base_of(self._codea1_code) or Handle
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Calls the object, in its own process."""
+        """Call the object, in its own process."""
         is_class, references = self._codea1_is_class, self._codea1_peer.references
         references.newest = None
         made = self._codea1_peer.call(self, arguments, keywords)
@@ -282,7 +282,7 @@ class Handle(metaclass=HandleType):
 
 
 def check_own(handle: Handle, what: str) -> None:
-    """Refuses to do here, with what an object holds, what its class may do in another way."""
+    """Refuse to do here, with what an object holds, what its class may do in another way."""
     if handle._codea1_own & OWN_OPERATORS:
         handle._codea1_peer.fail(
             f"{what!r} of an object whose class defines operators for the data that it holds"
@@ -322,7 +322,7 @@ def ask(handle: Handle, name: str, *operands: Any) -> Any:
 
 
 def check_mixed(handle: Handle, other: Any, what: str, deciding: bool) -> None:
-    """Refuses to show an object that a call returned what it would be compared with."""
+    """Refuse to show an object that a call returned what it would be compared with."""
     if handle._codea1_code == FUNCTION:
         raise TypeError(f"unsupported operand types for {what!r}: a function")
     decides = not deciding or (handle._codea1_made == MADE and not handle._codea1_mixed)
@@ -384,7 +384,7 @@ def held(handle: Handle) -> Any:
 
 
 def refresh(handle: Handle, data: Any) -> None:
-    """Notes what a container holds at the moment."""
+    """Note what a container holds at the moment."""
     put(handle, "_codea1_data", data)
     put(handle, "_codea1_stamp", handle._codea1_peer.turns)
 
@@ -434,12 +434,12 @@ def new(peer: Peer, number: int, code: int = 0, data: Any = None) -> Handle:
 
 
 def mark_class(handle: Handle) -> None:
-    """Notes that the test's own text uses a handle as a class."""
+    """Note that the test's own text uses a handle as a class."""
     put(handle, "_codea1_is_class", True)
 
 
 def unmark(handle: Handle) -> None:
-    """Notes that a handle came in another way than by being made: it may be what a call returned."""
+    """Note that a handle came in another way than by being made: it may be what a call returned."""
     if handle._codea1_made or handle._codea1_is_class:
         put(handle, "_codea1_made", False)
         put(handle, "_codea1_is_class", False)

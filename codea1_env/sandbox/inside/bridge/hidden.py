@@ -30,7 +30,7 @@ class HandleType(type):
 
 
 def hide_type() -> None:
-    """Lets no code of this process look at the type of a handle. Where foreign code runs."""
+    """Let no code of this process look at the type of a handle. Where foreign code runs."""
     HandleType.hidden = True
 
 

@@ -106,7 +106,7 @@ def _of_annotations(operator_of_values: Callable[..., Any]) -> Callable[..., Any
 
 
 def add_operators() -> None:
-    """Gives handles the operators of the table."""
+    """Give handles the operators of the table."""
     conversions: dict[str, Callable[[Any], Any]] = {
         "abs": abs, "complex": complex, "float": float, "index": operator.index, "int": int,
         "invert": operator.invert, "neg": operator.neg, "pos": operator.pos,

@@ -112,7 +112,7 @@ class Peer:
         self._lock = threading.RLock()
 
     def fail(self, reason: str) -> NoReturn:
-        """Ends a test that needs what cannot cross."""
+        """End a test that needs what cannot cross."""
         self.failure = reason
         raise RemoteUnencodable(reason)
 
@@ -121,7 +121,7 @@ class Peer:
     def encode(
         self, message: Any, table: sharing.Table | None = None, counting: bool = True
     ) -> bytes:
-        """Encodes a message with references.
+        """Encode a message with references.
 
         Args:
             message: The message.
@@ -139,7 +139,7 @@ class Peer:
         return self._gate.may_export(value)
 
     def export(self, value: Any, name: str) -> bytes:
-        """Encodes what the other side gets under a name of its own text."""
+        """Encode what the other side gets under a name of its own text."""
         known = isinstance(value, type) and self.references.exceptions.place(value) is not None
         # Under its own name a class that both sides know is no way into the program.
         if (
@@ -152,7 +152,7 @@ class Peer:
         return self.encode(bases.kept(value))
 
     def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
-        """Decodes a message with references.
+        """Decode a message with references.
 
         Raises:
             DecodeError: It is malformed.
@@ -169,7 +169,7 @@ class Peer:
     # Frames
 
     def _send_frame(self, frame: bytes) -> None:
-        """Sends a frame. Losing the other side ends a test: it must not go on without the program."""
+        """Send a frame. Losing the other side ends a test: it must not go on without the program."""
         self.turns += 1
         try:
             frames.write_frame(self._send, frame)
@@ -279,7 +279,7 @@ class Peer:
     # SamplingOptions
 
     def call(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Calls an object of the other side; see `ask`."""
+        """Call an object of the other side; see `ask`."""
         if keywords:
             names, values = tuple(keywords), tuple(keywords.values())
             return self._request("call_with_names", target, (arguments, names, values))
@@ -357,7 +357,7 @@ class Peer:
         return value
 
     def _exchange(self, name: str, number: int, message: bytes) -> bytes:
-        """Sends a request, serves those of the other side, and returns the reply."""
+        """Send a request, serves those of the other side, and return the reply."""
         self._send_frame(bytes([NUMBERS[name]]) + U32.pack(number) + message)
         while True:
             frame = self._receive_frame()

@@ -207,7 +207,7 @@ class Exceptions:
     # Ours, going out
 
     def set_apart(self, kind: type[BaseException]) -> None:
-        """Lets a class of Python's cross as one of ours: the program calls it by a name that the test uses.
+        """Let a class of Python's cross as one of ours: the program calls it by a name that the test uses.
 
         Else `except NegativeError` of a test would catch its own assertions, where that is another name of `Exception`.
         """
@@ -359,7 +359,7 @@ def class_handle(kind: type) -> handles.Handle | None:
 
 
 def name_class(kind: Any, name: str) -> None:
-    """Gives a stand-in the name by which our own text knows it."""
+    """Give a stand-in the name by which our own text knows it."""
     if type(kind) is _StandInType:
         type.__setattr__(kind, "_name", name)
 

@@ -247,13 +247,13 @@ class References:
         return self._stand_ins.get(value) if known else None
 
     def release(self, handle: handles.Handle) -> None:
-        """Notes that a handle is gone: nothing here may refer to its object any more."""
+        """Note that a handle is gone: nothing here may refer to its object any more."""
         other = self._theirs.get(handle._codea1_number)
         if other is None or other is handle:
             self.released.add(handle._codea1_number)
 
     def forget(self, numbers: Any) -> None:
-        """Lets objects of ours go, which the other side has no handles of any more.
+        """Let objects of ours go, which the other side has no handles of any more.
 
         Raises:
             DecodeError: It is malformed.

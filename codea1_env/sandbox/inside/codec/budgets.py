@@ -120,7 +120,7 @@ class Meter:
         self.left = self._granted = self._items = 0
 
     def spend(self, items: int) -> None:
-        """Counts items before they are read.
+        """Count items before they are read.
 
         Raises:
             BudgetError: They are too many, or time is up.
@@ -130,7 +130,7 @@ class Meter:
             self.look()
 
     def look(self) -> None:
-        """Compares what has been spent with the budget.
+        """Compare what has been spent with the budget.
 
         Raises:
             BudgetError: It is too much, or time is up.

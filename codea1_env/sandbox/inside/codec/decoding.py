@@ -295,7 +295,7 @@ def decode(
     containers: list[Any] | None = None,
     meter: Meter | None = None,
 ) -> Any:
-    """Turns bytes back into the data that `encode` was given.
+    """Turn bytes back into the data that `encode` was given.
 
     Args:
         data: Bytes from a process that may be hostile.

@@ -132,12 +132,12 @@ class _Encoder:
         return False
 
     def end(self, container: Any) -> None:
-        """Notes that all of a container has been written."""
+        """Note that all of a container has been written."""
         if self.containers is not None:
             self.numbers[_id(container)] = -1 - self.numbers[_id(container)]
 
     def sequence(self, tag: bytes, values: Any, kind: type, depth: int) -> None:
-        """Writes a list or tuple, in one go if it holds nothing but small integers and floats."""
+        """Write a list or tuple, in one go if it holds nothing but small integers and floats."""
         count = len(values)
         if count < MIN_PACKED or type(values[0]) not in PACKED_CODES:
             self.many(tag, count, values, depth)
@@ -197,7 +197,7 @@ class _Encoder:
                 self.end(value)
 
     def integer(self, value: int) -> None:
-        """Writes an integer, in a short form if it has no more than 64 bits."""
+        """Write an integer, in a short form if it has no more than 64 bits."""
         if -_MAX_I64 <= value < _MAX_I64:
             self.put(_tagged_i64(b"j", value))
             return
@@ -215,7 +215,7 @@ class _Encoder:
         return kind in (set, bytearray, deque, Counter, OrderedDict)
 
     def container(self, value: Any, kind: type, depth: int) -> None:
-        """Writes one of the rarer containers."""
+        """Write one of the rarer containers."""
         if kind is set:
             self.many(b"S", len(value), value, depth)
         elif kind is bytearray:
@@ -236,7 +236,7 @@ class _Encoder:
             self.sized(b"b", value.tobytes())
 
     def constant(self, value: Any, kind: type, depth: int) -> bool:
-        """Writes one of the rarer values that cannot change."""
+        """Write one of the rarer values that cannot change."""
         if kind is frozenset:
             self.many(b"Z", len(value), value, depth)
         elif kind is bytes:
@@ -269,7 +269,7 @@ class _Encoder:
         return True
 
     def other(self, value: Any, kind: type, depth: int) -> None:
-        """Writes a reference to what is not plain data; without references, a named tuple as a tuple."""
+        """Write a reference to what is not plain data; without references, a named tuple as a tuple."""
         if self.refer is None and is_plain_namedtuple(kind):
             self.many(b"t", tuple.__len__(value), tuple.__iter__(value), depth)
             return
@@ -317,7 +317,7 @@ def encode(
     limit: int = 1 << 26,
     containers: list[Any] | None = None,
 ) -> bytes:
-    r"""Turns plain data into bytes.
+    r"""Turn plain data into bytes.
 
     Args:
         value: Plain data: exact builtin types and a few of the standard library.

@@ -26,7 +26,7 @@ END = b""
 
 
 def write_frame(descriptor: int, payload: bytes) -> None:
-    """Writes one frame.
+    """Write one frame.
 
     Raises:
         ChannelClosedError: Nobody reads any more.

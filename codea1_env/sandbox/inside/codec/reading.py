@@ -18,7 +18,7 @@ _KEYS_AT_ONCE = 256
 
 
 def check_hashes(keys: Collection[Any], most: int = MAX_EQUAL_HASHES) -> None:
-    """Refuses keys of which very many different ones share one hash.
+    """Refuse keys of which very many different ones share one hash.
 
     Raises:
         DecodeError: A key is not hashable; `BudgetError` if more than `most` different keys collide.
@@ -68,10 +68,10 @@ class ValueReader(ABC):
 
     @abstractmethod
     def value(self, depth: int) -> Any:
-        """Reads one value."""
+        """Read one value."""
 
     def take(self, size: int) -> bytes:
-        """Reads so many bytes."""
+        """Read so many bytes."""
         end = self.position + size
         if end > len(self.data):
             raise DecodeError(ENDS_EARLY)
@@ -80,21 +80,21 @@ class ValueReader(ABC):
         return part
 
     def length(self) -> int:
-        """Reads a count or a length."""
+        """Read a count or a length."""
         number: int = _u32(self.data, self.position)[0]  # raises struct.error at the end
         self.position += 4
         return number
 
     def sized(self) -> bytes:
-        """Reads a length and so many bytes."""
+        """Read a length and so many bytes."""
         return self.take(self.length())
 
     def text(self) -> str:
-        """Reads a string."""
+        """Read a string."""
         return self.sized().decode("utf-8", "surrogatepass")
 
     def count(self) -> int:
-        """Reads how many items follow, and pays for them."""
+        """Read how many items follow, and pay for them."""
         number: int = _u32(self.data, self.position)[0]
         self.position += 4
         # Every item takes at least one byte, so that a forged count cannot make us allocate.
@@ -104,7 +104,7 @@ class ValueReader(ABC):
         return number
 
     def many(self, depth: int) -> list[Any]:
-        """Reads a count and so many values."""
+        """Read a count and so many values."""
         count = self.count()
         inner = depth + 1
         if inner > MAX_DEPTH and count:
@@ -133,20 +133,20 @@ class ValueReader(ABC):
         return found
 
     def exactly(self, count: int, kind: type, depth: int) -> list[Any]:
-        """Reads so many values of one type."""
+        """Read so many values of one type."""
         values = self.many(depth)
         if len(values) != count or any(type(value) is not kind for value in values):
             raise DecodeError(f"expected {count} values of type {kind.__name__}")
         return values
 
     def keys(self, depth: int) -> list[Any]:
-        """Reads the items of a set."""
+        """Read the items of a set."""
         keys = self.many(depth)
         self.check_keys(keys)
         return keys
 
     def mapping(self, depth: int) -> list[tuple[Any, Any]]:
-        """Reads the keys and values of a dict."""
+        """Read the keys and values of a dict."""
         flat = self.many(depth)
         if len(flat) % 2:
             raise DecodeError("a key without a value")
@@ -154,14 +154,14 @@ class ValueReader(ABC):
         return list(zip(flat[::2], flat[1::2], strict=True))
 
     def check_keys(self, keys: list[Any]) -> None:
-        """Refuses keys that would make a set or dict slow."""
+        """Refuse keys that would make a set or dict slow."""
         most = self.budget.keys
         if len(keys) > most and sum(type(key) is not str for key in keys) > most:
             raise BudgetError(f"a set or dict of more than {most} keys")
         check_hashes(keys, self.budget.equal_hashes)
 
     def insert(self, update: Callable[[list[Any]], None], parts: list[Any]) -> None:
-        """Fills a set or dict; keys can be chosen so that this takes long."""
+        """Fill a set or dict; keys can be chosen so that this takes long."""
         if self.budget.seconds is None or len(parts) <= _KEYS_AT_ONCE:
             update(parts)
             return
@@ -170,12 +170,12 @@ class ValueReader(ABC):
             self.meter.look()
 
     def check_exact(self) -> None:
-        """Refuses long integers beside Decimals and Fractions: to compare them takes quadratic time."""
+        """Refuse long integers beside Decimals and Fractions: to compare them takes quadratic time."""
         if self.exact_numbers and self.long_ints:
             raise BudgetError("a Decimal or a Fraction beside an integer with many digits")
 
     def exact_number(self) -> None:
-        """Pays for a Decimal or a Fraction."""
+        """Pay for a Decimal or a Fraction."""
         self.exact_numbers = True
         if not self.budget.exact_int_bytes:
             raise BudgetError("a Decimal or a Fraction")

@@ -96,7 +96,7 @@ class Confinement:
         self._give_folders()
 
     def keep_user(self) -> None:
-        """Gives up changing the user: the standard library is where no other user may look."""
+        """Give up changing the user: the standard library is where no other user may look."""
         self.change_user = False
         self._give_folders()
 
@@ -108,13 +108,13 @@ class Confinement:
                 os.chown(folder, owner, owner)
 
     def harden_worker(self) -> None:
-        """Takes from the worker itself what it does not need, and its children so do not have."""
+        """Take from the worker itself what it does not need, and its children so do not have."""
         privileges.limit_resources()
         if self.settings.at_least("process"):
             privileges.gain_nothing()
 
     def restrict_worker(self) -> None:
-        """Puts on the worker what its children then need not put on: it needs no more than they do.
+        """Put on the worker what its children then need not put on: it needs no more than they do.
 
         Not where it must mount folders for them. Below "kernel", where a child could signal a worker of its own user,
         only the folder is changed.
@@ -130,7 +130,7 @@ class Confinement:
             self._worker_is_confined = True
 
     def prepare(self, role: bytes) -> None:
-        """Does in the worker what its next child then finds done.
+        """Do in the worker what its next child then find done.
 
         Args:
             role: b"c" or b"t", which may have folders of their own; b"v" has none.
@@ -142,7 +142,7 @@ class Confinement:
             self._prepared_for = role
 
     def put_on(self, role: bytes, parent: int) -> None:
-        """Confines this process, for good, but for what `seal` adds.
+        """Confine this process, for good, but for what `seal` adds.
 
         It is short and stays close to the system calls: each page of memory that a child touches for the
         first time costs as much as several system calls.
@@ -161,7 +161,7 @@ class Confinement:
             self._rulesets[role if self._folders else _ALL].restrict()
 
     def seal(self) -> None:
-        """Puts on the filter of system calls, when the job's limits are set and before foreign code begins.
+        """Put on the filter of system calls, when the job's limits are set and before foreign code begins.
 
         After it nobody can change the limit of CPU time, of which the kernel makes a SIGKILL.
         """
@@ -181,7 +181,7 @@ class Confinement:
             privileges.hide()
 
     def clean(self) -> None:
-        """Gives the next run empty folders. However full those of the last one are, it takes no time.
+        """Give the next run empty folders. However full those of the last one are, it takes no time.
 
         Raises:
             OSError: It cannot: the worker must not be used again.

@@ -137,6 +137,6 @@ class Ruleset:
             os.close(descriptor)
 
     def restrict(self) -> None:
-        """Puts the rules in force for this process, for good."""
+        """Put the rules in force for this process, for good."""
         if _libc.syscall(*self._arguments) < 0:
             raise OSError(ctypes.get_errno(), "the kernel refuses the Landlock rules")

@@ -47,7 +47,7 @@ def _write(path: str, text: str) -> None:
 
 
 def enter() -> bool:
-    """Leaves the namespaces of the machine; the next process that is forked starts the new process tree.
+    """Leave the namespaces of the machine; the next process that is forked starts the new process tree.
 
     Returns:
         Whether a user namespace was needed: a full root user can do without, and can then give its
@@ -87,7 +87,7 @@ def _locked_flags(path: str) -> int:
 
 
 def mount_empty(folder: str) -> None:
-    """Mounts an empty folder of bounded size over a folder.
+    """Mount an empty folder of bounded size over a folder.
 
     Raises:
         OSError: The mount is refused.
@@ -97,7 +97,7 @@ def mount_empty(folder: str) -> None:
 
 
 def make_read_only(folder: str) -> None:
-    """Lets nobody write to a mounted folder any more; what is mounted in it stays as it is.
+    """Let nobody write to a mounted folder any more; what is mounted in it stays as it is.
 
     Raises:
         OSError: Nothing is mounted there.
@@ -106,7 +106,7 @@ def make_read_only(folder: str) -> None:
 
 
 def unmount(folder: str) -> None:
-    """Takes a mounted folder away with all that is in it, also where a process is still at work there.
+    """Take a mounted folder away with all that is in it, also where a process is still at work there.
 
     Raises:
         OSError: Nothing is mounted there.
@@ -115,7 +115,7 @@ def unmount(folder: str) -> None:
 
 
 def isolate_files(folders: Iterable[str], machine: str) -> None:
-    """Replaces the file system by one that holds only the given folders, read-only, and a scratch folder.
+    """Replace the file system by one that holds only the given folders, read-only, and a scratch folder.
 
     Args:
         folders: Absolute paths without symbolic links.

@@ -16,7 +16,7 @@ _prctl = _libc.prctl
 
 
 def prctl(option: int, value: int = 0) -> int:
-    """Sets or reads an option of this process, see the manual page of prctl.
+    """Set or read an option of this process, see the manual page of prctl.
 
     Raises:
         OSError: It is refused.
@@ -28,7 +28,7 @@ def prctl(option: int, value: int = 0) -> int:
 
 
 def limit(kind: int, value: int) -> None:
-    """Sets a resource limit for good, without trying to go above what is allowed."""
+    """Set a resource limit for good, without trying to go above what is allowed."""
     _, hard = resource.getrlimit(kind)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
@@ -66,7 +66,7 @@ class _CapabilityHeader(ctypes.Structure):
 
 
 def drop_capabilities() -> None:
-    """Gives up all capabilities, so that a root user's process is an ordinary one."""
+    """Give up all capabilities, so that a root user's process is an ordinary one."""
     header = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
     none = (ctypes.c_uint32 * 6)()
     if _libc.capset(ctypes.byref(header), ctypes.byref(none)) != 0:

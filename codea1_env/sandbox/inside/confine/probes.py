@@ -110,7 +110,7 @@ class ProbeDiedError(Exception):
 
 
 def run(confinement: Confinement) -> dict[str, str]:
-    """Forks a confined child that tries all acts of the level.
+    """Fork a confined child that tries all acts of the level.
 
     Returns:
         What was tried -> what happened.

@@ -62,14 +62,14 @@ _DENY = _return(_ERRNO | errno.EPERM)
 
 
 def _one_of(values: tuple[int, ...], otherwise: int = errno.EPERM) -> list[bytes]:
-    """Allows if the loaded word is one of the values."""
+    """Allow if the loaded word is one of the values."""
     count = len(values)
     tests = [_instruction(_JUMP_EQUAL, value, count - index) for index, value in enumerate(values)]
     return [*tests, _return(_ERRNO | otherwise), _return(_ALLOW)]
 
 
 def _own_signal(process: int, number: int) -> list[bytes]:
-    """Allows signals to the process itself, but those that nobody can catch: who dies of one was killed from outside.
+    """Allow signals to the process itself, but those that nobody can catch: who dies of one was killed from outside.
 
     Args:
         process: Index of the argument that holds the process number.
@@ -89,7 +89,7 @@ def _own_signal(process: int, number: int) -> list[bytes]:
 
 
 def _own_limits() -> list[bytes]:
-    """Allows to read and lower the process's own limits, but not those of which the kernel makes a SIGKILL."""
+    """Allow to read and lower the process's own limits, but not those of which the kernel makes a SIGKILL."""
     new_limit = _ARGUMENTS + 8 * 2
     return [
         _argument(0),
@@ -169,7 +169,7 @@ def build() -> bytes:
 
 
 def _search(blocks: list[tuple[int, list[bytes]]]) -> list[bytes]:
-    """Goes to the block of the last start that is not above the loaded number.
+    """Go to the block of the last start that is not above the loaded number.
 
     By halves, not one number after the other: when a filter is installed, the kernel runs it for every number.
     """
@@ -206,7 +206,7 @@ class Filter:
         self._program = ctypes.pointer(program)
 
     def install(self) -> None:
-        """Puts the filter in force for this process, for good.
+        """Put the filter in force for this process, for good.
 
         Raises:
             OSError: The kernel refuses, for example because it has no seccomp.

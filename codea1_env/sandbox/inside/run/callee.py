@@ -34,7 +34,7 @@ def f(a, b=2):
 
 
 def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int) -> None:
-    """Runs one program.
+    """Run one program.
 
     Args:
         seal: Completes the confinement of this process.
@@ -62,7 +62,7 @@ def _answer(reply_pipe: int, code: str, name: str, calls: list[bytes], result: i
 
 
 def rehearse() -> None:
-    """Does in the worker what its children will do, so that they find the interpreter's caches filled."""
+    """Do in the worker what its children will do, so that they find the interpreter's caches filled."""
     call = marshal.dumps(([1, 2.5], {}), 2)
     theirs, ours = os.pipe()
     for _ in range(_REHEARSALS):

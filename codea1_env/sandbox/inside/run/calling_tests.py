@@ -80,7 +80,7 @@ def missing_of(test: Callable[..., object], marks: tuple[Any, ...] = ()) -> list
 
 
 def check_is_run(test: object, name: str) -> None:
-    """Refuses what is not run by being called.
+    """Refuse what is not run by being called.
 
     Raises:
         CannotRunError: It is a coroutine or a generator.
@@ -91,7 +91,7 @@ def check_is_run(test: object, name: str) -> None:
 
 
 def call(test: Callable[..., object], marks: tuple[Any, ...] = ()) -> None:
-    """Runs a test, once for each row of its parameters.
+    """Run a test, once for each row of its parameters.
 
     Args:
         test: The test.
@@ -115,6 +115,6 @@ def call(test: Callable[..., object], marks: tuple[Any, ...] = ()) -> None:
 
 
 def call_hook(hook: Callable[..., object] | None, argument: object) -> None:
-    """Calls what stands before or after tests, which may ask for what they are."""
+    """Call what stands before or after tests, which may ask for what they are."""
     if hook is not None:
         hook(*([argument] if _needed(hook) else []))

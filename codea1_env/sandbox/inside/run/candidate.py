@@ -38,7 +38,7 @@ def exports(namespace: dict[str, Any], names: list[str], peer: Peer) -> list[tup
 
 
 def start(seal: Callable[[], None], jobs: frames.FrameReader, reply_pipe: int) -> dict[str, Any]:
-    """Reads the job, applies its limits, completes the confinement, and says that it has come so far."""
+    """Read the job, applies its limits, completes the confinement, and say that it has come so far."""
     job: dict[str, Any] = codec.decode(jobs.frame())
     limit_job(job["memory"], job["cpu_seconds"])
     seal()
@@ -57,12 +57,12 @@ def warm_up(numpy: codec.Numpy | None) -> None:
 
 
 def reply_to(request: bytes, caller: Caller) -> bytes:
-    """Serves one call frame."""
+    """Serve one call frame."""
     return caller.answer(*codec.decode(request, numpy=caller.numpy))
 
 
 def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: int) -> None:
-    """Runs one program until the supervisor, or the test, closes its pipe."""
+    """Run one program until the supervisor, or the test, closes its pipe."""
     numpy = loaded_numpy()
     warm_up(numpy)
     jobs = frames.FrameReader(job_pipe)

@@ -38,12 +38,12 @@ class Clock:
         return self.nanoseconds() / 1e9
 
     def _move_to(self, begin: int, seconds: float) -> None:
-        """Waits that go on at the same time, in several threads, do not add up."""
+        """Wait that go on at the same time, in several threads, do not add up."""
         with self._lock:
             self._now = max(self._now, begin + int(seconds * 1e9))
 
     def count_waits(self) -> None:
-        """Makes sleeping, waiting for other threads and an event loop's waiting move the clock."""
+        """Make sleeping, waiting for other threads and an event loop's waiting move the clock."""
         vars(time)["sleep"] = self._sleep
         self._count_conditions()
         for kind in (selectors.SelectSelector, selectors.PollSelector, selectors.EpollSelector):

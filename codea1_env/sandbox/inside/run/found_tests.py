@@ -32,7 +32,7 @@ _NAMES = ("test", "Test")
 
 
 def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
-    """Runs a test program, then the tests that it has defined at its top level and not run.
+    """Run a test program, then the tests that it has defined at its top level and not run.
 
     Args:
         code: What the program compiles to.
@@ -66,7 +66,7 @@ def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
 
 
 def _check_is_whole(text: types.CodeType, block: types.CodeType, value: Any, home: str) -> None:
-    """Refuses a test that a decorator of the program has put something else in the place of.
+    """Refuse a test that a decorator of the program has put something else in the place of.
 
     Raises:
         CannotRunError: It has.
@@ -185,7 +185,7 @@ class _Tests:
         self._marks = marks_of(namespace)
 
     def run(self, own: list[tuple[str, Any]]) -> None:
-        """Runs those of the text's own names that are tests and did not run, in order of definition."""
+        """Run those of the text's own names that are tests and did not run, in order of definition."""
         # By their exact types: an object of the program may pretend to be anything.
         tests = [
             (name, value)

@@ -17,7 +17,7 @@ RETURNED = encode(("ok",)).replace(b"\1", b"\2", 1)
 
 
 def load(code: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Executes a program as a module.
+    """Execute a program as a module.
 
     Returns:
         The reply, whose first item is "ok" when the program ran to its end, and its namespace.
@@ -62,7 +62,7 @@ class Caller:
         self.numpy = numpy
 
     def answer(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
-        """Makes one call."""
+        """Make one call."""
         known = name in self.namespace
         if not known or (self._offers is not None and not self._offers(name, self.namespace[name])):
             return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))

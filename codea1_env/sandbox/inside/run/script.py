@@ -87,7 +87,7 @@ def _finish(output: IO[Any]) -> None:
 
 
 def run(code: str, data: bytes) -> tuple[str, ...]:
-    """Runs a program as the main module.
+    """Run a program as the main module.
 
     Returns:
         ("ok",) if it ended with status 0; otherwise a kind and a message.

@@ -26,7 +26,7 @@ _CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 
 
 def settle() -> None:
-    """Settles this process. Called once, before a test runs."""
+    """Settle this process. Called once, before a test runs."""
     generator = random.Random(0)
     random.seed(0)
     numpy = sys.modules.get("numpy")
@@ -86,7 +86,7 @@ def _settle_clocks() -> None:
 
 
 def _settle_datetime(now: Any) -> None:
-    """Replaces the classes by ones that differ in `now` and `today` only, and make ordinary objects."""
+    """Replace the classes by ones that differ in `now` and `today` only, and make ordinary objects."""
 
     class Settled(type):
         """Instances of the real class count as instances."""

@@ -87,7 +87,7 @@ _MAX_FRAMES = 20
 
 
 def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> Verdict:
-    """Runs a test, from its text or from what that compiles to, and says how it ended.
+    """Run a test, from its text or from what that compiles to, and say how it ended.
 
     Whether the program was called is known here without asking the program.
     """
@@ -169,7 +169,7 @@ def _name_of(error: BaseException) -> str:
 def main(
     seal: Callable[[], None], job_pipe: int, reply_pipe: int, send_pipe: int, receive_pipe: int
 ) -> None:
-    """Runs one test."""
+    """Run one test."""
     numpy = loaded_numpy()
     warm_up(numpy)
     settle()

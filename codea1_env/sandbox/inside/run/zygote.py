@@ -53,7 +53,7 @@ class AllowedPackages:
         self.folders = folders
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        """Finds a top-level package; its submodules are found through the package's own path."""
+        """Find a top-level package; its submodules are found through the package's own path."""
         folder = self.folders.get(name)
         return PathFinder.find_spec(name, [folder]) if folder is not None else None
 
@@ -101,7 +101,7 @@ def _preimport(settings: Settings) -> None:
 
 
 def _seed_generators() -> None:
-    """Starts every run of every worker with the same random numbers: one sequence for each hash seed.
+    """Start every run of every worker with the same random numbers: one sequence for each hash seed.
 
     What depends on chance so has the same verdict every time, and shows where two hash seeds are compared.
     """
@@ -117,7 +117,7 @@ def _own_null() -> int:
 
 
 def _keep_only(one: int, other: int) -> None:
-    """Closes all descriptors but two; what is printed goes nowhere."""
+    """Close all descriptors but two; what is printed goes nowhere."""
     low, high = (one, other) if one < other else (other, one)
     closerange = os.closerange
     closerange(0, low)
@@ -129,7 +129,7 @@ def _keep_only(one: int, other: int) -> None:
 
 
 def _become_child(descriptors: list[int]) -> list[int]:
-    """Moves the run's descriptors to 3, 4, ... and its streams to 1 and 2."""
+    """Move the run's descriptors to 3, 4, ... and its streams to 1 and 2."""
     job, reply, output, errors, *peers = descriptors
     ordered = [job, reply, *peers]
     # First out of the way of the target numbers, then into place.
@@ -182,7 +182,7 @@ class Zygote:
         self.tidy()
 
     def serve_one(self) -> bool:
-        """Does what the next request asks for; False if there will be none."""
+        """Do what the next request asks for; False if there will be none."""
         # As socket.recv_fds does it, with less in between: this process runs its code anew after each fork.
         request, ancillary, _, _ = self.control.recvmsg(16, _ROOM_FOR_FDS)
         if not request:
@@ -196,7 +196,7 @@ class Zygote:
         return True
 
     def fork(self, role: bytes, descriptors: list[int]) -> None:
-        """Forks one child and answers with its number and a pidfd."""
+        """Fork one child and answers with its number and a pidfd."""
         parent = os.getpid()
         self.confinement.prepare(role)
         pid = os.fork()
@@ -223,7 +223,7 @@ class Zygote:
         os.close(handle)
 
     def end(self, pid: int) -> None:
-        """Kills one child, waits for it and answers how it had ended."""
+        """Kill one child, waits for it and answers how it had ended."""
         if pid not in self.live:
             raise RuntimeError(f"{pid} is not a child of this worker")
         os.kill(pid, signal.SIGKILL)  # no effect on a child that has ended already
@@ -235,7 +235,7 @@ class Zygote:
         self.control.send(_ENDED.pack(status, cpu, usage.ru_maxrss * 1024))
 
     def tidy(self) -> None:
-        """Ends what the run has left behind, and takes its folders away. We inherit all its processes."""
+        """End what the run has left behind, and take its folders away. We inherit all its processes."""
         if not self.confinement.settings.at_least("kernel"):  # where no process can be started
             while strays := [pid for pid in _strays() if pid not in self.live]:
                 for pid in strays:
@@ -247,7 +247,7 @@ class Zygote:
 
 
 def _enter_namespaces(settings: Settings, control: socket.socket) -> bool:
-    """Goes on as the first process of new namespaces; the process that was started waits for it.
+    """Go on as the first process of new namespaces; the process that was started waits for it.
 
     Returns:
         Whether it may change its children's user.
@@ -309,7 +309,7 @@ def _mains(calls_only: bool) -> dict[bytes, Callable[..., None]]:
 
 
 def main(arguments: list[str]) -> None:
-    """Starts the worker. Argument: the number of the control socket, on which the settings come first, as JSON."""
+    """Start the worker. Argument: the number of the control socket, on which the settings come first, as JSON."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # A Ctrl-C in the terminal is the supervisor's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
