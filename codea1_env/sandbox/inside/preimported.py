@@ -21,19 +21,26 @@ MODULE_NAMES = frozenset({*PREIMPORTED, "asyncio", "np", "numpy", "threading"})
 STANDARD_NAMES = {
     name: module
     for module, names in {
+        "abc": ("ABC", "abstractmethod"),
         "collections": ("ChainMap", "Counter", "OrderedDict", "defaultdict", "deque", "namedtuple"),
         "copy": ("deepcopy",),
+        "dataclasses": ("asdict", "dataclass", "field"),
         "datetime": ("date", "datetime", "timedelta", "timezone"),
         "decimal": ("Decimal",),
+        "enum": ("Enum", "IntEnum", "auto"),
         "fractions": ("Fraction",),
-        "functools": ("partial",),
+        "functools": ("cached_property", "cmp_to_key", "partial", "total_ordering", "wraps"),
+        "io": ("BytesIO", "StringIO"),
         "math": ("inf", "isclose", "nan", "pi"),
         "operator": ("attrgetter", "itemgetter"),
         "pathlib": ("Path",),
+        "time": ("perf_counter", "sleep"),
+        "types": ("SimpleNamespace",),
         "typing": (
-            "Any", "Callable", "Dict", "Iterable", "Iterator", "List", "Mapping", "Optional", "Sequence", "Set", "Tuple",
-            "Union",
+            "Any", "Callable", "Deque", "Dict", "Generator", "Generic", "Iterable", "Iterator", "List", "Literal", "Mapping",
+            "NamedTuple", "Optional", "Sequence", "Set", "Tuple", "TypeVar", "Union",
         ),
+        "unittest": ("TestCase",),
     }.items()
     for name in names
 }  # fmt: skip

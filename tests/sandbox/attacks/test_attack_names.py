@@ -85,6 +85,82 @@ NOT_PASSED = {
         "d = D(); d['a'] = 1; assert d != {}",
     ),
     "a call of the system": ("from os import getpid\ndef f(x): return x", "assert getpid() > 0"),
+    "reached: eval alias": (
+        "ev = eval\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        'assert ev(\'__import__("sys").modules["program"].__dict__.update(helper=len) or 5\') == 5',
+    ),
+    "reached: dir": (
+        "d = dir\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "assert d() == 1",
+    ),
+    "reached: cached eval": (
+        "from functools import lru_cache\nev = lru_cache(None)(eval)\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        'assert ev(\'__import__("sys").modules["program"].__dict__.update(helper=len) or 5\') == 5',
+    ),
+    "reached: dict of eval": (
+        "FUNCS={'eval': eval}\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "FUNCS['xs']=['__import__(\"sys\").modules[\"program\"].__dict__.update(helper=len) or 5']; FUNCS['xs'].sort(key=FUNCS['eval']); assert f('abc')==3",
+    ),
+    "reached: tuple of eval": (
+        "OPS=(eval,len)\nXS=[]\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "XS.append('__import__(\"sys\").modules[\"program\"].__dict__.update(helper=len) or 5'); XS.sort(key=OPS[0]); assert f('abc')==3",
+    ),
+    "reached: method eval": (
+        "class A: fn = eval\nXS=[]\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "XS.append('__import__(\"sys\").modules[\"program\"].__dict__.update(helper=len) or 5'); XS.sort(key=A.fn); assert f('abc')==3",
+    ),
+    "reached: returned eval": (
+        "def b(n): return {'eval':eval}[n]\nXS=[]\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "XS.append('__import__(\"sys\").modules[\"program\"].__dict__.update(helper=len) or 5'); XS.sort(key=b('eval')); assert f('abc')==3",
+    ),
+    "reached: os.system": (
+        "import os\nF={'s': os.system}\nXS=['true']\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "XS.sort(key=F['s']); assert f(1) == 1",
+    ),
+    "reached: globals": (
+        "G=globals()\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "G['helper'] = lambda x: 7\nassert f(1) == 7",
+    ),
+    "reached: vars math": (
+        "import math\nE=vars(math)\ndef f(x): return math.sqrt(x)",
+        "E['sqrt'] = lambda x: 77\nassert f(4) == 77",
+    ),
+    "reached: eval globals": (
+        "V={'x':2}\ndef calc(s): return eval(s, V)\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "calc('1')\nV['l']=['__import__(\"sys\").modules[\"program\"].__dict__.update(helper=len) or 5']; V['l'].sort(key=V['__builtins__']['eval']); assert f('abc')==3",
+    ),
+    "reached: ndarray": (
+        "from numpy import ndarray\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "a = ndarray((1,),'O',b'\\x10'*8)\nassert f(1)==1\nassert hash(a[0]) or 1",
+    ),
+    "reached: ndarray2": (
+        "import numpy as np\ndef make(): return np.array([object() for _ in range(5)],dtype=object)\n",
+        "a=make(); b=a.view(); a.resize(3,refcheck=False); assert True",
+    ),
+    "reached: ndarray3": (
+        "import numpy as np\nclass M(np.ndarray): pass\ndef f(x): return helper(x)\ndef helper(x): return x\n",
+        "a=M((1,),'O',b'\\x10'*8)\nassert f(1)==1",
+    ),
+    "reached: reduce_ex": (
+        "class S:\n    def __init__(s, **k): s.__dict__.update(k)\ndef f(x=1): return x",
+        "import copy\nd = S(__reduce_ex__=lambda p: (lambda *a: f, (), (None, {'__defaults__': (99,)}))); copy.deepcopy(d); assert f()==99",
+    ),
+    "reached: reduce_ex2": (
+        "class S:\n    def __init__(s, k): s.__dict__.update(k)\ndef f(x=1): return x",
+        "import copy\nd = S({'__reduce_ex__':lambda p: (lambda *a: f, (), (None, {'__defaults__': (99,)}))}); copy.deepcopy(d); assert f()==99",
+    ),
+    "reached: logger": (
+        "import logging\nlogger = logging.getLogger('x')\ndef f(x):\n    logger.warning('a')\n    return x",
+        "seen=[]\nclass H:\n    level=0\n    handle=lambda s,r: seen.append((r.lineno, r.funcName))\nlogger.handlers.append(H()); f(3); assert seen",
+    ),
+    "reached: stdout": (
+        "import sys\nclass Pr:\n    def __init__(s,out=sys.stdout): s.out=out\ndef f(x):\n    print(x)\n    return x",
+        "p=Pr(); p.out.close(); assert f(1) == 1",
+    ),
+    "reached: path": (
+        "import sys\nclass A:\n    def __init__(s): s.path=sys.path\n",
+        'a=A(); a.path.append("x"); assert len(a.path) > 1',
+    ),
 }
 PASSED = {
     "a union of classes": (
@@ -156,6 +232,79 @@ PASSED = {
         "from decimal import Decimal\ndef f(x): return x+1",
         'assert f(Decimal("1.5")) == Decimal("2.5")',
     ),
+    "kept: entry partial": (
+        "from functools import partial\nsquare = partial(pow, exp=2)",
+        "for i in range(3): assert square(i) == i*i",
+        "square",
+    ),
+    "kept: entry upper": (
+        "upper = str.upper",
+        "for i in 'ab': assert upper(i) == i.upper()",
+        "upper",
+    ),
+    "kept: entry np": (
+        "import numpy as np\ndot = np.dot",
+        "for i in [1,2]: assert dot([i],[2]) == 2*i",
+        "dot",
+    ),
+    "kept: entry copy": (
+        "from copy import deepcopy as clone",
+        "for i in [[1],[2]]:\n    x = clone(i)\n    assert x == i",
+        "clone",
+    ),
+    "kept: binary partial": (
+        "from functools import partial\nb = partial(int, base=2)",
+        "for i in ['1','10']: assert b(i) == int(i, 2)",
+    ),
+    "kept: compose": (
+        "def compose(*fs):\n    def g(x):\n        for f in fs: x=f(x)\n        return x\n    return g",
+        "assert compose(str.upper, str.strip, len)(' ab ') == 2",
+    ),
+    "kept: ops": (
+        "import operator\nOPS={'+': operator.add}\ndef get(n): return OPS[n]",
+        "assert get('+')(1,2) == 3",
+    ),
+    "kept: dataclass": (
+        "from dataclasses import dataclass, asdict\n@dataclass\nclass P:\n    x: int = 0",
+        "assert P(2).x == 2\np = P(3)\nassert p == P(3)",
+    ),
+    "kept: deepcopy": (
+        "class N:\n    def __init__(s,v): s.v=v; s.c=[]",
+        "import copy\na=N([1]); b=copy.deepcopy(a); b.v.append(2); assert a.v == [1] and b.v == [1,2]",
+    ),
+    "kept: list iadd": (
+        "class S:\n    def __init__(s): s.items=[]",
+        "s=S(); s.items += [1,2]; assert s.items == [1,2]",
+    ),
+    "kept: set ior": (
+        "class S:\n    def __init__(s): s.tags=set()",
+        "s=S(); s.tags |= {1}; assert s.tags == {1}",
+    ),
+    "kept: ns": (
+        "from types import SimpleNamespace\ndef f(): return SimpleNamespace(a=1)",
+        "n=f(); n.b=2; assert n.a + n.b == 3",
+    ),
+    "kept: urlparse": (
+        "from urllib.parse import urlparse\ndef f(u): return urlparse(u)",
+        "assert f('http://a/b').netloc == 'a'",
+    ),
+    "kept: counter attr": (
+        "from collections import Counter\nclass S:\n    def __init__(s): s.c=Counter()\n    def add(s,x): s.c[x]+=1",
+        "s=S(); s.add('a'); assert s.c['a'] == 1 and s.c.most_common(1) == [('a',1)]",
+    ),
+    "kept: kw": ("def f(**k): return k", "assert f(_a=1, b=2) == {'_a':1,'b':2}"),
+    "kept: cb": (
+        "def apply(f, *a): return f(*a)\ndef mp(f, xs): return [f(x) for x in xs]",
+        "assert apply(max, 1, 2) == 2\nassert mp(str, [1]) == ['1']\nassert mp(lambda x: x+1, [1]) == [2]",
+    ),
+    "kept: gen": (
+        "def g():\n    yield 1\n    yield 2",
+        "assert list(g()) == [1,2]\nassert next(g()) == 1",
+    ),
+    "kept: queue": (
+        "import queue\nclass W:\n    def __init__(s): s.q=queue.Queue()\n    def put(s,x): s.q.put(x)",
+        "w=W(); w.put(1); assert w.q.get() == 1 and w.q.empty()",
+    ),
 }
 
 
@@ -168,8 +317,8 @@ def test_nobody_gets_there(sandbox: Sandbox, name: str) -> None:
 
 @pytest.mark.parametrize("name", PASSED)
 def test_right_programs_pass(sandbox: Sandbox, name: str) -> None:
-    code, test = PASSED[name]
-    [result] = sandbox.run_tests(code, [test])
+    code, test, *tested = PASSED[name]
+    [result] = sandbox.run_tests(code, [test], entry_point=tested[0] if tested else None)
     assert result.outcome is Outcome.PASS, result.message
 
 

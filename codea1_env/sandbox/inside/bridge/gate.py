@@ -16,7 +16,7 @@ import operator
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from .bases import CONSTANT, CONTAINERS
@@ -43,7 +43,7 @@ _NEVER_CALLED = frozenset({
     "setattr", "vars",
 })  # fmt: skip
 # Their classes do with any object what nobody may do with it from outside.
-_MODULES_OF_TOOLS = ("ctypes", "functools", "inspect", "operator", "types", "weakref")
+_MODULES_OF_TOOLS = ("_operator", "ctypes", "functools", "inspect", "operator", "weakref")
 # What reads any attribute of its arguments: "{0.__globals__}". Methods of Python's classes, also where one of the program's
 # is derived from them.
 _FORMATTING = frozenset({
@@ -54,7 +54,7 @@ _FORMATTING = frozenset({
 _MODULES_OF_FUNCTIONS = _PURE_MODULES - {"random", "time"}
 _MODULES_OF_CLASSES = frozenset({
     "array", "builtins", "collections", "_collections", "datetime", "decimal", "_decimal", "_pydecimal", "fractions",
-    "ipaddress", "itertools", "numpy", "pandas", "queue", "_queue", "uuid", "zoneinfo",
+    "ipaddress", "itertools", "queue", "_queue", "uuid", "zoneinfo",
 })  # fmt: skip
 # Whose methods a test may call.
 _MODULES_OF_PROGRAMS = (_MODULES_OF_OBJECTS | {
@@ -62,8 +62,13 @@ _MODULES_OF_PROGRAMS = (_MODULES_OF_OBJECTS | {
     "_collections_abc", "_decimal", "_pydecimal", "graphlib", "hashlib", "_hashlib", "_sha2", "_sha1", "_md5", "_blake2",
     "_sha3", "hmac", "html", "io", "ipaddress", "_json", "numbers", "pandas", "pathlib", "pprint", "sched", "secrets",
     "string", "struct", "_struct", "textwrap", "types", "typing", "uuid", "weakref", "_weakref", "_weakrefset",
-    "zoneinfo",
+    "zoneinfo", "argparse", "cmd", "concurrent", "difflib", "email", "urllib", "xml",
 }) - {"unittest"}  # fmt: skip
+# What arrays offer beside their values: their memory, files, and private attributes.
+_OF_MEMORY = frozenset({
+    "base", "byteswap", "ctypes", "data", "dump", "dumps", "flags", "getfield", "newbyteorder", "resize", "setfield",
+    "setflags", "strides", "tofile", "view",
+})  # fmt: skip
 _READING = (operator.attrgetter, operator.methodcaller)
 _FILES = (io.StringIO, io.BytesIO)
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
@@ -106,10 +111,15 @@ class Gate:
         self.home = home
         self._is_test = home == "test"
         self._offered: list[type] = []
+        self._tested: Any = None
 
     def offer(self, kind: type) -> None:
         """Let a class of another module be called, which the program has under a name that the test uses."""
         self._offered.append(kind)
+
+    def test(self, value: Any) -> None:
+        """Let what stands under the tested name be called, wherever it comes from."""
+        self._tested = value
 
     def _is_ours(self, value: Any) -> bool:
         return _class_of(value).__module__ == self.home
@@ -129,25 +139,31 @@ class Gate:
             known = value.__module__ == self.home or _is_in(value.__module__, _MODULES_OF_CLASSES)
             return issubclass(value, BaseException) or (harmless and known)
         if not self.is_opaque(value):
-            is_stream = isinstance(value, io.IOBase) and not isinstance(value, _FILES)
-            return not (type(value) is types.ModuleType or is_stream or _is_of_process(value))
+            return not (type(value) is types.ModuleType or _is_of_process(value))
         inner = getattr(value, "__wrapped__", getattr(value, "pyfunc", value))  # numpy.vectorize
         if (
             type(inner) is functools.partial
         ):  # which functions it brings together was the program's choice
             module = getattr(inner.func, "__module__", None)
-            return module == self.home or _is_in(module, _MODULES_OF_OBJECTS)
+            known = module == self.home or _is_in(module, _MODULES_OF_OBJECTS)
+            return known or self._may_be_called(inner)
         owner = getattr(inner, "__self__", None)
         if type(inner) is types.MethodType or (
             owner is not None and type(owner) is not types.ModuleType
         ):
             return self._is_known(_class_of(owner).__module__)
         module = getattr(inner, "__module__", None)
-        return module in (self.home, "builtins") or _is_in(module, _MODULES_OF_FUNCTIONS)
+        if module == "builtins":
+            return getattr(inner, "__name__", "") in _PURE_BUILTINS
+        return module == self.home or _is_in(module, _MODULES_OF_FUNCTIONS)
 
     def is_opaque(self, value: Any) -> bool:
         """Whether an object offers nothing but calls: functions, methods, partials, wrappers of all kinds."""
         return callable(value) and not isinstance(value, type) and not self._is_ours(value)
+
+    def may_call(self, value: Any) -> bool:
+        """Whether a test may call one of a program's names with plain data."""
+        return not isinstance(value, type) or not _is_tool(value)
 
     # What leaves
 
@@ -159,15 +175,17 @@ class Gate:
         """
         if type(value) is types.ModuleType:
             raise RefusedError("a module")
-        if not self._is_test and isinstance(value, type) and issubclass(value, type):
-            raise RefusedError("a class of classes")
-        if self._is_test and callable(value) and not self._may_be_called(value):
+        if not self._is_test:
+            is_tool = isinstance(value, type) and _is_tool(value)
+            if is_tool or type(value) in _READING or _is_of_process(value):
+                raise RefusedError("what makes classes, reads attributes or belongs to the process")
+        if callable(value) and value is not self._tested and not self._may_be_called(value):
             raise RefusedError(
-                f"a {type(value).__name__} that is neither the test's own nor known to be harmless"
+                f"a {type(value).__name__} that is neither the {self.home}'s own nor known to be harmless"
             )
 
     def _may_be_called(self, value: Any) -> bool:
-        """Whether a program may call something of the test's process with arguments that it chooses."""
+        """Whether the other side may call something of this process with arguments that it chooses."""
         if self._is_ours(value):
             return True
         kind = type(value)
@@ -201,14 +219,17 @@ class Gate:
         Raises:
             RefusedError: It is refused.
         """
+        if name == "call_with_names" and any(each.startswith("__") for each in operands[1]):
+            raise RefusedError("no name of an argument is special")
         if name in ("call", "call_with_names"):
             self._check_call(name, target, operands)
         elif name in ("get", "set", "delete"):
             self._check_attribute(target, operands[0])
             if self._is_test and name != "get":
                 _check_replaced(target, operands[0])
-            if name != "get" and isinstance(target, type) and not self._is_ours(target):
-                raise RefusedError("a class of Python's is not changed")
+            changeable = self._is_ours(target) or type(target) is types.SimpleNamespace
+            if name != "get" and not changeable:
+                raise RefusedError("what is of a class of Python's is not changed")
         elif name == "await":
             if not inspect.isawaitable(target):
                 raise RefusedError("only coroutines can be awaited")
@@ -221,7 +242,7 @@ class Gate:
     def _check_call(self, name: str, target: Any, operands: tuple[Any, ...]) -> None:
         if isinstance(target, enum.EnumMeta) and (name != "call" or len(operands[0]) != 1):
             raise RefusedError("no class of members is made from outside")
-        if (isinstance(target, type) and issubclass(target, type)) or type(target) in _READING:
+        if (isinstance(target, type) and _is_tool(target)) or type(target) in _READING:
             raise RefusedError(
                 "what makes classes, and what reads attributes, is not called from outside"
             )
@@ -270,8 +291,10 @@ class Gate:
                 raise RefusedError(
                     "only methods that the test's own classes define can be used here"
                 )
-        elif owner is not None and not self._is_known(owner):
+        elif not self._is_known(kind.__module__ if owner is None else owner):
             raise RefusedError(f"methods of the module {owner!r:.80} are not called from outside")
+        elif name in _OF_MEMORY and any(base.__module__ == "numpy" for base in bases):
+            raise RefusedError("the memory of an array is not shown")
 
     def answer(self, name: str, target: object, operands: tuple[Any, ...], number: int) -> Any:
         """Answers what any object can be asked, also one that offers nothing but calls; NotImplemented for the rest.
@@ -323,10 +346,32 @@ class Gate:
 
 
 def _is_of_process(value: Any) -> bool:
-    """Whether a value is a variable of Python's own: `sys.path`, `sys.modules`, `os.environ`."""
-    return not isinstance(value, (str, bytes, int, float, tuple, type(None))) and any(
-        value is each for module in (sys, os) for each in vars(module).values()
+    """Whether a value is a stream, the names of a module, or a variable of Python's own: `sys.path`, `os.environ`."""
+    if isinstance(value, (str, bytes, int, float, tuple, type(None))):
+        return False
+    if type(value) is dict and ("__builtins__" in value or "__spec__" in value):
+        return True
+    is_stream = isinstance(value, io.IOBase) and not isinstance(value, _FILES)
+    return is_stream or any(value is each for each in _variables())
+
+
+@functools.cache
+def _variables() -> tuple[Any, ...]:
+    return tuple(
+        each
+        for module in (sys, os)
+        for each in vars(module).values()
+        if isinstance(each, (list, dict, set, MutableMapping))
     )
+
+
+def _is_tool(kind: type) -> bool:
+    """Whether a class does with any object what nobody may do with it from outside, makes classes, or shows memory."""
+    of_arrays = any(
+        (base.__module__, base.__name__) == ("numpy", "ndarray") for base in kind.__mro__
+    )
+    is_tool = kind.__module__ in _MODULES_OF_TOOLS and not issubclass(kind, BaseException)
+    return issubclass(kind, type) or of_arrays or is_tool
 
 
 def _check_replaced(target: Any, name: str) -> None:

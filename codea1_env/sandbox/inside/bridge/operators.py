@@ -60,7 +60,10 @@ def _in_place(name: str) -> Callable[..., Any]:
             return fallback(self, other)
         if with_data and not base:
             check_mixed(self, other, name, deciding=False)
-        return _calculated(self, other, f"i{name}", with_data and not base)
+        result = _calculated(self, other, f"i{name}", with_data and not base)
+        if with_data and base and result is not self:
+            self._codea1_peer.fail("a container that is another one after it was changed in place")
+        return result
 
     return method
 

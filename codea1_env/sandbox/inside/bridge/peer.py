@@ -103,6 +103,7 @@ class Peer:
         """How many there were."""
         self.unmarking = True
         """Whether an object in the message being read may be what a call returned, also one that a test has made."""
+        self._copying = False
         self._on_call: Callable[[], None] | None = None
         self._depth = 0
         self.may_keep = False
@@ -137,6 +138,10 @@ class Peer:
     def may_export(self, value: Any) -> bool:
         """See `Gate.may_export`."""
         return self._gate.may_export(value)
+
+    def test(self, value: Any) -> None:
+        """See `Gate.test`."""
+        self._gate.test(value)
 
     def export(self, value: Any, name: str) -> bytes:
         """Encode what the other side gets under a name of its own text."""
@@ -263,6 +268,8 @@ class Peer:
                 return answer
         if name == "await":
             return self._awaiting.step(target, operands[0] is True)
+        if name in ("copy", "deepcopy"):
+            return self._copied(operation, target)
         value = operation.perform(target, *operands)
         if name == "data":
             return bases.held_by(value)
@@ -276,7 +283,15 @@ class Peer:
         keeping = keeping or value is target  # x += y
         return bases.kept(value) if keeping else value
 
-    # SamplingOptions
+    def _copied(self, operation: Operation, target: Any) -> Any:
+        """Copy an object. What the other side has put into it is not asked how: nobody is."""
+        self._copying = True
+        try:
+            return operation.perform(target)
+        finally:
+            self._copying = False
+
+    # Asking
 
     def call(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call an object of the other side; see `ask`."""
@@ -322,6 +337,8 @@ class Peer:
     ) -> Any:
         table: sharing.Table = []
         begun = self.kept_errors if begun is None else begun
+        if self._copying:
+            raise RemoteUnencodable("a copy of an object that holds something of the other side")
         with self._lock:
             if len(self.references.released) >= _RELEASED_TOGETHER:
                 self._pass_releases_on()

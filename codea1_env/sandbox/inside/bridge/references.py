@@ -111,6 +111,7 @@ class References:
             return (b"y", value._codea1_number, None)
         if kind is bases.Kept:
             held = value.container
+            self._check_leaving(held)
             return (b"h", self._number_of(held), (bases.code_of(type(held)), bases.flat(held)))
         if kind is Offered:
             return (b"h", self._number_of(value.kind), (bases.CLASS, None))

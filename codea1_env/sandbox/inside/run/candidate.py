@@ -25,11 +25,15 @@ from .running import MODULE_NAME, Caller, loaded, loaded_numpy
 _close, _exit = os.close, os._exit
 
 
-def exports(namespace: dict[str, Any], names: list[str], peer: Peer) -> list[tuple[str, bytes]]:
+def exports(
+    namespace: dict[str, Any], names: list[str], tested: str | None, peer: Peer
+) -> list[tuple[str, bytes]]:
     """Those of the wanted names that the program defines, each with an encoded reference or data; b"" if it cannot cross."""
     found = []
+    if tested in namespace:
+        peer.test(namespace[tested])
     for name in names:
-        if name in namespace and peer.may_export(namespace[name]):
+        if name in namespace and (name == tested or peer.may_export(namespace[name])):
             try:
                 found.append((name, peer.export(namespace[name], name)))
             except codec.EncodeError:
@@ -78,7 +82,7 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: 
         namespace,
         job["result"],
         numpy,
-        lambda name, value: name == tested or gate.may_export(value),
+        lambda name, value: name == tested or (gate.may_export(value) and gate.may_call(value)),
     )
     if not job["serves_a_test"]:
         frames.write_frame(reply_pipe, codec.encode(reply))
@@ -90,7 +94,7 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: 
         _exit(0)
     hide_type()
     peer = Peer(*peer_pipes, limit=job["result"], numpy=numpy, home=MODULE_NAME)
-    exported = exports(namespace, job["names"], peer) if reply == ("ok",) else []
+    exported = exports(namespace, job["names"], tested, peer) if reply == ("ok",) else []
     frames.write_frame(reply_pipe, codec.encode((*reply, exported)))
     with contextlib.suppress(frames.ChannelClosedError):
         peer.serve(lambda: frames.write_frame(reply_pipe, b"called"))
