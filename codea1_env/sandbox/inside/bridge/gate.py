@@ -190,7 +190,9 @@ class Gate:
             return True
         kind = type(value)
         if kind is types.FunctionType:
-            return value.__module__ == self.home or _is_in(value.__module__, _PURE_MODULES)
+            # A wrapper says the module of what it wraps.
+            home = self.home in (value.__module__, value.__globals__.get("__name__"))
+            return home or _is_in(value.__module__, _PURE_MODULES)
         if kind is types.MethodType:
             owner = value.__self__
             if self._is_ours(owner) or value.__func__.__module__ == self.home:
