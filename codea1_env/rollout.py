@@ -278,21 +278,22 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
         AnswerError: It returned the wrong number of answers, or something else than text.
     """
     given = agent.act(observations)
+    name = type(getattr(agent, "agent", agent)).__name__
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise AnswerError(
-            f"Expect the {role} ({type(agent).__name__}) to return a list of answers, one per observation, actually: "
+            f"Expect the {role} ({name}) to return a list of answers, one per observation, actually: "
             f"{given!r:.200}"
         )
     answers = list(given)
     if len(answers) != len(observations):
         raise AnswerError(
-            f"Expect the {role} ({type(agent).__name__}) to return one answer per observation "
+            f"Expect the {role} ({name}) to return one answer per observation "
             f"({len(observations)}), actually: {len(answers)}"
         )
     wrong = [type(answer) for answer in answers if not isinstance(answer, str)]
     if wrong:
         raise AnswerError(
-            f"Expect the {role} ({type(agent).__name__}) to answer with strings, actually: {wrong[0]}"
+            f"Expect the {role} ({name}) to answer with strings, actually: {wrong[0]}"
         )
     return answers
 

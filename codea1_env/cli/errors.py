@@ -49,6 +49,8 @@ def user_input() -> Iterator[None]:
         yield
     except KeyError as error:
         raise InputError(str(error.args[0]) if error.args else "unknown name") from error
+    except BrokenPipeError:  # whoever reads has seen enough
+        raise
     except (ValueError, TypeError, OSError, ImportError) as error:
         raise InputError(str(error)) from error
 

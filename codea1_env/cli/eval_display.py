@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ __all__ = [
     "EvaluationProgress",
     "left_out",
     "percent",
+    "plain",
     "print_comparison",
     "print_lines",
     "print_report",
@@ -59,9 +60,18 @@ class EvaluationProgress:
         tally: Counts the verdicts, and gives the estimate.
         unit: What is judged, in the plural.
         figure: What the tally estimates.
+        shown: Writes an estimate.
     """
 
-    def __init__(self, console: Console, tally: Counting, unit: str, figure: str) -> None:
+    def __init__(
+        self,
+        console: Console,
+        tally: Counting,
+        unit: str,
+        figure: str,
+        shown: Callable[[Estimate | None], str] = percent,
+    ) -> None:
+        self._shown = shown
         self._console = console
         self._tally = tally
         self._unit = unit
@@ -101,10 +111,10 @@ class EvaluationProgress:
         if self._console.is_terminal:
             if self._task is not None and time.monotonic() >= self._next:
                 self._next = time.monotonic() + _SECONDS
-                estimate = percent(self._tally.estimate())
+                estimate = self._shown(self._tally.estimate())
                 self._bar.update(self._task, state=f"{self._figure} {estimate}")
         elif done * _LINES // self._total > (done - 1) * _LINES // self._total:
-            estimate = percent(self._tally.estimate())
+            estimate = self._shown(self._tally.estimate())
             self._console.print(
                 f"{done} of {self._total} {self._unit}, {self._figure} so far {estimate}",
                 highlight=False,
@@ -157,11 +167,13 @@ def print_lines(lines: Sequence[str], console: Console) -> None:
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print both evaluations side by side, and the problems that changed."""
+    own = comparison.kind not in _MEASURES
+    write, heading = (plain, "figure [95%]") if own else (percent, "percent [95%]")
     rows = [
-        [CHOSEN.get(each.figure, each.figure), *map(percent, (each.a, each.b, each.difference))]
+        [CHOSEN.get(each.figure, each.figure), *map(write, (each.a, each.b, each.difference))]
         for each in comparison.differences
     ]
-    print_table([["percent [95%]", "A", "B", "B - A, paired"], *rows], console, whole_names=False)
+    print_table([[heading, "A", "B", "B - A, paired"], *rows], console, whole_names=False)
     lines = [f"{comparison.problems} problems in both"]
     if comparison.not_compared:
         lines.append(
@@ -170,9 +182,15 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         )
     lines += [f"Not compared, {each}" for each in comparison.left_out]
     measure = _MEASURES.get(comparison.kind, "the first figure")
-    lines += _changes("Better in B", comparison.better, measure)
-    lines += _changes("Worse in B", comparison.worse, measure)
+    better, worse = ("More in B", "Less in B") if own else ("Better in B", "Worse in B")
+    lines += _changes(better, comparison.better, measure)
+    lines += _changes(worse, comparison.worse, measure)
     print_lines(lines, console)
+
+
+def plain(estimate: Estimate | None) -> str:
+    """Write an estimate of something that is no share."""
+    return "-" if estimate is None else str(estimate)
 
 
 _MEASURES = {

@@ -16,7 +16,7 @@ from rich.console import Console
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
 from codea1_env.cli.errors import user_input
 from codea1_env.cli.eval_agents import SamplingOptions, player_of
-from codea1_env.cli.eval_display import EvaluationProgress, print_report
+from codea1_env.cli.eval_display import EvaluationProgress, percent, plain, print_report
 from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_evaluation
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
@@ -154,8 +154,10 @@ def _evaluate(
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request())
         own.begin(stack.enter_context(command.sandbox()))
-        figure = own.figure.format_map(vars(own))
-        shown = stack.enter_context(EvaluationProgress(console, own, own.unit, figure))
+        figure = own.figure.format_map(vars(own)) or "first figure"
+        shown = stack.enter_context(
+            EvaluationProgress(console, own, own.unit, figure, percent if own.in_percent else plain)
+        )
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
         if own.checks_problems:

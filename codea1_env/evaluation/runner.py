@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import NoneType
 from typing import Any, Generic
 
 from codea1_env.evaluation.result_folder import ResultFolder
@@ -21,6 +23,31 @@ from codea1_env.evaluation.task import Evaluation, EvaluationError, Question, S,
 
 Watch = Callable[[Any, Any], None]
 """Told of every sample and its verdict, in order; also of those that were known before a resume."""
+
+
+def plain_verdict(verdict: Any, place: str) -> Any:
+    """A verdict as JSON has it: numbers of numpy become Python's.
+
+    Args:
+        verdict: What an evaluation of somebody's own gave.
+        place: Of which sample, for messages.
+
+    Raises:
+        EvaluationError: It is no mapping of names to numbers, flags, texts and None, or a number is not finite.
+    """
+    if not isinstance(verdict, Mapping):
+        raise EvaluationError(
+            f"expect judge to return a mapping of names to values, actually, for {place}: {verdict!r:.100}"
+        )
+    plain = {name: getattr(value, "item", lambda it=value: it)() for name, value in verdict.items()}
+    for name, value in plain.items():
+        odd = not isinstance(value, (bool, int, float, str, NoneType)) or not isinstance(name, str)
+        if odd or (isinstance(value, float) and not math.isfinite(value)):
+            raise EvaluationError(
+                f"expect judge to return finite numbers, flags, texts and None under names, actually, for {place}: "
+                f"{name!r:.100}: {value!r:.100}. None stands for what there is no value of."
+            )
+    return plain
 
 
 class EvaluationRun(Generic[S, V]):
@@ -102,6 +129,18 @@ class EvaluationRun(Generic[S, V]):
         )
         self._judge(batches, counts, watch)
 
+    def _judged(self, sample: S) -> V:
+        own = self._evaluation
+        place = f"sample {sample.index} of {sample.task_id}"
+        try:
+            verdict: Any = own.judge(own.problems[sample.task_id], sample)
+        except Exception as error:
+            error.add_note(f"This was {type(own).__name__}.judge on {place}.")
+            raise
+        plain = own.verdict_type is None and type(own).row_of is Evaluation.row_of
+        found: V = plain_verdict(verdict, place) if plain else verdict
+        return found
+
     def _judge(
         self, batches: Iterator[Sequence[Any]], counts: Mapping[str, int], watch: Watch
     ) -> None:
@@ -112,7 +151,7 @@ class EvaluationRun(Generic[S, V]):
             def submit(sample: S) -> Future[V]:
                 key = own.key(sample)
                 if key not in judged:  # equal samples are judged once
-                    judged[key] = threads.submit(own.judge, own.problems[sample.task_id], sample)
+                    judged[key] = threads.submit(self._judged, sample)
                 return judged[key]
 
             judge(

@@ -69,8 +69,10 @@ class Evaluation(Generic[S, V]):
     """Who is asked."""
     unit: ClassVar[str] = "samples"
     """What is judged, in the plural."""
-    figure: ClassVar[str] = "estimate"
-    """What `estimate` gives, for the progress display; fields stand in braces."""
+    figure: ClassVar[str] = ""
+    """Which value the progress display shows, by its name; "" for the first one."""
+    in_percent: ClassVar[bool] = False
+    """Whether figures are shares, shown in percent."""
     kind: ClassVar[str] = ""
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
     default_samples: ClassVar[int] = 1
@@ -194,8 +196,14 @@ class Evaluation(Generic[S, V]):
 
     def estimate(self) -> Estimate | None:
         """A figure of the problems so far, to show while it runs; None if there is none yet."""
-        values = [[*self.values(self.verdicts[task]).values()][:1] for task in self.scored]
-        known = [value for each in values for value in each if value is not None]
+        values = [self.values(self.verdicts[task]) for task in self.scored]
+        names = dict.fromkeys(name for each in values for name in each)
+        if self.figure and names and self.figure not in names:
+            raise EvaluationError(
+                f"expect figure to name a value that judge gives ({', '.join(names)}), actually: {self.figure!r}"
+            )
+        name = self.figure or next(iter(names), "")
+        known = [value for each in values if (value := each.get(name)) is not None]
         return mean_over_problems(known) if known else None
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
@@ -208,15 +216,14 @@ class Evaluation(Generic[S, V]):
         return {name: sum(it) / len(it) if it else None for name, it in found.items()}
 
     def figures(self) -> dict[str, Any]:
-        """Name -> figure, as JSON has it: the mean of a value over problems, with its interval."""
+        """Name -> figure, as JSON has it: the mean of a value over problems, with its interval; None without values."""
         found: dict[str, list[float]] = {}
         for task in self.scored:
             for name, value in self.values(self.verdicts[task]).items():
                 found.setdefault(name, []).extend([] if value is None else [value])
         return {
-            name: dataclasses.asdict(mean_over_problems(each))
+            name: dataclasses.asdict(mean_over_problems(each)) if each else None
             for name, each in found.items()
-            if each
         }
 
     def summary(self) -> dict[str, Any]:
@@ -243,7 +250,8 @@ class Evaluation(Generic[S, V]):
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """The figures of a report as rows of texts, the headings first."""
-        rows = [[name, str(Estimate(**each))] for name, each in report["figures"].items()]
+        figures = report["figures"].items()
+        rows = [[name, str(Estimate(**each)) if each else "-"] for name, each in figures]
         return [["figure", "value [95% interval]"], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from types import TracebackType
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.agents.policy import AlgorithmError
+from codea1_env.rollout import AnswerError
 from codea1_env.support.logs import read_rows
 from codea1_env.training.checkpoints import checkpoints, remove_start, step_of
 from codea1_env.training.errors import PlayerError
@@ -37,7 +38,7 @@ def explained_failures(path: Path) -> Iterator[None]:
     """Tell where a run can be resumed when a language model or its engine fails."""
     try:
         yield
-    except (BackendError, UpdateError, AlgorithmError) as error:
+    except (AnswerError, BackendError, UpdateError, AlgorithmError) as error:
         if not _has_steps(path):
             raise PlayerError(str(error)) from error
         raise PlayerError(

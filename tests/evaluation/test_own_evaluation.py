@@ -225,3 +225,72 @@ def test_what_a_check_refuses_is_left_out(tmp_path, sandbox):
     none.begin(sandbox)
     with ResultFolder(tmp_path / "b", {}, resume=False) as folder, pytest.raises(EvaluationError):
         EvaluationRun(none, folder).check()
+
+
+OWN = """
+import math
+import numpy as np
+from codea1_env.evaluation import ProgramEvaluation
+
+class Own(ProgramEvaluation[dict]):
+    "Judge somehow."
+    {more}
+    def judge(self, problem, sample):
+        return {returned}
+"""
+
+
+def run_own(tmp_path, capsys, returned: str, more: str = "") -> tuple[int, str]:
+    path = tmp_path / "own.py"
+    path.write_text(OWN.format(returned=returned, more=more))
+    folder = tmp_path / "out"
+    code = run(
+        ["eval", "run", f"{path}:Own", "--agent", "reference", *FEW, "--output-dir", str(folder)]
+    )
+    captured = capsys.readouterr()
+    return code, " ".join((captured.out + captured.err).split())
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (
+            "3",
+            "expect judge to return a mapping of names to values, actually, for sample 0 of starter/add_numbers: 3",
+        ),
+        ("None", "a mapping of names to values"),
+        ("{'a': math.nan}", "expect judge to return finite numbers"),
+        ("{'a': np.inf}", "expect judge to return finite numbers"),
+        ("{'a': [1]}", "'a': [1]"),
+        ("{1: 1}", "under names"),
+    ],
+)
+def test_what_is_no_verdict_is_named_with_its_sample(tmp_path, capsys, returned, message):
+    code, shown = run_own(tmp_path, capsys, returned)
+    assert (code, message in shown) == (2, True), shown
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path, capsys):
+    code, shown = run_own(
+        tmp_path, capsys, "{'a': np.int64(9), 'b': np.float32(0.5), 'c': np.bool_(True), 'd': None}"
+    )
+    assert code == 0
+    assert "a 9.000" in shown
+    assert "d -" in shown
+    assert "first figure so far 9.000" in shown
+
+
+def test_the_progress_shows_the_figure_that_is_asked_for(tmp_path, capsys):
+    code, shown = run_own(tmp_path, capsys, "{'a': 1, 'b': 20}", "figure = 'b'")
+    assert (code, "b so far 20.000" in shown) == (0, True), shown
+
+
+def test_a_figure_that_is_no_value_is_named(tmp_path, capsys):
+    code, shown = run_own(tmp_path, capsys, "{'a': 1, 'b': 20}", "figure = 'nope'")
+    assert (code, "a value that judge gives (a, b), actually: 'nope'" in shown) == (2, True), shown
+
+
+def test_an_error_says_on_which_sample(tmp_path, capsys):
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_own(tmp_path, capsys, "1 / 0")
+    assert "Own.judge on sample 0 of starter/add_numbers" in caught.value.__notes__[0]

@@ -51,6 +51,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     kind = "best-of-n"
     unit = "programs"
     figure = "CodeT"
+    in_percent = True
     default_samples = 32
     fixed = ("problems", "split", "max_problems", "packages")
     help = {"num_samples": "Answers per problem that an agent writes."}  # noqa: RUF012  never changed

@@ -49,6 +49,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     default_samples = 32
     usable = "whose reference passes its own tests"
     figure = "pass@1"
+    in_percent = True
     check_type = ReferenceRun
     verdict_type = CodeVerdict
 

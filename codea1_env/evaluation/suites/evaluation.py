@@ -51,6 +51,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
     kind = "tests"
     usable = "whose reference runs"
     figure = "pass@{num_tests}"
+    in_percent = True
     check_type = ProblemCheck
     verdict_type = SuiteScore
     help = {  # noqa: RUF012  never changed
