@@ -5,7 +5,7 @@
 
 Prints, over the seeds, mean and standard deviation at the start and at the end of: the share of held-back
 golden tests that the coder's programs pass; the share of held-back mutants that the tester's suites kill
-with a test that is right as written; both rewards; and how much of what broke programs the Mistake Book
+with a test that is right as written, beside what copying the examples of the problem kills; both rewards; and how much of what broke programs the Mistake Book
 found. Nothing that is held back, and nothing made from it, is in a player's pool.
 """
 
@@ -31,6 +31,9 @@ from codea1_env.training.settings import flat, replaced
 ROWS = {
     "held_out/pass_rate": "coder: held-back golden tests passed",
     "held_out/kill_rate": "tester: held-back mutants killed",
+    "held_out/copier_kill_rate": "  by copying the examples",
+    "held_out/new_kill_rate": "  of the others, by the tester",
+    "tester/copied": "tests that the problem's text shows",
     "reward/coder/mean": "coder: reward",
     "reward/tester/mean": "tester: reward",
     "tester/validity": "tester: validity",
