@@ -311,11 +311,8 @@ class Referee:
         """The ruling where the bytes of prediction and value differ."""
         source, right = truth.source, truth.read
         if not isinstance(right, Returned):
-            return _invalid(
-                test,
-                InvalidReason.NO_LITERAL,
-                f"the reference returns what cannot be compared: {right.message}",
-            )
+            reason = f"the reference returns what cannot be compared: {right.message}"
+            return _invalid(test, InvalidReason.NO_LITERAL, reason)
         # The test's own tolerance is in the units of the value.
         absolute = test.tolerance or 0.0
         tolerance = max(self.config.tolerance, min(absolute, _MOST_RELATIVE))
@@ -327,11 +324,8 @@ class Referee:
             text = f"assert {test.call_text} == {test.value if source is None else source}"
             return TestVerdict(text, "kept", call=test.call_text)
         if source is None:
-            return _invalid(
-                test,
-                InvalidReason.NO_LITERAL,
-                "the reference returns what has no literal, or too long a one",
-            )
+            reason = "the reference returns what has no literal, or too long a one"
+            return _invalid(test, InvalidReason.NO_LITERAL, reason)
         reason = f"predicts {_short(test.value)}, the reference returns {_short(source)}"
         if self.config.wrong_oracle == "drop":
             return _invalid(test, InvalidReason.WRONG_VALUE, reason)

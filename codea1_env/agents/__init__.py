@@ -67,7 +67,7 @@ def make_algorithm(name: str, settings: Mapping[str, Any]) -> Algorithm:
         settings: Name -> value.
 
     Raises:
-        ValueError: There is no algorithm of this name.
+        ValueError: There is no algorithm of this name, or it needs what is no setting.
 
     Example:
         >>> make_algorithm("rloo", {"learning_rate": 0.5, "epsilon": 0.2})
@@ -85,7 +85,18 @@ def make_algorithm(name: str, settings: Mapping[str, Any]) -> Algorithm:
             )
     else:
         raise ValueError(
-            f"Expect the algorithm to be one of {', '.join(ALGORITHMS)}, or module:Class, actually: {name!r}"
+            f"Expect the algorithm to be one of {', '.join(ALGORITHMS)}, module:Class or FILE.py:Class, actually: {name!r}"
         )
     known = inspect.signature(kind).parameters
+    needed = [
+        each.name
+        for each in known.values()
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    unknown = [each for each in needed if each not in settings]
+    if unknown:
+        raise ValueError(
+            f"Expect {name} to be made from settings of the run ({', '.join(sorted(settings))}), actually it needs: "
+            f"{', '.join(unknown)}. Give these a default."
+        )
     return kind(**{key: settings[key] for key in settings if key in known})

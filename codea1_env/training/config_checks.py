@@ -98,7 +98,7 @@ def check_values(config: TrainConfig) -> None:
         value = attrgetter(name)(config)
         if value is not None and value not in ALGORITHMS and ":" not in value:
             raise ValueError(
-                f"Expect {name} to be one of {', '.join(ALGORITHMS)}, or module:Class, actually: {value!r}"
+                f"Expect {name} to be one of {', '.join(ALGORITHMS)}, module:Class or FILE.py:Class, actually: {value!r}"
             )
     for name, value, hint in _fields(config):
         choices = typing.get_args(hint)

@@ -29,7 +29,7 @@ from codea1_env.training.player_config import PlayerConfig, TesterConfig
         ({"coder": PlayerConfig("human")}, r"coder\.player to be one of"),
         (
             {"algorithm": "ppo"},
-            "algorithm to be one of grpo, rloo, or module:Class, actually: 'ppo'",
+            "algorithm to be one of grpo, rloo, module:Class or FILE.py:Class, actually: 'ppo'",
         ),
     ],
 )
