@@ -162,7 +162,7 @@ def test_learns_the_best_items(name):
 
 def test_unknown_algorithm():
     with pytest.raises(
-        ValueError, match="one of grpo, rloo, module:Class or FILE.py:Class, actually: 'ppo'"
+        ValueError, match=r"one of grpo, rloo, module:Class or FILE\.py:Class, actually: 'ppo'"
     ):
         make_algorithm("ppo", {})
 
@@ -172,5 +172,5 @@ def test_an_algorithm_that_needs_what_is_no_setting_is_named(tmp_path):
     path.write_text(
         "class Own:\n    def __init__(self, learning_rate, gamma): pass\n    def update(self, policy, samples): return {}\n"
     )
-    with pytest.raises(ValueError, match="settings of the run .*actually it needs: gamma"):
+    with pytest.raises(ValueError, match=r"settings of the run .*actually it needs: gamma"):
         make_algorithm(f"{path}:Own", {"learning_rate": 1.0})
