@@ -19,7 +19,7 @@ RUN := $(VENV)/bin/python
 INSTALL := $(RUN) -m pip install -qq --disable-pip-version-check --retries 1 --timeout 15 --constraint constraints.txt
 TORCH_CPU := https://download.pytorch.org/whl/cpu
 # Torch and TRL are fetched where a language model plays.
-LLM := $(if $(shell grep -s '"llm"' codea1_env/problem_sets/presets/$(PRESET).toml)$(findstring llm,$(ARGS)),$(VENV)/.installed-llm)
+LLM := $(if $(shell grep -sE '"llm"|^extends' codea1_env/training/presets/$(PRESET).toml)$(findstring llm,$(ARGS)),$(VENV)/.installed-llm)
 
 .PHONY: help train test test-fast lint build clean
 .DELETE_ON_ERROR:

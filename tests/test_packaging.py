@@ -203,7 +203,7 @@ esac
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """What the Makefile reads, and a Python that only writes down what it is asked to install."""
-    presets = "codea1_env/problem_sets/presets"
+    presets = "codea1_env/training/presets"
     (tmp_path / presets).mkdir(parents=True)
     for name in ("smollm2-cpu.toml", "tabular.toml"):
         shutil.copy(ROOT / presets / name, tmp_path / presets)

@@ -265,8 +265,8 @@ def test_an_engine_that_fails_leaves_a_checkpoint(
     def generate(self: Any, *args: Any) -> Any:
         calls.append(args)
         if (
-            len(calls) > 9
-        ):  # five for this machine's speed, two measurements, then both players of step 1
+            len(calls) > 11
+        ):  # five for this machine's speed, four measurements, then both players of step 1
             raise BackendError("The engine is gone.")
         return answered(self, *args)
 

@@ -91,6 +91,7 @@ _WITH_FRAMES = (
 
 
 _OBJECT = (object,)
+_OF_HANDLES = f"{__package__}.handles"
 _SOME_OBJECT = (
     "<an object of the other process>"  # also of functions: what has `__call__` may be either
 )
@@ -186,9 +187,9 @@ class Gate:
 
     def _may_be_called(self, value: Any) -> bool:
         """Whether the other side may call something of this process with arguments that it chooses."""
-        if self._is_ours(value):
-            return True
         kind = type(value)
+        if self._is_ours(value) or kind.__module__ == _OF_HANDLES:
+            return True
         if kind is types.FunctionType:
             # A wrapper says the module of what it wraps.
             home = self.home in (value.__module__, value.__globals__.get("__name__"))
@@ -197,16 +198,36 @@ class Gate:
             owner = value.__self__
             if self._is_ours(owner) or value.__func__.__module__ == self.home:
                 return True
-            return _is_in(_class_of(owner).__module__, _MODULES_OF_OBJECTS)
+            if type(value.__func__) is types.BuiltinFunctionType:
+                return self._may_be_called(value.__func__)
+            return self._is_harmless(_class_of(owner))
+        if kind in (staticmethod, classmethod):
+            return self._may_be_called(value.__func__)
         if kind is functools.partial:
             return self._may_be_called(value.func)
         if kind is functools._lru_cache_wrapper:
             return self._may_be_called(value.__wrapped__)
         if kind is types.BuiltinFunctionType:
-            return _is_pure_builtin(value, self.home)
+            return self._is_pure_builtin(value)
         if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
             return _is_plain(value.__objclass__) and not value.__name__.startswith("format")
-        return isinstance(value, type) or _is_in(kind.__module__, _MODULES_OF_OBJECTS)
+        return isinstance(value, type) or self._is_harmless(kind)
+
+    def _is_harmless(self, kind: type) -> bool:
+        """Whether objects of a class may be called, and their methods. Of a program, where a test may call its methods."""
+        known = _MODULES_OF_OBJECTS if self._is_test else _MODULES_OF_PROGRAMS | _MODULES_OF_OBJECTS
+        return kind.__module__ == self.home or _is_in(kind.__module__, known)
+
+    def _is_pure_builtin(self, value: Any) -> bool:
+        owner = value.__self__
+        if owner is None or type(owner) is types.ModuleType:
+            if getattr(owner, "__name__", "") == "builtins":
+                return value.__name__ in _PURE_BUILTINS
+            return _is_in(value.__module__, _PURE_MODULES)
+        kind = _class_of(owner)
+        if issubclass(kind, str) and value.__name__.startswith("format"):
+            return False
+        return _is_plain(kind) or self._is_harmless(kind)
 
     # What is asked
 
@@ -392,18 +413,6 @@ def _is_in(module: Any, modules: frozenset[str]) -> bool:
 
 def _class_of(value: Any) -> type:
     return value if isinstance(value, type) else type(value)
-
-
-def _is_pure_builtin(value: Any, home: str) -> bool:
-    owner = value.__self__
-    if owner is None or type(owner) is types.ModuleType:
-        if getattr(owner, "__name__", "") == "builtins":
-            return value.__name__ in _PURE_BUILTINS
-        return _is_in(value.__module__, _PURE_MODULES)
-    kind = _class_of(owner)
-    if issubclass(kind, str) and value.__name__.startswith("format"):
-        return False
-    return _is_plain(kind) or _is_in(kind.__module__, _MODULES_OF_OBJECTS | {home})
 
 
 def _is_plain(kind: type) -> bool:

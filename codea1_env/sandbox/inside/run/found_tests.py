@@ -54,7 +54,7 @@ def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
         exec(code, namespace)
     own = [
         (name, value)
-        for name, value in list(namespace.items())
+        for name, value in [*namespace.items()]
         if name not in before or before[name] is not value
     ]
     values = dict(own)
