@@ -482,7 +482,7 @@ for i in range(3000):
     assert node.x == i + 1 and next(node.each()) == i + 1
     try: bad(i)
     except Bad as e: assert e.args == (i,)
-assert alive() < 20
+assert alive() < 150  # handles are given back a hundred at a time; 3000 were made
 """
     [result] = sandbox.run_tests(code, [test])
     assert result.outcome is Outcome.PASS, result
