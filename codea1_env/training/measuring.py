@@ -56,6 +56,11 @@ def with_control(
     return ordered, copied
 
 
+def beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
+    """Return the flags of those mutants that copies do not kill."""
+    return [flag for flag, old in zip(flags, copied, strict=True) if not old]
+
+
 def measure(
     config: TrainConfig,
     players: Players,
@@ -106,7 +111,7 @@ def measure(
         ]
         rates = passed[name]
         by_copier = copied.get(name, [])
-        new = [flag for flag, old in zip(flags, by_copier, strict=True) if not old]
+        new = beyond(flags, by_copier)
         rows.append(
             {
                 "task_id": name,

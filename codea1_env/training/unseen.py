@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -13,7 +13,7 @@ from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rate
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.measuring import with_control
+from codea1_env.training.measuring import beyond, with_control
 from codea1_env.training.metrics import Row, mean
 from codea1_env.training.players import Players
 
@@ -75,7 +75,10 @@ class Unseen:
             passed = pass_rate(players.coder, self._held_out, self._referee.sandbox, self._samples)
         if isinstance(players.tester, LanguagePlayer):
             flags = kills(players.tester, self._held_out, self._referee, self._samples)
-            killed, new = mean(chain.from_iterable(flags.values())), _beyond(flags, self._copied)
+            killed = mean(chain.from_iterable(flags.values()))
+            new = mean(
+                flag for name, each in flags.items() for flag in beyond(each, self._copied[name])
+            )
         return {
             "unseen/pass_rate": passed,
             "unseen/kill_rate": killed,
@@ -88,14 +91,3 @@ def _tests_of(problem: Problem) -> tuple[str, ...]:
     """Its golden tests, or the program that has them."""
     program = () if problem.test_program is None else (problem.test_program,)
     return tuple(problem.tests) or program
-
-
-def _beyond(
-    flags: Mapping[str, Sequence[bool]], copied: Mapping[str, Sequence[bool]]
-) -> float | None:
-    return mean(
-        flag
-        for name, each in flags.items()
-        for flag, old in zip(each, copied[name], strict=True)
-        if not old
-    )

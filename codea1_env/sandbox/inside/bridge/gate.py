@@ -142,9 +142,8 @@ class Gate:
         if not self.is_opaque(value):
             return not (type(value) is types.ModuleType or _is_of_process(value))
         inner = getattr(value, "__wrapped__", getattr(value, "pyfunc", value))  # numpy.vectorize
-        if (
-            type(inner) is functools.partial
-        ):  # which functions it brings together was the program's choice
+        if type(inner) is functools.partial:
+            # Which functions it brings together was the program's choice.
             module = getattr(inner.func, "__module__", None)
             known = module == self.home or _is_in(module, _MODULES_OF_OBJECTS)
             return known or self._may_be_called(inner)
@@ -215,8 +214,11 @@ class Gate:
 
     def _is_harmless(self, kind: type) -> bool:
         """Whether objects of a class may be called, and their methods. Of a program, where a test may call its methods."""
-        known = _MODULES_OF_OBJECTS if self._is_test else _MODULES_OF_PROGRAMS | _MODULES_OF_OBJECTS
-        return kind.__module__ == self.home or _is_in(kind.__module__, known)
+        module = kind.__module__
+        known = _is_in(module, _MODULES_OF_OBJECTS) or (
+            not self._is_test and self._is_known(module)
+        )
+        return module == self.home or known
 
     def _is_pure_builtin(self, value: Any) -> bool:
         owner = value.__self__
