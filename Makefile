@@ -79,7 +79,7 @@ $(VENV)/.installed-llm: $(VENV)/.installed
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@$(call STEP,the tools for tests and checks (up to 120 MB to download$(,) 420 MB on disk),--editable '.[dev]')
+	@$(call STEP,the tools for tests and checks (up to 250 MB to download$(,) 770 MB on disk),--editable '.[dev]')
 	@touch $@
 
 # $(call STEP,WHAT,ARGUMENTS OF PIP) installs something: says so, says every 15 seconds that it goes on, and tries

@@ -103,7 +103,9 @@ def which_pass(
     config: TrainConfig, tests: Mapping[str, Mapping[str, None]], sandbox: Sandbox
 ) -> dict[str, Curve]:
     """Name of a problem -> 1 where a program of its pool (row) passes a test (column), else 0."""
-    problems = load_problems(config.problems, config.split)[: config.max_problems]
+    problems = load_problems(config.problems, config.split, config.difficulty)[
+        : config.max_problems
+    ]
     found = {}
     for split in hold_out(problems, sandbox, config.seed):
         name, texts = split.problem.task_id, tuple(tests[split.problem.task_id])

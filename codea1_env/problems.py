@@ -51,19 +51,22 @@ class Located(NamedTuple):
     where: str
 
 
-def load_problems(source: str, split: str | None = None) -> list[Problem]:
+def load_problems(
+    source: str, split: str | None = None, difficulty: str | None = None
+) -> list[Problem]:
     """Load a set of problems.
 
     Args:
         source: One of `SOURCES`, a data set id of the hub, the path of a file, `FILE.py:NAME`, or a name that
             was given to `register_source`.
         split: Only the problems of this split ("train", "eval", ...); None for all.
+        difficulty: Only the problems that the source calls so hard ("easy", "medium", "hard"); None for all.
 
     Returns:
         The problems, in the order of the source. Their task ids differ.
 
     Raises:
-        ProblemsError: The source or the split is unknown, or a row is broken; it names file and line.
+        ProblemsError: The source, the split or the difficulty is unknown, or a row is broken; it names file and line.
         OSError: The file cannot be read.
         ImportError: The source needs a library that is not installed.
 
@@ -74,9 +77,15 @@ def load_problems(source: str, split: str | None = None) -> list[Problem]:
     """
     problems: dict[str, Problem] = {}
     places: dict[str, str] = {}
+    levels: set[str] = set()
     for item in read_problems(source, split):
         if isinstance(item, ProblemsError):
             raise item
+        level = item.problem.metadata.get("difficulty")
+        if difficulty is not None and level != difficulty:
+            if level is not None:
+                levels.add(level)
+            continue
         task_id = item.problem.task_id
         if task_id in problems:
             raise ProblemsError(
@@ -85,16 +94,23 @@ def load_problems(source: str, split: str | None = None) -> list[Problem]:
                 "Rename or remove one of them.",
             )
         problems[task_id], places[task_id] = item.problem, item.where
+    if not problems and difficulty is not None:
+        known = ", ".join(sorted(levels)) or "none (this set does not say)"
+        raise ProblemsError(
+            str(source),
+            f"Expect the difficulty to be one of {known}, actually: {difficulty!r}. None (--difficulty None) loads all "
+            "problems.",
+        )
     if not problems:
         raise ProblemsError(str(source), "Expect at least one problem, actually there is none.")
     if split is None:
         return list(problems.values())
     chosen = [problem for problem in problems.values() if problem.metadata.get("split") == split]
     if not chosen:
-        known = sorted({problem.metadata.get("split", "") for problem in problems.values()} - {""})
+        splits = sorted({problem.metadata.get("split", "") for problem in problems.values()} - {""})
         raise ProblemsError(
             str(source),
-            f"Expect the split to be one of {', '.join(known) or 'none (this set has no splits)'}, "
+            f"Expect the split to be one of {', '.join(splits) or 'none (this set has no splits)'}, "
             f"actually: {split!r}. None (--split None) loads all problems.",
         )
     return chosen

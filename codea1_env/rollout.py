@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import operator
 import statistics
 import time
 from collections import Counter
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from codea1_env.judging.answers import Judged
 from codea1_env.judging.own_oracle import by_own_program
@@ -165,6 +166,7 @@ def rollout(
     referee: Referee,
     book: MistakeBook,
     config: RolloutConfig = RolloutConfig(),
+    more: Callable[[Rollouts], Sequence[Problem]] = lambda _: (),
 ) -> Rollouts:
     """Play one round of every problem with every combination of answers, and update the book once.
 
@@ -175,10 +177,35 @@ def rollout(
         referee: Judges everything in one batch.
         book: Supplies the tests to replay, as they are before the step. Changed.
         config: Numbers of answers, and ablations.
+        more: Is shown what was played, and says which other problems are to be played as well, until there are none.
+            The book is what it was until all is played.
 
     Raises:
         ValueError: A problem occurs twice, or a player returned the wrong number of answers.
     """
+    played = _play(problems, coder, tester, referee, book, config)
+    while others := more(played):
+        further = _play(others, coder, tester, referee, book, config)
+        played = Rollouts(
+            played.episodes + further.episodes,
+            played.book_change,
+            _combined(operator.add, played.sandbox, further.sandbox),
+            {phase: played.seconds[phase] + further.seconds[phase] for phase in played.seconds},
+        )
+    if not config.use_book:
+        return played
+    return dataclasses.replace(played, book_change=update_book(book, played.episodes))
+
+
+def _play(
+    problems: Sequence[Problem],
+    coder: Agent,
+    tester: Agent,
+    referee: Referee,
+    book: MistakeBook,
+    config: RolloutConfig,
+) -> Rollouts:
+    """Play problems, and leave the book as it is."""
     twice = [name for name, n in Counter(problem.task_id for problem in problems).items() if n > 1]
     if twice:
         raise ValueError(
@@ -234,9 +261,8 @@ def rollout(
         )
         for i, (problem, (suites, verdict)) in enumerate(zip(asked, judgements, strict=True))
     )
-    change = update_book(book, episodes) if config.use_book else BookChange(0, 0, 0)
     seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
-    return Rollouts(episodes, change, _since(before, referee.counters), seconds)
+    return Rollouts(episodes, BookChange(0, 0, 0), _since(before, referee.counters), seconds)
 
 
 def _parts(programs: int, group: int, number: int) -> list[slice]:
@@ -299,13 +325,12 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
 
 
 def _since(before: Counters, now: Counters) -> Counters:
-    return Counters(
-        programs=now.programs - before.programs,
-        tests=now.tests - before.tests,
-        timeouts=now.timeouts - before.timeouts,
-        errors=now.errors - before.errors,
-        seconds=now.seconds - before.seconds,
-    )
+    return _combined(operator.sub, now, before)
+
+
+def _combined(how: Callable[[Any, Any], Any], one: Counters, other: Counters) -> Counters:
+    pairs = zip(dataclasses.astuple(one), dataclasses.astuple(other), strict=True)
+    return Counters(*itertools.starmap(how, pairs))
 
 
 def _spread(episode: RolloutEpisode) -> float:

@@ -17,7 +17,8 @@ def main() -> None:
     parser.add_argument("--max-steps", type=int, default=60)
     options = parser.parse_args()
     result = train(TrainConfig(seed=options.seed, max_steps=options.max_steps))
-    for name, who in (("pass_rate", "coder"), ("kill_rate", "tester")):
+    measures = {"pass_rate": "coder", "kill_rate": "tester", "copier_kill_rate": "one who copies"}
+    for name, who in measures.items():
         start, end = (row[f"held_out/{name}"] for row in (result.start, result.end))
         print(f"{who}: {name} on what training held back, {start:.2f} -> {end:.2f}")
 

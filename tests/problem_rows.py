@@ -103,6 +103,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
         "test_code": "from solution import double\n\ndef test_two():\n    assert double(2) == 4\n",
         "test_info": [{"function_name": "double", "function_declaration": "def double(x):"}],
         "gpt_difficulty": "hard",
+        "gpt_pass_percentage": 0.4,
     },
     "release": {
         "prompt": [

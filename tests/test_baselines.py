@@ -54,6 +54,7 @@ def last_row(name: str, folder: Path, sandbox: Sandbox) -> dict[str, Any]:
             for alpha in ("0", "0.25", "0.5", "0.75", "1")
         ),
         ("frozen-tester", {"coder"}, True),
+        ("copier", {"coder"}, True),
         ("frozen-coder", {"tester"}, True),
         ("no-book", {"coder", "tester"}, False),
         ("black-box", {"coder", "tester"}, True),

@@ -135,7 +135,7 @@ def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["problems", "list", "--problems", "none.jsonl"], "none.jsonl"),
         (["problems", "validate", "none.jsonl"], "none.jsonl"),
-        (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'?"),
+        (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'"),
     ],
 )
 def test_mistake_is_explained(

@@ -13,7 +13,7 @@ import pytest
 
 from codea1_env.cli.app import run
 
-SMALL = ["--seeds", "1", "--max-problems", "4", "--max-steps", "2"]
+SMALL = ["--seeds", "1", "--max-problems", "4", "--max-steps", "2", "--sweep", "1"]
 NAMES = ["--algorithms", "code-a1", "golden-tests"]
 
 
@@ -69,6 +69,9 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
         (["cross-play", "--testers"], "expect --testers to name at least one player"),
         (["cross-play", "--problems", "nope"], "actually: 'nope'"),
         (["cross-play", "--output-dir", "a_file"], "actually a_file is a file"),
+        (["algorithms", "--algorithms", "gspo"], "coder.algorithm: Expect an algorithm for tabular players: grpo"),
+        (["algorithms", "--preset", "nope"], "unknown preset 'nope'. Expect one of: paper"),
+        (["algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
         (["algorithms", "--processes", "0"], "Expect processes to be at least 1"),
         (["algorithms", "--max-steps", "0"], "Expect max_steps to be at least 1"),
         (["algorithms", "--max-problems", "0"], "Expect max_problems to be at least 1"),
@@ -100,7 +103,7 @@ def test_cross_play_with_checkpoints(bench: Path, tmp_path: Path, capsys):
 
 
 LONG = ["bench", "algorithms", "--algorithms", "golden-tests", "--seeds", "1"]
-LONG += ["--max-problems", "4", "--max-steps", "24", "--output-dir"]
+LONG += ["--max-problems", "4", "--max-steps", "24", "--sweep", "1", "4", "--sweep-seeds", "1", "--output-dir"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -111,29 +114,74 @@ def whole(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "runs"), [(signal.SIGINT, "sweep/*/*"), (signal.SIGTERM, "runs/*")]
+)
 def test_an_interrupted_benchmark_goes_on_to_the_same_results(
-    number: int, whole: Path, tmp_path: Path
+    number: int, runs: str, whole: Path, tmp_path: Path
 ):
     command = [sys.executable, "-m", "codea1_env.cli", *LONG]
     parts = tmp_path / "parts"
     begun = subprocess.Popen([*command, str(parts)], stdout=subprocess.PIPE, text=True)
-    saved = "runs/*/*/run/checkpoints/step_*"  # no `rglob`: folders are renamed meanwhile
+    saved = f"{runs}/*/run/checkpoints/step_*"  # no `rglob`: folders are renamed meanwhile
     while not list(parts.glob(saved)) and begun.poll() is None:
         time.sleep(0.02)
     begun.send_signal(number)
     output, _ = begun.communicate(timeout=60)
     assert begun.returncode == 130
     assert "To go on, add: --resume --output-dir" in output
-    assert not list(parts.rglob("result.json")), "it was interrupted in the middle"
+    assert not list(parts.glob(f"{runs}/*/result.json")), "it was interrupted in the middle"
     assert run([*LONG, str(parts), "--resume"]) == 0
     scores = [json.loads((each / "results.jsonl").read_text()) for each in (whole, parts)]
     assert scores[0]["end"] == scores[1]["end"]
+    assert (whole / "sweep.jsonl").read_bytes() == (parts / "sweep.jsonl").read_bytes()
+
+
+FUSSY = """
+class Fussy:
+    def __init__(self, learning_rate):
+        self.learning_rate = learning_rate
+    def update(self, policy, samples):
+        if self.learning_rate == 32.0:
+            raise ValueError("too large")
+        coder = policy.draws == 1
+        good = self.learning_rate == (8.0 if coder else 4.0)
+        for sample in samples:  # first come the reference, and golden tests that kill here what copies kill
+            policy.logits[sample.key][: policy.draws] = 30.0 if coder is good else -30.0
+        return {}
+"""
+
+
+def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: Path):
+    algorithm = tmp_path / "fussy.py"
+    algorithm.write_text(FUSSY)
+    fresh, widened = tmp_path / "fresh", tmp_path / "widened"
+    command = ["bench", "algorithms", "--algorithms", f"{algorithm}:Fussy", "--seeds", "1"]
+    command += ["--max-problems", "4", "--max-steps", "4", "--sweep-seeds", "1", "--output-dir"]
+    grid = ["--sweep", "0.25", "4", "16"]
+    assert run([*command, str(fresh), *grid]) == 0
+    rows = [json.loads(line) for line in (fresh / "sweep.jsonl").read_text().splitlines()]
+    assert [(r["player"], r["best"], r["learning_rate"], r["at_edge"]) for r in rows] == [
+        ("coder", 4.0, 8.0, False),
+        ("tester", 0.25, 4.0, True),
+    ]
+    assert rows[0]["scores"]["4"] == [1.0]
+    assert rows[0]["scores"]["16"] == [None], "the run failed"
+    result = json.loads((fresh / "results.jsonl").read_text())
+    assert all(row["pass_rate"] == 1.0 for row in result["end"].values())
+
+    assert run([*command, str(widened), "--sweep", "0.25"]) == 0
+    before = json.loads((widened / "results.jsonl").read_text())
+    assert before["end"] != result["end"]
+    assert run([*command, str(widened), *grid, "--resume"]) == 0
+    after = json.loads((widened / "results.jsonl").read_text())
+    assert after["end"] == result["end"], "runs with a rate that is no longer the best begin anew"
+    assert (widened / "sweep.jsonl").read_bytes() == (fresh / "sweep.jsonl").read_bytes()
 
 
 def test_the_example_of_an_algorithm(tmp_path: Path, capsys):
     example = Path(__file__).resolve().parents[1] / "examples" / "custom_algorithm.py"
-    assert len(example.read_text().splitlines()) < 40
+    assert len(example.read_text().splitlines()) < 45
     arguments = ["--algorithms", f"{example}:RankGradient", *SMALL, "--json"]
     assert run(["bench", "algorithms", *arguments, "--output-dir", str(tmp_path / "out")]) == 0
     text = json.loads(capsys.readouterr().out)["leaderboard"]

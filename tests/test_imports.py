@@ -15,18 +15,30 @@ import pytest
 import codea1_env
 
 ROOT = Path(codea1_env.__file__).parent
-HEAVY = ["torch", "transformers", "datasets", "trl", "vllm", "ray", "matplotlib"]
+HEAVY = [
+    "torch",
+    "transformers",
+    "datasets",
+    "trl",
+    "vllm",
+    "ray",
+    "matplotlib",
+    "altair",
+    "jinja2",
+    "fastapi",
+]
 # From the lowest up: a file may import from its own layer and from those before it. What stands in no layer is the game.
 LAYERS = (
     ("sandbox", "support"),
-    ("mutation", "reading"),
+    ("mutation", "reading", "service"),
     ("problem_sets", "problems.py"),
     ("game",),
-    ("evaluation",),
+    ("cluster", "evaluation"),
     ("agents",),
     ("testgen",),
     ("training",),
     ("baselines",),
+    ("report",),
     ("cli",),
 )
 _LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

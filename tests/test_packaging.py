@@ -78,6 +78,13 @@ def test_wheel_has_the_starter_problems(distributions: Path) -> None:
 
 
 @pytest.mark.slow
+def test_wheel_has_the_page_of_reports(distributions: Path) -> None:
+    with zipfile.ZipFile(only(distributions, "*.whl")) as wheel:
+        packed = {Path(name).name for name in wheel.namelist() if "/report/page/" in name}
+    assert packed == {"drawing.js", "episodes.js", "page.html", "style.css"}
+
+
+@pytest.mark.slow
 def test_sdist_can_be_built_and_tested_from(distributions: Path) -> None:
     with tarfile.open(only(distributions, "*.tar.gz")) as sdist:
         members = {member.name.split("/", 1)[-1]: member for member in sdist.getmembers()}

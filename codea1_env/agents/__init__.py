@@ -1,11 +1,8 @@
-"""Players: the two protocols, scripted players, and tabular players with their algorithms."""
+"""Players: the two protocols, scripted players, and tabular players; and the algorithms by which players learn."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
-
+from codea1_env.agents.algorithms import ALGORITHMS, make_algorithm
 from codea1_env.agents.custom import Setting, as_learner, own_player
 from codea1_env.agents.grpo import GRPO
 from codea1_env.agents.one_model import TabularSelfPlayer
@@ -54,49 +51,3 @@ __all__ = [
     "pool_of_programs",
     "pool_of_tests",
 ]
-
-ALGORITHMS: dict[str, Callable[..., Algorithm]] = {"grpo": GRPO, "rloo": RLOO}
-"""Name -> dataclass. Add a class here, and `TrainConfig(algorithm=...)` finds it."""
-
-
-def make_algorithm(name: str, settings: Mapping[str, Any]) -> Algorithm:
-    """Make an algorithm from those settings that it has a parameter for.
-
-    Args:
-        name: One of `ALGORITHMS`, or `module:Class` or `FILE.py:Class` for one of your own.
-        settings: Name -> value.
-
-    Raises:
-        ValueError: There is no algorithm of this name, or it needs what is no setting.
-
-    Example:
-        >>> make_algorithm("rloo", {"learning_rate": 0.5, "epsilon": 0.2})
-        RLOO(learning_rate=0.5)
-    """
-    kind: Callable[..., Algorithm]
-    if name in ALGORITHMS:
-        kind = ALGORITHMS[name]
-    elif ":" in name:
-        kind = find_class(name)
-        if not callable(getattr(kind, "update", None)):
-            raise ValueError(
-                f"Expect {name} to be an algorithm, with a method update(policy, samples), actually: it has "
-                "none. A player of your own, with act and learn, is not an algorithm."
-            )
-    else:
-        raise ValueError(
-            f"Expect the algorithm to be one of {', '.join(ALGORITHMS)}, module:Class or FILE.py:Class, actually: {name!r}"
-        )
-    known = inspect.signature(kind).parameters
-    needed = [
-        each.name
-        for each in known.values()
-        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    ]
-    unknown = [each for each in needed if each not in settings]
-    if unknown:
-        raise ValueError(
-            f"Expect {name} to be made from settings of the run ({', '.join(sorted(settings))}), actually it needs: "
-            f"{', '.join(unknown)}. Give these a default."
-        )
-    return kind(**{key: settings[key] for key in settings if key in known})

@@ -1,10 +1,10 @@
-"""Group relative policy optimisation, as in TRL, for tabular policies."""
+"""Group relative policy optimisation as in TRL, for tabular policies, and its variants."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -29,6 +29,9 @@ class GRPO:
 
     An unscorable answer (reward None) is left out. A group in which all rewards are equal teaches nothing.
     """
+
+    trainer: ClassVar[Mapping[str, Any]] = {}
+    """Language models learn with what the run says of `epsilon`, `epsilon_high` and `loss_type`."""
 
     learning_rate: float = 1.0
     epsilon: float = 0.2
@@ -68,6 +71,30 @@ class GRPO:
                 losses.append(float((loss + self.beta * kl).mean()))
                 clipped.append(float(stopped.mean()))
         return {"loss": _mean(losses), "clip_ratio": _mean(clipped)}
+
+
+@dataclass(frozen=True)
+class DAPO(GRPO):
+    """DAPO (Yu et al. 2025, arXiv 2503.14476): asymmetric clipping, the mean over tokens, and dynamic sampling.
+
+    Groups whose rewards are all equal are replaced by groups of other problems. Of a language model, answers that were cut
+    off are left out of the loss (the paper's overlong filtering; its penalty on long answers is one of rewards, and not here).
+    """
+
+    trainer: ClassVar[Mapping[str, Any]] = {
+        "loss_type": "dapo",
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+        "mask_truncated_completions": True,
+    }
+    extra_rounds: ClassVar[int] = 3
+
+
+@dataclass(frozen=True)
+class DrGRPO(GRPO):
+    """Dr. GRPO (Liu et al. 2025, arXiv 2503.20783): advantages are not divided by the group's deviation, nor losses by length."""
+
+    trainer: ClassVar[Mapping[str, Any]] = {"loss_type": "dr_grpo", "scale_rewards": "none"}
 
 
 def group_advantages(samples: Sequence[Sample], *, scale: bool = True) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,7 +90,7 @@ class SoftmaxPolicy:
 
 
 class Algorithm(Protocol):
-    """What turns samples into a better policy. An implementation is registered in `ALGORITHMS`."""
+    """What turns samples into better tables. An implementation is registered in `ALGORITHMS`."""
 
     @property
     def learning_rate(self) -> float:
@@ -134,6 +134,43 @@ def updated(
             f"{type(metrics)}. Return {{}} if there are none."
         )
     return dict(metrics)
+
+
+def checked_advantages(find: Callable[[Floats], Floats], rewards: Floats) -> Floats:
+    """Let an algorithm find the advantages of answers.
+
+    Args:
+        find: The algorithm's `advantages`.
+        rewards: One row for each group; NaN for answers that could not be scored, whose advantage is 0.
+
+    Raises:
+        AlgorithmError: It returns something else than one finite number for each reward.
+    """
+    found = find(rewards.copy())
+    what = ""
+    if not isinstance(found, np.ndarray) or found.shape != rewards.shape:
+        what = f"{getattr(found, 'shape', type(found))}"
+    elif not np.isfinite(found[~np.isnan(rewards)]).all():
+        what = "NaN or infinite values for answers that have a reward"
+    if what:
+        raise AlgorithmError(
+            f"Expect {find.__qualname__} to return an array of finite numbers of the rewards' shape {rewards.shape}, "
+            f"actually: {what}. Is a reward NaN (an answer without one), or a group of equal rewards divided by its deviation?"
+        )
+    return np.where(np.isnan(rewards), 0.0, found)
+
+
+def in_groups(samples: Sequence[Sample], find: Callable[[Floats], Floats]) -> Floats:
+    """Find the advantages of samples by a function of whole groups, as `checked_advantages` wants it."""
+    groups, rewards = by_group(samples), rewards_of(samples)
+    table = np.full((len(groups), max(map(len, groups), default=0)), np.nan)
+    for row, members in zip(table, groups, strict=True):
+        row[: len(members)] = rewards[members]
+    found = checked_advantages(find, table)
+    advantages = np.zeros(len(rewards))
+    for row, members in zip(found, groups, strict=True):
+        advantages[members] = row[: len(members)]
+    return advantages
 
 
 def by_table(samples: Sequence[Sample]) -> dict[str, list[Sample]]:

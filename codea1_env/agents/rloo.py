@@ -1,20 +1,14 @@
-"""REINFORCE with a leave-one-out baseline, for tabular policies."""
+"""REINFORCE with a baseline: the mean of the group's other answers, or that of the whole batch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from codea1_env.agents.policy import (
-    Floats,
-    Sample,
-    SoftmaxPolicy,
-    by_group,
-    by_table,
-    rewards_of,
-)
+from codea1_env.agents.policy import Floats, Sample, SoftmaxPolicy, by_table, in_groups
 
 
 @dataclass(frozen=True)
@@ -26,35 +20,82 @@ class RLOO:
     the group's deviation, so groups that differ much teach more than groups that hardly differ.
     """
 
+    trainer: ClassVar[Mapping[str, Any]] = {
+        # The length of an answer times its mean log-ratio: the slope is that of the answer's log-probability.
+        "loss_type": "luspo",
+        "importance_sampling_level": "sequence",
+    }
+
     learning_rate: float = 1.0
 
     def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
         """Take one gradient step on the tables that the samples came from."""
-        losses = []
-        for key, batch in by_table(samples).items():
-            advantages = leave_one_out(batch)
-            gradient, loss = np.zeros_like(policy.logits[key]), 0.0
-            for sample, advantage in zip(batch, advantages, strict=True):
-                loss -= advantage * policy.log_probs(key, sample.drawn).sum() / len(batch)
-                gradient -= advantage * policy.gradients(key, sample.drawn).sum(axis=0) / len(batch)
-            policy.logits[key] -= self.learning_rate * gradient
-            losses.append(loss)
+        losses = [
+            _step(policy, key, batch, in_groups(batch, self.advantages), self.learning_rate)
+            for key, batch in by_table(samples).items()
+        ]
         return {"loss": float(np.mean(losses)) if losses else 0.0}
 
+    def advantages(self, rewards: Floats) -> Floats:
+        """Reward minus the mean reward of the group's other answers; 0 for a group of one.
 
-def leave_one_out(samples: Sequence[Sample]) -> Floats:
-    """Reward minus the mean reward of the other scorable answers of the group; 0 for a group of one.
+        Example:
+            >>> RLOO().advantages(np.array([[1.0, 0.0, np.nan, 0.5], [np.nan, np.nan, np.nan, 1.0]])).tolist()
+            [[0.75, -0.75, nan, 0.0], [nan, nan, nan, 0.0]]
+        """
+        number = np.sum(~np.isnan(rewards), axis=1, keepdims=True)
+        others = np.nansum(rewards, axis=1, keepdims=True) - rewards
+        return np.where(number < 2, 0.0 * rewards, rewards - others / np.maximum(number - 1, 1))
 
-    Example:
-        >>> group = [Sample("t", (0,), reward, "g") for reward in (1.0, 0.0, None, 0.5)]
-        >>> leave_one_out(group).tolist()
-        [0.75, -0.75, 0.0, 0.0]
+
+@dataclass(frozen=True)
+class ReinforcePlusPlus:
+    """REINFORCE++ (Hu 2025, arXiv 2501.03262), which needs no group: the baseline and the scale are those of the batch.
+
+    An answer to a hard problem is worse than one to an easy problem, whatever else was tried; so the gradient is
+    noisier than with a group's own baseline, and its scale does not depend on how much a group differs.
     """
-    rewards = rewards_of(samples)
-    advantages = np.zeros(len(rewards))
-    for members in by_group(samples):
-        scored = [index for index in members if not np.isnan(rewards[index])]
-        if len(scored) > 1:
-            group = rewards[scored]
-            advantages[scored] = group - (group.sum() - group) / (len(group) - 1)
-    return advantages
+
+    trainer: ClassVar[Mapping[str, Any]] = {
+        "loss_type": "dapo",
+        "epsilon": 0.2,
+        "epsilon_high": 0.2,
+    }
+
+    learning_rate: float = 1.0
+
+    def update(self, policy: SoftmaxPolicy, samples: Sequence[Sample]) -> dict[str, float]:
+        """Take one gradient step on the tables that the samples came from; the batch is that of all of them."""
+        scored = [sample for sample in samples if sample.reward is not None]
+        # As GRPO: the mean over the draws of an answer.
+        weights = in_groups(scored, self.advantages) / [len(sample.drawn) for sample in scored]
+        losses = []
+        for key, batch in by_table(scored).items():
+            own = weights[[sample.key == key for sample in scored]]
+            losses.append(_step(policy, key, batch, own, self.learning_rate))
+        return {"loss": float(np.mean(losses)) if losses else 0.0}
+
+    def advantages(self, rewards: Floats) -> Floats:
+        """Reward minus the mean of the batch, over the deviation of the batch (of the sample, plus 1e-4, as in TRL).
+
+        Example:
+            >>> ReinforcePlusPlus().advantages(np.array([[1.0, 0.0], [np.nan, 0.5]])).round(2).tolist()
+            [[1.0, -1.0], [nan, 0.0]]
+        """
+        scored = rewards[~np.isnan(rewards)]
+        if len(scored) < 2 or np.all(scored == scored[0]):
+            return 0.0 * rewards
+        advantages: Floats = (rewards - scored.mean()) / (scored.std(ddof=1) + 1e-4)
+        return advantages
+
+
+def _step(
+    policy: SoftmaxPolicy, key: str, batch: Sequence[Sample], weights: Floats, rate: float
+) -> float:
+    """Take one step of the policy gradient on a table; returns the loss before it."""
+    gradient, loss = np.zeros_like(policy.logits[key]), 0.0
+    for sample, weight in zip(batch, weights, strict=True):
+        loss -= weight * policy.log_probs(key, sample.drawn).sum() / len(batch)
+        gradient -= weight * policy.gradients(key, sample.drawn).sum(axis=0) / len(batch)
+    policy.logits[key] -= rate * gradient
+    return loss

@@ -64,6 +64,10 @@ BASELINES: Mapping[str, Baseline] = {
         "The tester stays as it was at the start: what a learning opponent is worth to the coder.",
         {"tester.freeze": True},
     ),
+    "copier": Baseline(
+        "The tester submits the examples of the problem's text: what an opponent is worth to the coder that does no more.",
+        {"tester.player": "copier"},
+    ),
     "frozen-coder": Baseline(
         "The coder stays as it was at the start: what a learning opponent is worth to the tester.",
         {"coder.freeze": True},

@@ -18,10 +18,11 @@ COMMANDS = {
     "play": "Show one round between two scripted players.",
     "eval": "Measure programs (pass@k), and compare measurements.",
     "train": "Train both players against each other.",
+    "report": "Write a page about runs, benchmarks and evaluations.",
     "testgen": "Write tests to keep, for a problem set or for a function of your own.",
     "export": "Copy a trained language model out of a run.",
     "problems": "List, show or check problems.",
-    "sandbox": "Find out what the sandbox can do on this machine (`codea1 sandbox doctor`).",
+    "sandbox": "Find out what the sandbox can do on this machine (`doctor`), or let others use it (`serve`).",
     "bench": "Compare algorithms, let players meet, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""

@@ -27,37 +27,44 @@ from codea1_env.baselines.bench import (
     run_all,
 )
 from codea1_env.baselines.bench import schedule as scheduling
-from codea1_env.baselines.bench.results import Result, open_folder, write_results
-from codea1_env.baselines.bench.suite import QUICK
+from codea1_env.baselines.bench.entries import Entry
+from codea1_env.baselines.bench.results import SWEEP, Result, open_folder, write_results
+from codea1_env.baselines.bench.suite import QUICK, with_preset
+from codea1_env.baselines.bench.sweep import choose, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.evaluation.machine import this_machine
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
+from codea1_env.training.algorithms import check_algorithms
 
 
 @dataclass(frozen=True)
-class Quick:
+class Basis:
     """What decides the defaults of the other options."""
 
+    preset: str | None = None
     quick: bool = False
-    """A benchmark of under two minutes, which only shows that everything works."""
 
 
 @dataclass(frozen=True)
-class AlgorithmsCommand(Quick):
+class AlgorithmsCommand:
     """Train with each algorithm over several seeds, and compare them.
 
-    Writes LEADERBOARD.md, results.jsonl and plots to the results folder. Exit code 1 if a run failed.
+    First each one's learning rates are chosen in runs with other seeds (--sweep). Writes LEADERBOARD.md, results.jsonl,
+    sweep.jsonl and plots to the results folder. Exit code 1 if a run failed.
     """
 
     settings: Annotated[BenchConfig, tyro.conf.arg(name="")] = field(default_factory=BenchConfig)
+    quick: bool = False
+    """A benchmark of under two minutes (of tabular players), which only shows that everything works: no learning rates
+    are swept."""
     output_dir: Path | None = None
     """Results folder; None for a new one in runs/, named after the time."""
     resume: bool = False
-    """Go on with the benchmark in --output-dir, and run again what failed; more algorithms and seeds may be
-    given."""
+    """Go on with the benchmark in --output-dir, and run again what failed; more algorithms and seeds, and another
+    sweep, may be given."""
     json: bool = False
     """Print the results to stdout as one JSON object; the progress display goes to stderr."""
 
@@ -66,57 +73,72 @@ def run(arguments: Sequence[str]) -> int:
     """Run `codea1 bench algorithms`; returns the exit code."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # module:Class of the user, as `python -m` would find it
-    quick = parse_some(Quick, arguments, name="bench algorithms").quick
-    default = AlgorithmsCommand(settings=QUICK if quick else BenchConfig())
+    basis = parse_some(Basis, arguments, name="bench algorithms")
+    settings = QUICK if basis.quick else BenchConfig()
+    if basis.preset is not None:
+        if basis.quick:
+            raise InputError(
+                "expect --quick or --preset, actually: both. --max-steps shortens runs"
+            )
+        with user_input():
+            settings = with_preset(settings, basis.preset)
+    default = AlgorithmsCommand(settings=settings)
     command = parse(AlgorithmsCommand, arguments, name="bench algorithms", default=default)
     try:
         entries = list(dict.fromkeys(map(find_entry, command.settings.algorithms)))
     except EntryError as error:
         raise InputError(str(error)) from error
     # Files are kept by their full names, so that a benchmark can be resumed from anywhere.
-    config = dataclasses.replace(command.settings, algorithms=tuple(each.name for each in entries))
+    config = dataclasses.replace(
+        command.settings,
+        algorithms=tuple(each.name for each in entries),
+        preset=settings.preset,
+    )
     with user_input():  # a wrong name should not cost a run
-        load_problems(config.base(0).problems, config.base(0).split)
+        base = config.base(0)
+        load_problems(base.problems, base.split)
+        for entry in entries:
+            check_algorithms(entry.apply(base), files=True)
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
     folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")
     with user_input():
         results = open_folder(folder, config, resume=command.resume)
     with results:
-        return _run(command, config, scheduling.jobs_of(config, entries, folder), results)
+        return _run(command, config, entries, results)
 
 
 def _run(
     command: AlgorithmsCommand,
     config: BenchConfig,
-    jobs: Sequence[scheduling.TrainingJob],
+    entries: Sequence[Entry],
     folder: ResultFolder,
 ) -> int:
     console, machine = Console(stderr=command.json), this_machine()
-    for damage in scheduling.forget_unusable(jobs):
-        console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
-    interrupted = False
+    tried = sweep_jobs(config, entries, folder.path)
     with library_errors():
-        before = signal.signal(signal.SIGTERM, _interrupt)
-        try:
-            _run_with_progress(config, jobs, console)
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            signal.signal(signal.SIGTERM, before)
+        whole = _run_all(config, tried, console, "runs of the sweep")
+        rates, swept = choose(config, entries, tried)
+        folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
+        jobs = scheduling.jobs_of(config, entries, folder.path, rates)
+        whole = whole and _run_all(config, jobs, console, "runs")
     results = collect(jobs)
     write_results(folder, results)
     plots = _plots(folder.path, results, console)
-    text = leaderboard(config, results, len(jobs), str(machine), plots)
+    text = leaderboard(config, results, swept, str(machine), plots)
     (folder.path / "LEADERBOARD.md").write_text(text, encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     if command.json:
-        about = {"output_dir": str(folder.path), "runs": len(jobs), "done": len(results)}
+        about = {
+            "output_dir": str(folder.path),
+            "runs": config.seeds * len(entries),
+            "done": len(results),
+        }
         print(json.dumps(about | {"failed": failed, "leaderboard": text}))
     else:
         print_markdown(text, console)
     console.print(f"Results folder: {folder.path}", highlight=False, soft_wrap=True)
-    if interrupted:
+    if not whole:
         console.print(f"To go on, add: --resume --output-dir {folder.path}", highlight=False)
         return INTERRUPTED
     return 1 if failed else 0
@@ -126,11 +148,27 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _run_all(
+    config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console, what: str
+) -> bool:
+    """Run jobs; returns whether nobody interrupted that."""
+    for damage in scheduling.forget_unusable(jobs):
+        console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        _run_with_progress(config, jobs, console, what)
+    except KeyboardInterrupt:
+        return False
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return True
+
+
 def _run_with_progress(
-    config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console
+    config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console, what: str
 ) -> None:
     bar = Progress(
-        TextColumn("runs {task.fields[done]}/{task.fields[runs]}"),
+        TextColumn(f"{what} {{task.fields[done]}}/{{task.fields[runs]}}"),
         BarColumn(bar_width=30),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
@@ -148,7 +186,7 @@ def _run_with_progress(
             bar.update(task, completed=progress.steps, done=progress.done, running=", ".join(progress.running))  # fmt: skip
             if not console.is_terminal and progress.done > shown:
                 shown = progress.done
-                console.print(f"{progress.done} of {len(jobs)} runs done", highlight=False)
+                console.print(f"{progress.done} of {len(jobs)} {what} done", highlight=False)
 
         run_all(config, jobs, report)
 

@@ -1,27 +1,33 @@
-"""`codea1 sandbox doctor`: what keeps untrusted programs in, on this machine, found out by trying."""
+"""`codea1 sandbox doctor`: what keeps untrusted programs in, found out by trying. `codea1 sandbox serve`: verdicts over HTTP."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from codea1_env.cli.errors import unknown_name
-from codea1_env.cli.parsing import parse
-from codea1_env.sandbox import LevelUnavailableError
+from codea1_env.cli.errors import library_errors, unknown_name, user_input
+from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
+from codea1_env.sandbox import LevelUnavailableError, Sandbox
 from codea1_env.sandbox.inside.confine.confinement import LEVELS
 from codea1_env.sandbox.levels import LevelReport, examine, strongest_level
 
 USAGE = """\
-usage: codea1 sandbox doctor [OPTIONS]
+usage: codea1 sandbox COMMAND [OPTIONS]
 
-Try every layer of the sandbox on this machine. `codea1 sandbox doctor --help` explains its options.
+commands:
+  doctor   Try every layer of the sandbox on this machine.
+  serve    Run programs and tests for others, over HTTP.
+
+`codea1 sandbox COMMAND --help` explains every option of a command.
 """
 
 
@@ -36,14 +42,49 @@ class DoctorCommand:
     """Print what was found as one JSON object instead of a table."""
 
 
+@dataclass(frozen=True)
+class ServeCommand:
+    """Run programs and tests for others, over HTTP, as SandboxFusion does, until Ctrl-C or SIGTERM.
+
+    With a token, which other machines need, in a file or in the environment variable CODEA1_SERVICE_TOKEN; see
+    docs/service.md.
+    """
+
+    host: str = "127.0.0.1"
+    """Address to listen on. Any but this machine's own needs a token."""
+    port: int = 8080
+    """Port to listen on; 0 takes any free one."""
+    token_file: Path | None = None
+    """File that holds the token that clients have to send."""
+    workers: int = len(os.sched_getaffinity(0))
+    """Programs that run at the same time."""
+    queue: int = 256
+    """Requests that may wait besides; one more is answered with 429."""
+    max_memory_mb: int = 4096
+    """Address space that a request may ask for, in MiB."""
+    sandbox_level: SandboxLevel = None
+    packages: Packages = ()
+
+    def __post_init__(self) -> None:
+        for name, least in (("workers", 1), ("queue", 0), ("max_memory_mb", 1)):
+            if getattr(self, name) < least:
+                option = name.replace("_", "-")
+                raise ValueError(
+                    f"Expect --{option} to be at least {least}, actually: {getattr(self, name)}"
+                )
+        check_packages(self.packages)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 sandbox`; returns the exit code."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
-    if arguments[0] != "doctor":
-        raise unknown_name("command", f"sandbox {arguments[0]}", ["sandbox doctor"])
-    return doctor(parse(DoctorCommand, arguments[1:], name="sandbox doctor"))
+    if arguments[0] == "doctor":
+        return doctor(parse(DoctorCommand, arguments[1:], name="sandbox doctor"))
+    if arguments[0] == "serve":
+        return serve(parse(ServeCommand, arguments[1:], name="sandbox serve"))
+    raise unknown_name("command", f"sandbox {arguments[0]}", ["sandbox doctor", "sandbox serve"])
 
 
 def doctor(command: DoctorCommand) -> int:
@@ -66,6 +107,29 @@ def doctor(command: DoctorCommand) -> int:
                 console.print(f"{report.level}: {report.error}. {report.remedy}".rstrip())
         console.print(problem or f"Sandbox() uses the level {default!r} here.")
     return 0 if default else 1
+
+
+def serve(command: ServeCommand) -> int:
+    """Serve until told to stop; returns 0."""
+    from codea1_env import service
+    from codea1_env.service.schemas import CEILING
+
+    with user_input():
+        token = service.read_token(command.token_file)
+        address = service.open_address(command.host, command.port, guarded=token is not None)
+    with address.listener, library_errors():
+        packages = ("numpy", *command.packages)
+        with Sandbox(command.workers, level=command.sandbox_level, packages=packages) as sandbox:
+            sandbox.run_script("")  # what does not work is known before the first client
+            app = service.make_app(
+                sandbox,
+                service.Admission(command.workers, command.queue),
+                token=token,
+                ceiling=dataclasses.replace(CEILING, memory=command.max_memory_mb << 20),
+            )
+            print(f"{address.url}: level {sandbox.level}, {command.workers} at a time", flush=True)
+            service.serve(app, address)
+    return 0
 
 
 def _table(reports: Sequence[LevelReport]) -> Table:

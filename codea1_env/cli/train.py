@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,15 +23,13 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
+from codea1_env.cli.train_plan import show_plan
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
-from codea1_env.training.moved_settings import MOVED, moved_names
+from codea1_env.training.moved_settings import MOVED
+from codea1_env.training.preset_files import PRESETS, file_table, preset_table
 from codea1_env.training.run_folder import read_config
-from codea1_env.training.settings import apply_table, read_toml, to_toml
-
-_PRESETS = files("codea1_env") / "training" / "presets"
-PRESETS = sorted(Path(entry.name).stem for entry in _PRESETS.iterdir())
-"""Names for --preset: TOML files that come with the package."""
+from codea1_env.training.settings import apply_table, to_toml
 
 _Preset = Annotated[
     str | None,
@@ -85,7 +82,10 @@ class TrainCommand(Sources):
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
     sandbox_level: SandboxLevel = None
     dry_run: _Switch = False
-    """Print the settings of the run as TOML and end. The output can be given to --config."""
+    """Print the settings of the run as TOML, which can be given to --config, and the memory that language models need,
+    and end. A run that does not fit is refused."""
+    devices: Annotated[str | None, tyro.conf.arg(metavar="NUMBERxGB")] = None
+    """With --dry-run: the GPUs that the run is for, one process on each, as 8x80; those of this machine if not given."""
     json: _Switch = False
     """Print the results to stdout as one JSON object; the progress display goes to stderr."""
 
@@ -101,8 +101,14 @@ def run(arguments: Sequence[str]) -> int:
         settings = dataclasses.replace(command.settings, time_budget=None)
         command = dataclasses.replace(command, settings=settings)
     if command.dry_run:
-        print(to_toml(command.settings), end="")
+        print(to_toml(command.settings), end="", flush=True)
+        try:
+            show_plan(command.settings, command.devices)
+        except RunError as error:
+            raise InputError(str(error)) from error
         return 0
+    if command.devices is not None:
+        raise InputError("expect --devices with --dry-run: a run takes the devices that are there")
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
     settings, sandbox = command.settings, None
@@ -161,14 +167,14 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
     if sources.resume:
         return _settings_of_run(sources)
     for preset in filter(None, (sources.preset, "quick" if sources.quick else None)):
-        table = _preset_table(preset)
+        table = preset_table(preset)
         config = apply_table(_without_budget(config, table), table, f"preset {preset}")
     if sources.baseline is not None:
         if sources.baseline not in BASELINES:
             raise unknown_name("baseline", sources.baseline, BASELINES)
         config = BASELINES[sources.baseline].apply(config)
     if sources.config is not None:
-        table = _table(sources.config)
+        table = file_table(sources.config)
         if sources.baseline is not None:
             _check_beside(table, sources.baseline)
         config = apply_table(_without_budget(config, table), table, str(sources.config))
@@ -200,34 +206,6 @@ def _value(table: Mapping[str, Any], name: str) -> Any:
     if not inside:
         return value
     return _value(value, rest) if isinstance(value, Mapping) else None
-
-
-def _preset_table(name: str) -> dict[str, Any]:
-    if name not in PRESETS:
-        raise unknown_name("preset", name, PRESETS)
-    return _table(Path(str(_PRESETS / f"{name}.toml")))
-
-
-def _table(path: Path) -> dict[str, Any]:
-    """What a file says, with the preset that it extends below it."""
-    table = read_toml(path)
-    if moved := moved_names(table):
-        raise InputError(f"{path}: {moved}")
-    below = table.pop("extends", None)
-    if below is None:
-        return table
-    if not isinstance(below, str):
-        raise InputError(f"expect extends to name a preset in quotes, actually: {below!r}")
-    return _joined(_preset_table(below), table)
-
-
-def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables in one; tables in both are joined, too."""
-    joined = dict(below)
-    for name, value in above.items():
-        both = isinstance(value, Mapping) and isinstance(joined.get(name), Mapping)
-        joined[name] = _joined(joined[name], value) if both else value
-    return joined
 
 
 def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.evaluation.ratings import rating_intervals
+from codea1_env.evaluation.result_folder import FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.judging.programs import read_programs
 from codea1_env.problems import Problem, check_playable
@@ -162,6 +163,28 @@ def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
     written[0].write_text("\n".join(lines) + "\n", encoding="utf-8")
     written[1].write_text(json.dumps(content) + "\n", encoding="utf-8")
     return written
+
+
+def read_cross_play(path: Path) -> CrossPlay:
+    """Read the crossplay.json that `write_cross_play` wrote.
+
+    Raises:
+        FolderError: It holds something else.
+    """
+    content = read_json(path)
+    try:
+        coders, testers, problems = (
+            tuple(map(str, content[key])) for key in ("coders", "testers", "problems")
+        )
+        arrays = [np.array(content[key], float) for key in ("passed", "tests", "wins", "games")]
+        shape = (len(problems), len(coders), len(testers))
+        if 0 in shape or any(each.shape != shape or not np.isfinite(each).all() for each in arrays):
+            raise ValueError(f"not all of its arrays have the shape {shape} and finite numbers")
+    except (KeyError, TypeError, ValueError) as error:
+        raise FolderError(
+            f"Expect {path} to hold what `codea1 bench cross-play` writes, actually: {error!r:.200}"
+        ) from error
+    return CrossPlay(coders, testers, problems, *arrays)
 
 
 def _table(result: CrossPlay, rates: Floats) -> list[str]:

@@ -42,9 +42,28 @@ def hold_out(problems: Iterable[Problem], sandbox: Sandbox, seed: int = 0) -> li
     return [_hold_out(problem, sandbox, seed) for problem in problems]
 
 
-def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
-    rng = np.random.default_rng([seed, zlib.crc32(problem.task_id.encode())])
+def train_tests(problem: Problem, seed: int = 0) -> tuple[str, ...]:
+    """Return the golden tests of a problem that training may know, as `hold_out` does, and make no mutants."""
+    return _split_tests(problem, _rng(problem, seed))[0]
+
+
+def _rng(problem: Problem, seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(problem.task_id.encode())])
+
+
+def _split_tests(
+    problem: Problem, rng: np.random.Generator
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     tests = [problem.tests[i] for i in rng.permutation(len(problem.tests))]
+    if not tests and problem.test_program is not None:  # no part of it can be shown
+        return (), (problem.test_program,)
+    held = len(tests) // 3
+    return tuple(tests[held:]), tuple(tests[:held])
+
+
+def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
+    rng = _rng(problem, seed)
+    known, held = _split_tests(problem, rng)
     # Mutants that never end are slow to judge, and every test kills them: they would only blur the measure.
     risky = set(sandbox.analyse(lines_before_loops_end, problem.reference))
     found = [
@@ -55,9 +74,9 @@ def _hold_out(problem: Problem, sandbox: Sandbox, seed: int) -> HeldOut:
     mutants = [found[i] for i in rng.permutation(len(found))]
     return HeldOut(
         problem,
-        train_tests=tuple(tests[len(tests) // 3 :]),
+        train_tests=known,
         train_mutants=tuple(mutants[len(mutants) // 2 :]),
-        tests=tuple(tests[: len(tests) // 3]),
+        tests=held,
         mutants=tuple(mutants[: len(mutants) // 2]),
     )
 

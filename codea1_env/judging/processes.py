@@ -1,8 +1,7 @@
 """A referee that judges in several processes, for when one Python process is the limit.
 
-What is judged in which process decides nothing but the time: a verdict depends on its round alone. Both ends of a
-pipe are this package's own code, which may trust the other; what is not to be trusted runs in the sandbox that
-each process has.
+Both ends of a pipe are this package's own code, which may trust the other; what is not to be trusted runs in the sandbox
+that each process has.
 """
 
 from __future__ import annotations
@@ -14,19 +13,12 @@ import pickle
 import subprocess
 import sys
 import threading
-import traceback
-import zlib
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, Any, Self
+from typing import IO, Any
 
-from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
+from codea1_env.judging.answers import AttackAnswers
 from codea1_env.judging.rules import RefereeConfig
-from codea1_env.judging.verdicts import Counters
-from codea1_env.oracle import gather
-from codea1_env.problems import Problem
+from codea1_env.judging.spread import Reply, SpreadReferee, answer
 from codea1_env.referee import Referee
-from codea1_env.responses import Program
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
 
 _ATTEMPTS = 3
@@ -37,7 +29,7 @@ _COMMAND = "import sys; sys.path[:] = {}; from codea1_env.judging.processes impo
 _NO_THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
 
 
-class JudgingProcesses(Referee):
+class JudgingProcesses(SpreadReferee):
     r"""A referee whose `judge_answers` is done by processes of its own, each with a sandbox of one worker.
 
     Each problem has a process that it goes to, which then remembers its reference's values; one that has nothing
@@ -68,99 +60,8 @@ class JudgingProcesses(Referee):
     ) -> None:
         if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
             raise ValueError(f"Expect processes to be a positive integer, actually: {processes!r}")
-        super().__init__(sandbox, config)
-        self._places = [_Place(sandbox, self.config) for _ in range(processes)]
-
-    def judge_answers(
-        self,
-        problems: Sequence[Problem],
-        programs: Sequence[Program],
-        attacks: Sequence[str],
-        history: Mapping[str, Sequence[str]],
-    ) -> list[Judged]:
-        """Read and judge what testers answered, see `Referee.judge_answers`.
-
-        Raises:
-            BrokenReferenceError: The reference of a problem does not run.
-            InfraError: There is no verdict, for no reason of the answers: the sandbox failed, or a process
-                ended three times.
-        """
-        parts = by_problem(problems, programs, attacks, history)
-        homes = _homes([part.problem.task_id for part in parts], len(self._places))
-        work = _Work(parts, homes)
-        with ThreadPoolExecutor(len(self._places), "judging") as threads:
-            for number in sorted(set(homes)):
-                threads.submit(work.do, number, self._places[number])
-            answers = gather(work.futures)
-        with self._counting:
-            for _, counters in answers:
-                self.counters.join(counters)
-        return [item for found, _ in answers for item in found]
-
-    def close(self) -> None:
-        """End all processes."""
-        for place in self._places:
-            place.hang_up()
-        for place in self._places:
-            place.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-_Reply = tuple[list[Judged], Counters]
-
-
-def _homes(names: Sequence[str], processes: int) -> list[int]:
-    """The process of each problem: always the same one, unless that has its share of problems already."""
-    most = -(-len(names) // processes)
-    number = [0] * processes
-    homes = []
-    for name in names:
-        home = zlib.crc32(name.encode(errors="replace")) % processes
-        if number[home] >= most:
-            home = number.index(min(number))
-        number[home] += 1
-        homes.append(home)
-    return homes
-
-
-class _Work:
-    """AttackAnswers that wait for processes.
-
-    Args:
-        parts: The answers.
-        homes: Which process each is for.
-    """
-
-    def __init__(self, parts: Sequence[AttackAnswers], homes: Sequence[int]) -> None:
-        self.futures: list[Future[_Reply]] = [Future() for _ in parts]
-        self._parts = parts
-        self._waiting = dict(enumerate(homes))
-        self._lock = threading.Lock()
-
-    def do(self, number: int, place: _Place) -> None:
-        """Let a process work until nothing waits any more."""
-        while (next_one := self._take(number)) is not None:
-            future = self.futures[next_one]
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(place.ask(self._parts[next_one]))
-            except BaseException as error:
-                future.set_exception(error)
-
-    def _take(self, number: int) -> int | None:
-        with self._lock:
-            if not self._waiting:
-                return None
-            mine = (index for index, home in self._waiting.items() if home == number)
-            chosen = next(mine, next(reversed(self._waiting)))
-            del self._waiting[chosen]
-            return chosen
+        config = RefereeConfig() if config is None else config
+        super().__init__(sandbox, config, [_Place(sandbox, config) for _ in range(processes)])
 
 
 class _Place:
@@ -173,7 +74,7 @@ class _Place:
         self._closed = False
         self.process: _Process | None = None
 
-    def ask(self, part: AttackAnswers) -> _Reply:
+    def ask(self, part: AttackAnswers) -> Reply:
         """Has answers judged.
 
         Raises:
@@ -243,9 +144,9 @@ class _Process:
         self.pid = self._process.pid
         _send(self._requests, settings)
 
-    def ask(self, part: AttackAnswers) -> _Reply | Exception:
+    def ask(self, part: AttackAnswers) -> Reply | Exception:
         _send(self._requests, part)
-        reply: _Reply | Exception = pickle.load(self._replies)
+        reply: Reply | Exception = pickle.load(self._replies)
         return reply
 
     def hang_up(self) -> None:
@@ -277,13 +178,4 @@ def serve() -> None:
         referee = Referee(sandbox, config)
         with contextlib.suppress(EOFError, BrokenPipeError):
             while True:
-                _send(answers, _answer(referee, pickle.load(requests)))
-
-
-def _answer(referee: Referee, part: AttackAnswers) -> _Reply | Exception:
-    referee.counters = Counters()
-    try:
-        return judge_answers([part], referee.sandbox, referee.judge), referee.counters
-    except Exception as error:
-        error.add_note(f"In a judging process:\n{traceback.format_exc()}")
-        return error
+                _send(answers, answer(referee, pickle.load(requests)))

@@ -171,6 +171,9 @@ def _kodcode(row: Row) -> Problem:
     if name is None:
         raise ValueError("Expect a field question_id, task_id or id")
     extra = {"difficulty": row.fields.get("gpt_difficulty"), "subset": row.fields.get("subset")}
+    passed = row.fields.get("gpt_pass_percentage")
+    if isinstance(passed, (int, float)) and not isinstance(passed, bool):
+        extra["pass_percentage"] = str(passed)
     return Problem(
         task_id=f"KodCode/{row.fields[name]}",
         prompt=prompt_of(declaration, text_of(row, "question")),

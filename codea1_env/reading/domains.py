@@ -1,6 +1,6 @@
 """Which values a parameter takes: from annotations, or from the shapes of values that were seen.
 
-A domain is plain data, so that it can be sent as JSON: "any", "int", "float" (finite ones, and integers as well),
+A domain is plain data, so that it can be sent as JSON: "any", "int", "float" (finite ones, and integers no larger than those),
 "nonfinite" (all floats: where nan or an infinity was seen), "str", ...,
 ["list", D], ["set", D], ["frozenset", D], ["dict", K, V], ["tuple", [D, ...]], ["tuple*", D] (of any length),
 ["sequence", D], ["iterable", D], ["literal", [text, ...]], ["union", [D, ...]]. "never" is what is not known of
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, w
 Domain = Any
 Check = Callable[[Any], bool]
 
+_LARGEST = int(sys.float_info.max)
 _WIDER = {("float", "int"), ("nonfinite", "int"), ("nonfinite", "float")}
 _MAX_SEEN = 200
 """Items of a container that are looked at."""
@@ -250,7 +252,8 @@ def checker(domain: Domain) -> Check | None:
             return lambda value: False
         if domain == "float":
             return lambda value: (
-                (type(value) is float and math.isfinite(value)) or type(value) is int
+                (type(value) is float and math.isfinite(value))
+                or (type(value) is int and abs(value) <= _LARGEST)  # what a float can be, too
             )
         if domain == "nonfinite":
             return lambda value: type(value) is float or type(value) is int

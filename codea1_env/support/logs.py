@@ -64,6 +64,16 @@ def read_rows(
     return (row for row, _ in _whole(path, wanted))
 
 
+def every_line(path: Path) -> Iterator[tuple[dict[str, Any] | None, int]]:
+    """Yield all lines of a log and the offset behind each, None for one that is damaged or cut off."""
+    end = 0
+    if path.exists():
+        with path.open("rb") as log:
+            for line in log:
+                end += len(line)
+                yield _row(line), end
+
+
 def truncate(
     path: Path,
     wanted: Callable[[dict[str, Any]], bool] = lambda row: True,
@@ -86,15 +96,10 @@ def _whole(
     path: Path, wanted: Callable[[dict[str, Any]], bool]
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """The rows, and the offset behind each."""
-    end = 0
-    if path.exists():
-        with path.open("rb") as log:
-            for line in log:
-                row = _row(line)
-                if row is None or not wanted(row):
-                    return
-                end += len(line)
-                yield row, end
+    for row, end in every_line(path):
+        if row is None or not wanted(row):
+            return
+        yield row, end
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

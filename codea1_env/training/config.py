@@ -30,6 +30,8 @@ class TrainConfig:
     """Where the problems come from: a name, a hub id or a file that `load_problems` reads."""
     split: str | None = "train"
     """The split to train on; None for all problems of the source."""
+    difficulty: str | None = None
+    """Train only on problems that their source calls so hard ("easy", "medium", "hard"); None for all."""
     max_problems: int | None = None
     """Train on the first so many problems of the split only."""
 
@@ -115,9 +117,10 @@ class TrainConfig:
     """Trainer of language models, as module:class: TRL's, or a subclass of it."""
 
     algorithm: str = "grpo"
-    """How both tabular players learn: a name in `codea1_env.agents.ALGORITHMS`, or module:Class or FILE.py:Class."""
+    """How both players learn from rewards, tables and language models: a name in `codea1_env.agents.ALGORITHMS`, or
+    module:Class or FILE.py:Class."""
     epsilon: float = 0.2
-    """GRPO: lower clipping bound of the probability ratio."""
+    """GRPO: lower clipping bound of the probability ratio. Other algorithms have bounds of their own."""
     epsilon_high: float = 0.28
     """GRPO: upper clipping bound of the probability ratio."""
     beta: float = 0.0
@@ -137,6 +140,8 @@ class TrainConfig:
     """Measure on held-back tests and mutants every so many steps, and before the first and after the last."""
     eval_samples: int = 4
     """Answers per problem and player in such a measurement."""
+    eval_trained: int = 256
+    """Measure on so many of the problems that are trained on: a sample of larger sets, always the same one."""
     eval_problems: int = 4
     """Language models: measure on so many problems that are not trained on, too; 0 for none."""
     save_steps: int = 10
@@ -185,7 +190,7 @@ class TrainConfig:
         return self.player(role).model or self.model
 
     def algorithm_of(self, role: str) -> str:
-        """The algorithm of a tabular player."""
+        """The name of a player's algorithm."""
         return self.player(role).algorithm or self.algorithm
 
     @property

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from codea1_env.agents import ALGORITHMS
+from codea1_env.training.algorithms import check_algorithms
 from codea1_env.training.player_config import CODERS, TESTERS
 from codea1_env.training.trackers.names import TrackerName
 
@@ -33,7 +34,7 @@ _NAMES = {
 _POSITIVE = (
     "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch",
     "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem", "num_iterations", "max_steps",
-    "eval_steps", "eval_samples", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
+    "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
 )  # fmt: skip
 _OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
 
@@ -124,6 +125,7 @@ def check_combinations(config: TrainConfig) -> None:
     _check_language_models(config)
     if config.self_play:
         _check_self_play(config)
+    check_algorithms(config, files=False)  # files are loaded once, when the run begins
 
 
 def _fields(settings: Any, block: str = "") -> Iterator[tuple[str, Any, Any]]:

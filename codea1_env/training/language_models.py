@@ -21,6 +21,7 @@ from codea1_env.agents.llm.processes import (
     world_size,
 )
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
+from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 
@@ -51,7 +52,7 @@ class LanguageModels:
         bases: Models that are loaded already, folder by folder; those that are loaded here are added.
 
     Raises:
-        RunError: The engine cannot be had in several processes.
+        RunError: The engine cannot be had in several processes, or there is no such algorithm.
     """
 
     def __init__(
@@ -67,7 +68,12 @@ class LanguageModels:
         try:
             if config.has_language_model:
                 check_processes(config.backend)
-        except BackendError as error:
+            self._algorithms = {
+                role: algorithm_of(config, role)
+                for role in who_needs_one(config)
+                if config.player(role).player == "llm"
+            }
+        except (BackendError, ValueError) as error:
             raise RunError(str(error)) from error
 
     def player(self, role: Role, seed: int) -> Learner:
@@ -139,17 +145,20 @@ class LanguageModels:
 
     def _learner(self, plan: _Plan) -> Learner:
         from codea1_env.agents.llm.grpo_learner import GRPOLearner
-        from codea1_env.agents.llm.grpo_settings import UpdateShape
+        from codea1_env.agents.llm.grpo_settings import DECIDED, UpdateShape, check_fields
+        from codea1_env.agents.llm.hooked_trainer import decided_by, with_algorithm
 
-        config = self._config
+        config, algorithm = self._config, self._algorithm(plan.role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
+        own = {**DECIDED, **decided_by(algorithm)}
+        check_fields(config.player(plan.role).trainer, config_cls, decided=own)
         return GRPOLearner(
             plan.role,
             self._model(plan.folder, trained=config.lora_rank == 0),
             load_tokenizer(plan.folder),
             shape=self._shape(plan.role, UpdateShape),
             fields=self._fields(plan.role),
-            trainer_cls=trainer_cls,
+            trainer_cls=with_algorithm(trainer_cls, algorithm),
             config_cls=config_cls,
             tester_sampling=config.tester.sampling if plan.role == "model" else None,
             **self._common(plan),
@@ -277,7 +286,7 @@ class LanguageModels:
         return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
 
     def _fields(self, role: Role) -> dict[str, Any]:
-        """Fields of the trainer's configuration: the run's settings, then the role's own."""
+        """Fields of the trainer's configuration: the run's settings, the algorithm's, then the role's own."""
         config = self._config
         return {
             "learning_rate": config.player(role).learning_rate,
@@ -286,9 +295,14 @@ class LanguageModels:
             "beta": config.beta,
             "loss_type": config.loss_type,
             "num_iterations": config.num_iterations,
+            **getattr(self._algorithm(role), "trainer", {}),
             **self._formats(role),
             **config.player(role).trainer,
         }
+
+    def _algorithm(self, role: Role) -> Any:
+        """The algorithm by which a role's model learns from rewards."""
+        return self._algorithms.get("coder" if role == "model" else role)
 
     def _formats(self, role: Role) -> dict[str, Any]:
         """The trainer's names of the number format."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from codea1_env.agents import Experience, Imitator
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw
-from codea1_env.evaluation import HeldOut
+from codea1_env.evaluation import train_tests
+from codea1_env.problems import Problem
 from codea1_env.rollout import Rollouts
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import PlayerError
@@ -78,9 +79,7 @@ def _checked(
     }
 
 
-def demonstrations(
-    config: TrainConfig, played: Rollouts, held_out: Sequence[HeldOut], step: int
-) -> list[Experience]:
+def demonstrations(config: TrainConfig, played: Rollouts, step: int) -> list[Experience]:
     """Suites of golden tests for what the tester was shown: one for each suite that it learns from.
 
     Only tests that training may know are in them.
@@ -88,19 +87,19 @@ def demonstrations(
     if config.tester.objective != "golden-tests":
         return []
     rng = np.random.default_rng([config.seed, step, _DEMONSTRATIONS])
-    tests = {
-        split.problem.task_id: [
-            test for test in split.train_tests[: config.golden_tests] if TEST_SEPARATOR not in test
-        ]
-        for split in held_out
-    }
+
+    def known(problem: Problem) -> list[str]:
+        tests = train_tests(problem, config.seed)[: config.golden_tests]
+        return [test for test in tests if TEST_SEPARATOR not in test]
+
     return [
         Experience(
             episode.tester_observation,
-            TEST_SEPARATOR.join(draw(tests[episode.problem.task_id], config.num_tests, rng)),
+            TEST_SEPARATOR.join(draw(known(episode.problem), config.num_tests, rng)),
             None,
             group=episode.problem.task_id,
         )
-        for episode in played.max_variance_episodes()
+        # Not for problems that took the place of others: their number differs from step to step.
+        for episode in played.max_variance_episodes()[: config.problems_per_step]
         for _ in range(config.num_suites)
     ]

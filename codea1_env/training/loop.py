@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from rich.console import Console
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.reporting import report
-from codea1_env.evaluation import copied_share, hold_out
+from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.referee import Referee, RefereeConfig
@@ -35,12 +35,13 @@ from codea1_env.training.failed_runs import explained_failures, leave_nothing
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.language_models import LanguageModels, Role
 from codea1_env.training.lessons import demonstrations, lessons
-from codea1_env.training.measuring import measure, new_past, remember, with_control
+from codea1_env.training.measuring import drawn, measure, new_past, remember, with_control
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
 from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import OwnPlayer, make_language_model, make_players
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.reference_check import failing_references, warning_of
+from codea1_env.training.resampling import DynamicSampling
 from codea1_env.training.resources import Throughput, peak_memory
 from codea1_env.training.run_folder import (
     EPISODES,
@@ -122,13 +123,21 @@ def train(
         referee = Referee(
             sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         )
-        if not saved and (failing := failing_references(problems, sandbox, limits)):
+        # Of a large set no more than these are looked at before the first step.
+        looked_at = drawn(problems, config.eval_trained, config.seed)
+        if not saved and (failing := failing_references(looked_at, sandbox, limits)):
             display.say(warning_of(failing))
-        held_out = hold_out(problems, sandbox, config.seed)
+        held_out = hold_out(looked_at, sandbox, config.seed)
+
+        @cache
+        def splits() -> list[HeldOut]:
+            whole = len(looked_at) == len(problems)
+            return held_out if whole else hold_out(problems, sandbox, config.seed)
+
         models = plan.models
         stack.callback(models.close)
         players = make_players(
-            config, problems, held_out, sandbox, coder=coder, tester=tester, models=models
+            config, problems, splits, sandbox, coder=coder, tester=tester, models=models
         )
         book, past = MistakeBook(config.max_tests_per_problem, decay=config.decay), new_past()
         numbers = RolloutConfig(
@@ -139,6 +148,7 @@ def train(
             config.overlap,
             config.oracle,
         )
+        sampling = DynamicSampling(config, problems)
 
         if saved:
             book, past = load_checkpoint(saved[0], players.coder, players.tester, config)
@@ -156,13 +166,13 @@ def train(
             each=plan.measurement,
         )
 
-        held_out, copied = with_control(held_out, referee, config.eval_samples)
+        measured_on, copied = with_control(held_out, referee, config.eval_samples)
 
         unseen = Unseen(unseen_problems(config, problems), referee, config)
 
         def measured() -> Row:
             with display.phase("evaluate"):
-                row, rows = measure(config, players, held_out, referee, book, past, copied)
+                row, rows = measure(config, players, measured_on, referee, book, past, copied)
                 row |= unseen.measure(players)
             folder.append(HELD_OUT, ({"step": step, **each} for each in rows))
             return row
@@ -202,20 +212,23 @@ def train(
             batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
             players.take_usage()  # of a measurement
             try:
-                played = rollout(batch, coder_seat, tester_seat, referee, book, numbers)
+                step_sampling = sampling.of_step(batch, step)
+                played = rollout(
+                    batch, coder_seat, tester_seat, referee, book, numbers, step_sampling.more
+                )
             except BackendError:
                 save_if_new()  # nobody has learned anything of this step yet
                 raise
             remember(past, played)
-            coder_experience = played.coder_experience()
-            tester_experience = played.tester_experience(config.suite_selection)
+            coder_experience = step_sampling.lesson("coder", played)
+            tester_experience = step_sampling.lesson("tester", played)
 
             seconds = dict(played.seconds)
             learned: Row = {}
             usages = players.take_usage()
             for role, usage in usages.items():
                 learned |= prefixed(role, usage.metrics())
-            shown = demonstrations(config, played, held_out, step)
+            shown = demonstrations(config, played, step)
             to_learn = lessons(config, players, coder_experience, tester_experience, shown)
             for role, learn in to_learn.items():
                 started = time.perf_counter()
@@ -226,6 +239,9 @@ def train(
             step += 1
             row: Row = {"step": step}
             row |= step_metrics(played, coder_experience, tester_experience, len(book)) | learned
+            if sampling.active:
+                problems_played = len(played.episodes) // config.num_generations
+                row["resampled"] = problems_played - len(batch)
             row["tester/copied"] = copied_share(played.episodes, sandbox)
             if step % config.eval_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
@@ -276,7 +292,9 @@ def problems_of_step(
 
 
 def _load(config: TrainConfig) -> list[Problem]:
-    problems = load_problems(config.problems, config.split)[: config.max_problems]
+    problems = load_problems(config.problems, config.split, config.difficulty)[
+        : config.max_problems
+    ]
     if not problems:
         raise RunError(
             f"Expect problems to train on, actually: {config.problems!r} has none in the split "

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+import numpy as np
+
 from codea1_env.agents import CopierTester
 from codea1_env.evaluation import HeldOut, PassRates, kills, kills_beside, pass_rates
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
 from codea1_env.mistake_book import MistakeBook
+from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.rollout import Rollouts
 from codea1_env.training.config import TrainConfig
@@ -18,6 +21,12 @@ from codea1_env.training.players import Players
 
 PAST_TESTS = 16
 """Tests of a problem at most by which forgetting is measured."""
+
+
+def drawn(problems: Sequence[Problem], number: int, seed: int) -> list[Problem]:
+    """Draw at most so many problems, always the same ones; they stay in their order."""
+    rng = np.random.default_rng([seed, len(problems)])
+    return [problems[i] for i in sorted(rng.permutation(len(problems))[:number])]
 
 
 def new_past() -> MistakeBook:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from rich.table import Table
 
@@ -25,14 +26,28 @@ def mean_seconds(timings: Iterable[Row]) -> dict[str, float]:
     return {name: sum(values) / len(values) for name, values in found.items()}
 
 
-def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
-    """Show the phases of a run as a table, the longest first.
+class PhaseTotal(NamedTuple):
+    """What a phase took over a whole run."""
 
-    Tokens are those that were generated, or, of an update, those of prompts and answers that it went through.
+    name: str
+    seconds: float
+    share: float
+    tokens: int
+    """Tokens that were generated, or, of an update, those of prompts and answers that it went through."""
+    speed: float | None
+    """Tokens per second; None where there are none."""
+
+
+def phase_totals(timings: Iterable[Row], metrics: Iterable[Row]) -> list[PhaseTotal]:
+    """Add up the phases of a run, the longest first.
 
     Args:
         timings: The rows of timings.jsonl.
         metrics: The rows of metrics.jsonl.
+
+    Example:
+        >>> phase_totals([{"seconds/coder": 3.0, "seconds/judge": 1.0}], [{"coder/tokens/completion": 60}])[0]
+        PhaseTotal(name='coder', seconds=3.0, share=0.75, tokens=60, speed=20.0)
     """
     seconds: Counter[str] = Counter()
     for row in timings:
@@ -45,10 +60,25 @@ def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
             tokens[role] += row.get(f"{role}/tokens/completion", 0)
             # Of all updates so far.
             tokens[f"learn_{role}"] = int(row.get(f"{role}/num_tokens", tokens[f"learn_{role}"]))
+    whole = seconds.total()
+    return [
+        PhaseTotal(
+            name,
+            value,
+            value / whole if whole else 0.0,
+            tokens[name],
+            tokens[name] / value if tokens[name] and value else None,
+        )
+        for name, value in seconds.most_common()
+    ]
+
+
+def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
+    """Show the phases of a run as a table: see `phase_totals`."""
     table = Table("phase", title="where the time went", title_justify="left")
     for heading in ("seconds", "share", "tokens/s"):
         table.add_column(heading, justify="right")
-    for name, value in seconds.most_common():
-        speed = f"{tokens[name] / value:.0f}" if tokens[name] and value else "-"
-        table.add_row(name, f"{value:.1f}", f"{value / seconds.total():.1%}", speed)
+    for name, seconds, share, _, speed in phase_totals(timings, metrics):
+        shown = "-" if speed is None else f"{speed:.0f}"
+        table.add_row(name, f"{seconds:.1f}", f"{share:.1%}", shown)
     return table

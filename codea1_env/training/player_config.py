@@ -29,14 +29,14 @@ class PlayerConfig:
     learning_rate: float = 1.0
     """Step size. A table of logits wants one near 1, a language model one near 1e-6."""
     algorithm: str | None = None
-    """Another algorithm for this tabular player; None for the one of both."""
+    """Another algorithm for this player; None for the one of both."""
     model: str | None = None
     """Another language model for this player; None for the one of both."""
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     """How a language model's answers are drawn."""
     trainer: dict[str, Any] = field(default_factory=dict)
     """More fields of TRL's GRPOConfig, or of SFTConfig for a tester that imitates. They win over the settings that
-    both players share."""
+    both players share, and over those of the algorithm."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from codea1_env.agents import (
     TabularAgent,
     TabularSelfPlayer,
     as_learner,
-    make_algorithm,
     own_player,
     pool_of_programs,
     pool_of_tests,
@@ -33,10 +32,11 @@ from codea1_env.agents import (
 from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.language_player import LanguagePlayer
-from codea1_env.evaluation import HeldOut
+from codea1_env.evaluation import HeldOut, train_tests
 from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutEpisode
 from codea1_env.sandbox import Sandbox
+from codea1_env.training.algorithms import algorithm_of
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 from codea1_env.training.language_models import LanguageModels, Role
@@ -44,6 +44,9 @@ from codea1_env.training.language_models import LanguageModels, Role
 _CODER, _TESTER = 0, 1
 """Streams of random numbers: the seed of a player is (seed of the run, stream)."""
 
+
+Splits = Callable[[], Sequence[HeldOut]]
+"""Gives all problems of a run with their tests and mutants, and computes them once."""
 
 OwnPlayer = Agent | Callable[..., Agent]
 """A player of your own, or what makes it: see `codea1_env.agents.own_player`."""
@@ -86,30 +89,41 @@ class Players:
 def make_players(
     config: TrainConfig,
     problems: Sequence[Problem],
-    held_out: Sequence[HeldOut],
+    splits: Splits,
     sandbox: Sandbox,
     *,
     coder: OwnPlayer | None = None,
     tester: OwnPlayer | None = None,
     models: LanguageModels,
 ) -> Players:
-    """Make the players of a run; a given one takes the place of the one that the configuration names."""
+    """Make the players of a run; a given one takes the place of the one that the configuration names.
+
+    Args:
+        config: The run.
+        problems: What is trained on.
+        splits: Gives the problems with their tests and mutants; only asked by players that need them, which takes a
+            while for many problems.
+        sandbox: Where programs run.
+        coder: See `train`.
+        tester: See `train`.
+        models: The language models of the run.
+    """
     if config.self_play:
         if coder or tester:
             raise RunError("Expect no player of your own with self_play, which has one model.")
         one = make_language_model(config, "model", models) or _make_one_model(
-            config, held_out, sandbox
+            config, splits, sandbox
         )
         return Players(one, one, coder_learns=True, tester_learns=True)
     coder = (
-        _own(coder, "coder", config, held_out, sandbox)
+        _own(coder, "coder", config, splits, sandbox)
         or make_language_model(config, "coder", models)
-        or _make_coder(config, problems, held_out, sandbox)
+        or _make_coder(config, problems, splits, sandbox)
     )
     tester = (
-        _own(tester, "tester", config, held_out, sandbox)
+        _own(tester, "tester", config, splits, sandbox)
         or make_language_model(config, "tester", models)
-        or _make_tester(config, problems, held_out, sandbox)
+        or _make_tester(config, problems, splits, sandbox)
     )
     if config.tester.objective == "golden-tests" and not isinstance(tester, Imitator):
         raise RunError(
@@ -136,7 +150,7 @@ def _own(
     player: OwnPlayer | None,
     role: Literal["coder", "tester"],
     config: TrainConfig,
-    held_out: Sequence[HeldOut],
+    splits: Splits,
     sandbox: Sandbox,
 ) -> Learner | None:
     """A player of your own: the one that is given, or that the configuration names."""
@@ -148,8 +162,8 @@ def _own(
 
     def pools() -> list[Pool]:
         if is_coder:
-            return [pool_of_programs(split, config.pool_size) for split in held_out]
-        return _pools_of_tests(config, held_out, sandbox)
+            return [pool_of_programs(split, config.pool_size) for split in splits()]
+        return _pools_of_tests(config, splits, sandbox)
 
     rate = config.player(role).learning_rate
     seed = _seed(config, _CODER if is_coder else _TESTER)
@@ -161,43 +175,41 @@ def _own(
 
 
 def _make_coder(
-    config: TrainConfig, problems: Sequence[Problem], held_out: Sequence[HeldOut], sandbox: Sandbox
+    config: TrainConfig, problems: Sequence[Problem], splits: Splits, sandbox: Sandbox
 ) -> Learner:
     seed = _seed(config, _CODER)
     if config.coder.player == "reference":
         return ReferenceCoder(problems, seed)
     if config.coder.player == "mutant":
         return MutantCoder(problems, sandbox, seed)
-    pools = [pool_of_programs(split, config.pool_size) for split in held_out]
+    pools = [pool_of_programs(split, config.pool_size) for split in splits()]
     return TabularAgent(pools, _algorithm(config, "coder"), np.random.default_rng(seed))
 
 
 def _make_tester(
-    config: TrainConfig, problems: Sequence[Problem], held_out: Sequence[HeldOut], sandbox: Sandbox
+    config: TrainConfig, problems: Sequence[Problem], splits: Splits, sandbox: Sandbox
 ) -> Learner:
     seed = _seed(config, _TESTER)
-    # Tests that are held back measure the coder: no tester may know them.
-    known = [
-        dataclasses.replace(split.problem, tests=split.train_tests[: config.golden_tests])
-        for split in held_out
-    ]
     if config.tester.player == "copier":
         return CopierTester(config.num_tests)
+    # Tests that are held back measure the coder: no tester may know them.
+    known = [
+        dataclasses.replace(each, tests=train_tests(each, config.seed)[: config.golden_tests])
+        for each in problems
+    ]
     if config.tester.player == "golden":
         return GoldenTester(known, config.num_tests, seed)
     if config.tester.player == "boundary":
         return BoundaryTester(known, sandbox, config.num_tests, seed)
-    pools = _pools_of_tests(config, held_out, sandbox)
+    pools = _pools_of_tests(config, splits, sandbox)
     algorithm = _algorithm(config, "tester")
     return TabularAgent(pools, algorithm, np.random.default_rng(seed), draws=config.num_tests)
 
 
-def _make_one_model(
-    config: TrainConfig, held_out: Sequence[HeldOut], sandbox: Sandbox
-) -> TabularSelfPlayer:
+def _make_one_model(config: TrainConfig, splits: Splits, sandbox: Sandbox) -> TabularSelfPlayer:
     return TabularSelfPlayer(
-        [pool_of_programs(split, config.pool_size) for split in held_out],
-        _pools_of_tests(config, held_out, sandbox),
+        [pool_of_programs(split, config.pool_size) for split in splits()],
+        _pools_of_tests(config, splits, sandbox),
         sandbox,
         _algorithm(config, "coder"),
         _algorithm(config, "tester"),
@@ -206,17 +218,15 @@ def _make_one_model(
     )
 
 
-def _pools_of_tests(
-    config: TrainConfig, held_out: Sequence[HeldOut], sandbox: Sandbox
-) -> list[Pool]:
+def _pools_of_tests(config: TrainConfig, splits: Splits, sandbox: Sandbox) -> list[Pool]:
     size = 2 * config.pool_size
-    return [pool_of_tests(split, sandbox, size=size, seed=config.seed) for split in held_out]
+    return [pool_of_tests(split, sandbox, size=size, seed=config.seed) for split in splits()]
 
 
 def _algorithm(config: TrainConfig, role: Role) -> Algorithm:
-    settings = dataclasses.asdict(config) | {"learning_rate": config.player(role).learning_rate}
     try:
-        return make_algorithm(config.algorithm_of(role), settings)
+        made: Algorithm = algorithm_of(config, role)
+        return made
     except ValueError as error:
         raise RunError(str(error)) from error
 

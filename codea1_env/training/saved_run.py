@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from codea1_env.evaluation import hold_out
@@ -44,10 +45,12 @@ def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
         raise RunError(
             f"Expect {path} to have a checkpoint, actually: none. Train it, or name another run."
         )
-    problems = load_problems(config.problems, config.split)[: config.max_problems]
-    held_out = hold_out(problems, sandbox, config.seed)
+    problems = load_problems(config.problems, config.split, config.difficulty)[
+        : config.max_problems
+    ]
+    splits = cache(lambda: hold_out(problems, sandbox, config.seed))
     models = LanguageModels(config, len(problems))
     stack.callback(models.close)
-    players = make_players(config, problems, held_out, sandbox, models=models)
+    players = make_players(config, problems, splits, sandbox, models=models)
     load_checkpoint(saved[-1], players.coder, players.tester, config)
     return SavedRun(config, tuple(problems), players)

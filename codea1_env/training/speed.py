@@ -97,7 +97,7 @@ def phases_of_step(speed: Speed, config: TrainConfig) -> dict[str, float]:
 
 def seconds_of_measurement(speed: Speed, config: TrainConfig, problems: int) -> float:
     """Estimate the seconds to measure both players on what is held back."""
-    problems += config.eval_problems
+    problems = min(problems, config.eval_trained) + config.eval_problems
     answers, batch = problems * config.eval_samples, config.generation_batch
     coder, tester = config.coder.sampling, config.tester.sampling
     return sum(

@@ -27,7 +27,7 @@ class TrainResult:
     """Rewards of the last tenth of the steps; the last measurements."""
 
 
-_SHOWN = {
+SUMMARY = {
     "reward/coder/mean": "reward of the coder",
     "reward/tester/mean": "reward of the tester",
     "held_out/pass_rate": "held-back golden tests that the coder passes",
@@ -43,6 +43,7 @@ _SHOWN = {
     "book/size": "tests in the Mistake Book",
     "book/share_of_breaks": "share of breaking tests that came from the book",
 }
+"""Metric -> what it is, of those that sum up a run; a control stands below what it controls."""
 
 
 def start_and_end(rows: Sequence[Row]) -> tuple[Row, Row]:
@@ -59,7 +60,7 @@ def start_and_end(rows: Sequence[Row]) -> tuple[Row, Row]:
     tenth = max(1, len(steps) // 10)
     start: Row = {}
     end: Row = {}
-    for name in _SHOWN:
+    for name in SUMMARY:
         if name.startswith(("held_out/", "unseen/")) or name == "book/size":
             values = [row[name] for row in rows if row.get(name) is not None]
             start[name], end[name] = (values[0], values[-1]) if values else (None, None)
@@ -76,7 +77,7 @@ def summary_table(result: TrainResult) -> Table:
     table.add_column("")
     table.add_column("start", justify="right")
     table.add_column("end", justify="right")
-    for name, label in _SHOWN.items():
+    for name, label in SUMMARY.items():
         if name.startswith("unseen/") and result.end[name] is None:
             continue  # only language models answer other problems
         table.add_row(label, _cell(result.start[name]), _cell(result.end[name]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.computing import Dtype
-from codea1_env.agents.llm.memory import Work, available_memory, needed_memory, own_memory
+from codea1_env.agents.llm.memory import available_memory, own_memory
+from codea1_env.agents.llm.model_shape import shape_of
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import best_device, resolve
 from codea1_env.problems import Problem
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
 from codea1_env.training.language_models import LanguageModels, computing_of
+from codea1_env.training.memory_plan import Devices, plan_memory
 from codea1_env.training.remaining import ONCE
 from codea1_env.training.settings import replaced
 from codea1_env.training.speed import (
@@ -171,19 +174,14 @@ def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: in
 
 
 def _memory(config: TrainConfig, dtype: Dtype, folder: Path) -> float:
-    """Bytes that a run of this size needs."""
-    count = config.problems_per_step
-    suites = count * config.num_generations * config.num_suites
-    prompt = int(config.tester.sampling.max_prompt_length * _FULL)
-    length = config.tester.sampling.max_completion_length
-    answers = count * config.num_suites * length * _FULL
-    work = Work(
-        writing_rows=min(config.generation_batch, suites),
-        writing_length=prompt + length,
-        learning_tokens=int(count * prompt + answers),
-        answer_tokens=int(answers),
-    )
-    return needed_memory(folder, dtype, work)
+    """Bytes that a run of this size needs on a processor."""
+    shape = shape_of(folder)
+    if shape is None:  # its loading will say what is wrong with it
+        return 0.0
+    shapes = {config.model_of(role): shape for role in ("coder", "tester")}
+    here = Devices(1, math.inf, gpu=False)
+    plan = plan_memory(dataclasses.replace(config, dtype=dtype), shapes, here, _FULL)
+    return plan.needed(plan.peak)
 
 
 def _within(

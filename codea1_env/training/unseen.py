@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-import numpy as np
-
 from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rate
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.measuring import beyond, with_control
+from codea1_env.training.measuring import beyond, drawn, with_control
 from codea1_env.training.metrics import Row, mean
 from codea1_env.training.players import Players
 
@@ -36,14 +34,12 @@ def unseen_problems(config: TrainConfig, trained: Sequence[Problem]) -> list[Pro
     levels = {problem.metadata.get("difficulty") for problem in trained}
     others = [
         problem
-        for problem in load_problems(config.problems)
+        for problem in load_problems(config.problems, None, config.difficulty)
         if problem.task_id not in known
         and problem.metadata.get("difficulty") in levels
         and (config.split is None or problem.metadata.get("split") != config.split)
     ]
-    rng = np.random.default_rng([config.seed, len(others)])
-    chosen = rng.permutation(len(others))[: config.eval_problems]
-    return [others[i] for i in sorted(chosen)]
+    return drawn(others, config.eval_problems, config.seed)
 
 
 class Unseen:

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import ALGORITHMS, make_algorithm
+from codea1_env.agents.algorithms import teaches
 from codea1_env.agents.grpo import GRPO, clipped_loss, group_advantages, k3
-from codea1_env.agents.policy import Sample, SoftmaxPolicy
-from codea1_env.agents.rloo import RLOO, leave_one_out
+from codea1_env.agents.policy import AlgorithmError, Sample, SoftmaxPolicy, in_groups
+from codea1_env.agents.rloo import RLOO, ReinforcePlusPlus
+
+TABULAR = [name for name, kind in ALGORITHMS.items() if teaches(kind, "tabular")]
 
 
 def samples(rewards, drawn=None, group="g", key="t"):
@@ -28,12 +31,14 @@ def test_groups_are_normalised_apart():
 
 def test_an_unscorable_answer_is_left_out_of_its_group():
     assert group_advantages(samples([1.0, None, 3.0]), scale=False) == pytest.approx([-1, 0, 1])
-    assert leave_one_out(samples([1.0, None, 3.0])) == pytest.approx([-2, 0, 2])
+    assert in_groups(samples([1.0, None, 3.0]), RLOO().advantages) == pytest.approx([-2, 0, 2])
 
 
 @pytest.mark.parametrize("rewards", [[None, None], [0.3, 0.3, 0.3], [None, 1.0]])
 def test_groups_that_teach_nothing(rewards):
     assert not group_advantages(samples(rewards)).any()
+    for algorithm in (RLOO(), ReinforcePlusPlus()):
+        assert in_groups(samples(rewards), algorithm.advantages) == pytest.approx(0)
 
 
 def test_rounding_is_not_blown_up():
@@ -42,7 +47,9 @@ def test_rounding_is_not_blown_up():
 
 def test_leave_one_out_by_hand():
     # 1 - mean(2, 6), 2 - mean(1, 6), 6 - mean(1, 2)
-    assert leave_one_out(samples([1.0, 2.0, 6.0])) == pytest.approx([-3.0, -1.5, 4.5])
+    assert in_groups(samples([1.0, 2.0, 6.0]), RLOO().advantages) == pytest.approx(
+        [-3.0, -1.5, 4.5]
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,6 +72,37 @@ def test_k3_by_hand():
     kl, slope = k3(np.log([1.0, 2.0]))
     assert kl == pytest.approx([0.0, 0.5 - 1 + np.log(2)])
     assert slope == pytest.approx([0.0, 0.5])
+
+
+def test_the_baseline_of_reinforce_plus_plus_is_the_batch():
+    batch = samples([0.0, 1.0], group="a") + samples([2.0, None], group="b", key="other")
+    assert in_groups(batch, ReinforcePlusPlus().advantages) == pytest.approx(
+        [-1 / 1.0001, 0, 1 / 1.0001, 0]
+    )
+    policy = SoftmaxPolicy({"t": 2, "other": 2})
+    ReinforcePlusPlus().update(policy, batch)
+    # One answer of two of its table, and the only one of the other: its advantage times (1[0] - p).
+    assert policy.logits["t"] == pytest.approx([-0.25 / 1.0001, 0.25 / 1.0001])
+    assert policy.logits["other"] == pytest.approx([0.5 / 1.0001, -0.5 / 1.0001])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        (lambda rewards: rewards[0], r"shape \(2, 2\), actually: \(2,\)"),
+        (lambda rewards: rewards.tolist(), "actually: <class 'list'>"),
+        (lambda rewards: rewards / 0.0, "actually: NaN or infinite"),
+    ],
+)
+def test_advantages_that_are_none(wrong, what):
+    batch = samples([0.0, 1.0], group="a") + samples([2.0, None], group="b")
+    with np.errstate(all="ignore"), pytest.raises(AlgorithmError, match=what):
+        in_groups(batch, wrong)
+
+
+def test_dr_grpo_is_grpo_with_its_own_field():
+    made = make_algorithm("dr_grpo", {"learning_rate": 2.0, "loss_type": "dapo", "epsilon": 0.1})
+    assert (made.loss_type, made.epsilon, made.learning_rate) == ("dr_grpo", 0.1, 2.0)
 
 
 def test_grpo_step_by_hand():
@@ -125,7 +163,7 @@ def test_grpo_follows_the_gradient_of_its_loss(loss_type):
     assert metrics["loss"] == pytest.approx((loss(start) + loss(middle)) / 2)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", TABULAR)
 @pytest.mark.parametrize("rewards", [[None, None, None], [0.5, 0.5, 0.5], [None, 0.5, None]])
 def test_nothing_to_learn_changes_nothing(name, rewards):
     policy = SoftmaxPolicy({"t": 3})
@@ -134,7 +172,7 @@ def test_nothing_to_learn_changes_nothing(name, rewards):
     assert policy.logits["t"].tolist() == [0.3, -0.2, 0.1]
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", TABULAR)
 def test_only_tables_that_were_played_change(name):
     policy = SoftmaxPolicy({"t": 3, "other": 3})
     make_algorithm(name, {"learning_rate": 1.0}).update(policy, samples([1.0, 0.0, 0.5]))
@@ -142,7 +180,7 @@ def test_only_tables_that_were_played_change(name):
     assert not policy.logits["other"].any()
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", TABULAR)
 def test_learns_the_best_items(name):
     rng = np.random.default_rng(1)
     policy = SoftmaxPolicy({"t": 8}, draws=2)
@@ -162,9 +200,25 @@ def test_learns_the_best_items(name):
 
 def test_unknown_algorithm():
     with pytest.raises(
-        ValueError, match=r"one of grpo, rloo, module:Class or FILE\.py:Class, actually: 'ppo'"
+        ValueError,
+        match=r"one of grpo, .*, rloo, .*, module:Class or FILE\.py:Class, actually: 'ppo'",
     ):
         make_algorithm("ppo", {})
+
+
+def test_a_name_without_the_form_that_is_wanted(tmp_path):
+    with pytest.raises(
+        ValueError,
+        match=r"algorithm for tabular players: grpo, dapo, dr_grpo, rloo, .* class with update; actually: 'gspo'",
+    ):
+        make_algorithm("gspo", {}, "tabular")
+    path = tmp_path / "own.py"
+    path.write_text("class Own:\n    def update(self, policy, samples): return {}\n")
+    with pytest.raises(
+        ValueError,
+        match=r"for language models: .*cispo.* with trainer or advantages or loss; actually",
+    ):
+        make_algorithm(f"{path}:Own", {}, "llm")
 
 
 def test_an_algorithm_that_needs_what_is_no_setting_is_named(tmp_path):

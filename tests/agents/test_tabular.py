@@ -13,6 +13,7 @@ from codea1_env.agents import (
     pool_of_programs,
 )
 from codea1_env.agents import pool_of_tests as make_pool_of_tests
+from codea1_env.agents.algorithms import teaches
 from codea1_env.agents.pools import TEST_SEPARATOR
 from codea1_env.evaluation import hold_out
 from codea1_env.problems import Problem, load_problems
@@ -29,7 +30,9 @@ def make_tester(algorithm="grpo", draws=2, seed=0):
     return TabularAgent([Pool(PROBLEM, TESTS)], made, np.random.default_rng(seed), draws)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "algorithm", [name for name, kind in ALGORITHMS.items() if teaches(kind, "tabular")]
+)
 def test_learns_which_tests_to_put_into_a_suite(algorithm):
     agent = make_tester(algorithm)
 

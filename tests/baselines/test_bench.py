@@ -23,9 +23,12 @@ from codea1_env.baselines.bench import (
     run_all,
 )
 from codea1_env.baselines.bench.results import open_folder, write_results
-from codea1_env.baselines.bench.schedule import forget_unusable, jobs_of
+from codea1_env.baselines.bench.schedule import TrainingJob, forget_unusable
+from codea1_env.baselines.bench.schedule import jobs_of as jobs_with
+from codea1_env.baselines.bench.suite import QUICK, Rates
+from codea1_env.baselines.bench.sweep import Swept
 
-SMALL = BenchConfig(("code-a1",), seeds=1, max_problems=4, max_steps=2, processes=2)
+SMALL = BenchConfig(("code-a1",), seeds=1, max_problems=4, max_steps=2, sweep=(1.0,), processes=2)
 
 LEARNERS = """
 from codea1_env.agents import GRPO, FixedAgent, TabularAgent
@@ -105,6 +108,10 @@ def test_entries_have_folders_of_their_own():
     assert not any(set(folder) & set("/: ") for folder in folders)
 
 
+def jobs_of(config: BenchConfig, entries: list[Entry], folder: Path) -> list[TrainingJob]:
+    return jobs_with(config, entries, folder, {entry.name: Rates() for entry in entries})
+
+
 def run(folder: Path, *names: str, **changes) -> list[Result]:
     config = dataclasses.replace(SMALL, algorithms=names, **changes)
     with open_folder(folder, config, resume=(folder / "bench.json").exists()):
@@ -125,7 +132,7 @@ def test_a_broken_learner_is_named_and_the_others_complete(tmp_path: Path, learn
     assert "'loss': nan" in results["NotANumber"].error
     assert "died with exit code 3, twice; see runs/" in results["Dies"].error
 
-    text = leaderboard(SMALL, list(results.values()), 5, "a machine", [])
+    text = leaderboard(SMALL, list(results.values()), [], "a machine", [])
     assert "3 failed" in text
     assert "Dies, seed 0: `its process died with exit code 3" in text
     assert "| Mean" not in text.split("## Failed")[1]
@@ -200,9 +207,9 @@ def test_folders_of_others_are_refused(tmp_path: Path):
         open_folder(folder, SMALL, resume=False)
     with pytest.raises(FolderError, match="max_steps was 2, now 3"):
         open_folder(folder, dataclasses.replace(SMALL, max_steps=3), resume=True)
-    content = json.loads((folder / "bench.json").read_text()) | {"version": 2}
+    content = json.loads((folder / "bench.json").read_text()) | {"version": 1}
     (folder / "bench.json").write_text(json.dumps(content))
-    with pytest.raises(FolderError, match=r"a benchmark of version 1, actually .* has version 2"):
+    with pytest.raises(FolderError, match=r"a benchmark of version 2, actually .* has version 1"):
         open_folder(folder, SMALL, resume=True)
     (folder / "bench.json").write_text("{")
     with pytest.raises(FolderError, match="to be a JSON file"):
@@ -218,22 +225,44 @@ def test_folders_of_others_are_refused(tmp_path: Path):
 
 def made_up(entry: str, seed: int, level: float) -> Result:
     scores = {
-        f"p{i}": {"pass_rate": level + 0.01 * i, "kill_rate": 0.5, "only_book": None, "past_pass_rate": level}
+        f"p{i}": {"pass_rate": level + 0.01 * i, "kill_rate": 0.5, "copier_kill_rate": 0.6, "new_kill_rate": 0.5, "only_book": None, "past_pass_rate": level}
         for i in range(4)
     }  # fmt: skip
     start = {task: dict.fromkeys(row, 0.0) for task, row in scores.items()}
-    curves = [{"step": s, "held_out/pass_rate": level * s, "held_out/kill_rate": 0.5, "reward/coder/mean": level, "tester/validity": 1.0, "past/pass_rate": level} for s in (0, 1)]  # fmt: skip
+    curves = [{"step": s, "held_out/pass_rate": level * s, "held_out/kill_rate": 0.5, "held_out/new_kill_rate": 0.5, "reward/coder/mean": level, "tester/validity": 1.0, "past/pass_rate": level} for s in (0, 1)]  # fmt: skip
     return Result(entry, seed, "ok", "", 1.0, start, scores, curves)
 
 
 def test_the_table_says_what_holds():
     levels = {"golden-tests": 0.8, "code-a1": 0.6, "self-play": 0.6, "no-book": 0.6}
     results = [made_up(name, seed, level) for name, level in levels.items() for seed in range(3)]
-    text = leaderboard(BenchConfig(tuple(levels)), results, 12, "a machine", ["curves.png"])
+    config = dataclasses.replace(SMALL, algorithms=tuple(levels), sweep=(0.25, 4.0))
+    swept = [
+        Swept("code-a1", "coder", {"0.25": [0.5, 0.75], "4": [0.25, None]}, 0.25, 0.5, at_edge=True)
+    ]
+    text = leaderboard(config, results, swept, "a machine", ["curves.png"])
     lines = {line.split("|")[1].strip(): line for line in text.splitlines() if line[:2] == "| "}
-    assert list(lines)[1:] == [*levels, "start"], "the best coder first"
+    controls = ["*start (control)*", "*copier (control)*"]
+    assert list(lines)[1:] == [*levels, *controls], "the best coder first"
     assert "0.815 [0.815, 0.815]" in lines["golden-tests"]
-    assert "0.000 [0.000, 0.000]" in lines["start"]
+    assert "0.000 [0.000, 0.000]" in lines[controls[0]]
+    assert lines[controls[1]].startswith(
+        "| *copier (control)* | - | - | - | 0.600 [0.600, 0.600] |"
+    )
+    assert (
+        "| 0.000 [0.000, 0.000] | 0.000 | 0.000 [0.000, 0.000] | - | - | - |" in lines[controls[1]]
+    )
+    assert (
+        "above that of copies (P over the copier): golden-tests, code-a1, self-play, no-book."
+        in text
+    )
+    assert (
+        "(code-a1 over copied examples, kill_rate): **does not hold**: it is the other way round"
+        in text
+    )
+    assert "(code-a1 over start, new_kill_rate): **holds**" in text
+    assert lines["code-a1"] == "| code-a1 | coder | **0.625** | - | 0.5, *edge* |"
+    assert "Not swept" in leaderboard(QUICK, results, [], "a machine", [])
     assert "(code-a1 over golden-tests, pass_rate): **does not hold**" in text
     assert "(golden-tests over self-play, pass_rate): **holds**" in text
     assert "(code-a1 over self-play, pass_rate): **cannot be told**" in text
@@ -252,14 +281,14 @@ def test_the_table_says_what_holds():
 )
 def test_any_error_is_one_line_of_the_table_of_failures(error: str, shown: str):
     failed = Result("a.py:Mine", 0, "failed", error, 1.0, {}, {}, [])
-    text = leaderboard(SMALL, [failed], 1, "a machine", [])
-    assert text.split("## Failed runs\n\n")[1] == f"- a.py:Mine, seed 0: {shown}\n"
+    text = leaderboard(SMALL, [failed], [], "a machine", [])
+    assert text.split("## Failed runs\n\n")[1].startswith(f"- a.py:Mine, seed 0: {shown}\n\n## ")
 
 
 def test_files_of_the_same_name_are_told_apart():
     results = [made_up(f"/home/{who}/mine.py:Mine", 0, 0.5) for who in ("me", "you")]
     failed = Result("/home/you/mine.py:Other", 0, "failed", "E: no", 1.0, {}, {}, [])
-    text = leaderboard(SMALL, [*results, failed], 3, "a machine", [])
+    text = leaderboard(SMALL, [*results, failed], [], "a machine", [])
     rows = [line.split(" | ")[0] for line in text.splitlines() if "mine.py:" in line[:30]]
     assert rows[1:3] == ["| me/mine.py:Mine", "| you/mine.py:Mine"]
     assert "of me/mine.py:Mine on a random problem" in text
@@ -267,7 +296,7 @@ def test_files_of_the_same_name_are_told_apart():
 
 
 def test_a_bar_in_a_name_does_not_end_its_cell():
-    row = leaderboard(SMALL, [made_up("a|b.py:Mine", 0, 0.5)], 1, "a machine", [])
+    row = leaderboard(SMALL, [made_up("a|b.py:Mine", 0, 0.5)], [], "a machine", [])
     assert "\n| a\\|b.py:Mine | - | 0.515 |" in row
 
 
@@ -282,7 +311,20 @@ def test_plots(tmp_path: Path):
     assert all((tmp_path / name).read_bytes()[:4] == b"\x89PNG" for name in made)
 
 
-@pytest.mark.parametrize("change", [{"seeds": 0}, {"algorithms": ()}, {"processes": 0}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seeds": 0},
+        {"seeds": 1001},
+        {"algorithms": ()},
+        {"processes": 0},
+        {"sweep": ()},
+        {"sweep": (1.0, 1.0)},
+        {"sweep": (1.0, 0.0)},
+        {"sweep": (float("nan"),)},
+        {"sweep_seeds": 0},
+    ],
+)
 def test_bad_settings(change):
     with pytest.raises(ValueError, match=f"Expect {next(iter(change))} to"):
         dataclasses.replace(SMALL, **change)

@@ -12,12 +12,13 @@ import pytest
 from codea1_env.baselines.bench import BenchConfig, collect, find_entry, run_all
 from codea1_env.baselines.bench.run_result import DamagedRunError, read_ending, read_logs
 from codea1_env.baselines.bench.schedule import TrainingJob, forget_unusable, jobs_of
+from codea1_env.baselines.bench.suite import Rates
 
 CONFIG = BenchConfig(("golden-tests",), seeds=1, max_problems=4, max_steps=2, processes=1)
 
 
 def job_in(folder: Path) -> TrainingJob:
-    (job,) = jobs_of(CONFIG, [find_entry("golden-tests")], folder)
+    (job,) = jobs_of(CONFIG, [find_entry("golden-tests")], folder, {"golden-tests": Rates()})
     return job
 
 
@@ -132,7 +133,7 @@ def test_a_run_goes_on_from_a_whole_checkpoint_only(job: TrainingJob, name: str 
     # As if the run had been killed after the second of three steps.
     longer = dataclasses.replace(CONFIG, max_steps=3)
     (job.folder / "result.json").unlink()
-    (job,) = jobs_of(longer, [job.entry], job.folder.parents[2])
+    (job,) = jobs_of(longer, [job.entry], job.folder.parents[2], {job.entry.name: job.rates})
     if name is not None:
         (file,) = job.folder.rglob(f"step_*/{name}")
         file.write_bytes(file.read_bytes()[:20])

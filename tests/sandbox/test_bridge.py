@@ -256,7 +256,7 @@ def test_what_is_neither_request_nor_reply_is_refused(program: Program, content:
 
 def test_a_reply_cannot_hand_out_what_was_never_given(program: Program) -> None:
     program.will_send(reply(None), reply(Reference(b"y", 1)))
-    program.function(print)
+    program.function(len)  # not print: Ray puts another one in its place
     with pytest.raises(RemoteUnencodable):
         program.function(1)
 

@@ -25,11 +25,11 @@ from codea1_env.training.player_config import PlayerConfig, TesterConfig
             r"tester\.learning_rate to be greater than 0",
         ),
         ({"tester": TesterConfig(objective="all")}, r"tester\.objective to be one of 'rewards'"),
-        ({"coder": PlayerConfig(algorithm="ppo")}, r"coder\.algorithm to be one of grpo, rloo"),
+        ({"coder": PlayerConfig(algorithm="ppo")}, r"coder\.algorithm to be one of grpo, dapo, "),
         ({"coder": PlayerConfig("human")}, r"coder\.player to be one of"),
         (
             {"algorithm": "ppo"},
-            "algorithm to be one of grpo, rloo, module:Class or FILE.py:Class, actually: 'ppo'",
+            "algorithm to be one of grpo, dapo, .*, module:Class or FILE.py:Class, actually: 'ppo'",
         ),
     ],
 )

@@ -28,7 +28,7 @@ from codea1_env.training import (
     train,
 )
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
-from codea1_env.training.settings import replaced
+from codea1_env.training.settings import replaced, to_toml
 
 pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parents[1] / "agents" / "llm"))
@@ -361,3 +361,73 @@ def test_imitation_beside_a_coder_that_learns_is_resumed(
 def test_a_frozen_tester_imitates_nobody(tmp_path: Path, sandbox: Sandbox, model: str) -> None:
     with pytest.raises(RunError, match=r"with a method imitate .* Use a tester that learns"):
         run(tmp_path / "run", sandbox, model, **SFT, **{"tester.freeze": True})
+
+
+def test_replaced_groups_beside_a_tester_that_imitates(
+    tmp_path: Path, sandbox: Sandbox, model: str
+) -> None:
+    """Each of the two learns from as many groups as ever, though the coder's are of other problems."""
+    dapo = {"algorithm": "dapo", "tester.objective": "golden-tests", "tester.trainer": {}}
+    run(tmp_path / "run", sandbox, model, max_steps=2, **dapo)
+    rows = list(read_rows(tmp_path / "run" / METRICS))[1:]
+    assert [row["resampled"] for row in rows] == [1, 1], "one problem is left, and all earn nothing"
+    assert all({"coder/loss", "tester/loss"} <= row.keys() for row in rows)
+
+
+EXAMPLE = f"{Path(__file__).parents[2] / 'examples' / 'custom_algorithm.py'}:RankGradient"
+
+
+def test_an_algorithm_of_ones_own_for_a_model_and_a_table(
+    tmp_path: Path, sandbox: Sandbox, model: str
+) -> None:
+    own = {"algorithm": EXAMPLE, "tester.player": "tabular", "tester.learning_rate": 4.0}
+    run(tmp_path / "run", sandbox, model, max_steps=2, **own)
+    last = list(read_rows(tmp_path / "run" / METRICS))[-1]
+    assert {"coder/loss", "tester/entropy"} <= last.keys()
+    assert not any("clip_ratio" in name for name in last), "there is none in its loss"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"algorithm": EXAMPLE, "coder.trainer": {"loss_type": "grpo"}}, "loss_type not to be set .* the loss of RankGradient"),
+        ({"algorithm": EXAMPLE, "coder.trainer": {"scale_rewards": "none"}}, "the advantages of RankGradient"),
+        ({"algorithm": "json:JSONDecoder"}, "Expect an algorithm for language models: grpo, dapo, dr_grpo, gspo"),
+    ],
+)  # fmt: skip
+def test_an_algorithm_that_cannot_be_had(
+    tmp_path: Path, sandbox: Sandbox, model: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RunError, match=message):
+        run(tmp_path / "run", sandbox, model, **changes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_benchmark_of_a_language_model(
+    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = replaced(SMALL, {"model": model, "eval_problems": 0, "max_problems": 1})
+    Path("mine.toml").write_text(to_toml(settings))
+    names = ["--algorithms", "rloo", "--seeds", "1", "--max-steps", "1"]
+    assert (
+        codea1(
+            [
+                "bench",
+                "algorithms",
+                "--preset",
+                "mine.toml",
+                *names,
+                "--output-dir",
+                "out",
+                "--json",
+            ]
+        )
+        == 0
+    )
+    text = json.loads(capsys.readouterr().out)["leaderboard"]
+    assert (
+        f"--algorithms rloo --preset {tmp_path / 'mine.toml'} --problems starter --seeds 1" in text
+    )
+    made = tomllib.loads(Path("out/runs/rloo/seed_0/run/config.toml").read_text())
+    assert (made["algorithm"], made["coder"]["player"], made["max_steps"]) == ("rloo", "llm", 1)

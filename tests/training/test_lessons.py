@@ -114,16 +114,16 @@ def test_demonstrations_are_golden_tests_that_training_may_know(sandbox):
         problems, MutantCoder(problems, sandbox), Silent(), Referee(sandbox), MistakeBook(),
         RolloutConfig(2, 1),
     )  # fmt: skip
-    shown = demonstrations(config, played, held_out, step=3)
+    shown = demonstrations(config, played, step=3)
     assert len(shown) == 2 * config.num_suites
     known = {test for split in held_out for test in split.train_tests}
     for each in shown:
         assert each.observation["turn"] == 1
         assert set(each.action.split("\n\n")) <= known
         assert len(each.action.split("\n\n")) == 2
-    assert shown == demonstrations(config, played, held_out, step=3)
-    assert shown != demonstrations(config, played, held_out, step=4)
-    assert demonstrations(SMALL, played, held_out, step=3) == []
+    assert shown == demonstrations(config, played, step=3)
+    assert shown != demonstrations(config, played, step=4)
+    assert demonstrations(SMALL, played, step=3) == []
 
 
 def test_imitation_makes_golden_tests_likelier(sandbox, tmp_path):
@@ -146,7 +146,7 @@ def test_no_tester_knows_what_is_held_back(sandbox, tmp_path):
         golden = TesterConfig("golden")
         config = dataclasses.replace(SMALL, tester=golden, golden_tests=number, num_tests=64)
         models = LanguageModels(config, 3)
-        tester = make_players(config, problems, held_out, sandbox, models=models).tester
+        tester = make_players(config, problems, lambda: held_out, sandbox, models=models).tester
         for split in held_out:
             (suite,) = tester.act([observe(split.problem)])
             known = split.train_tests[:number]

@@ -12,7 +12,7 @@ from codea1_env.agents.llm.processes import world_size
 EngineKind = Literal["vllm", "server"]
 """vLLM in this process, or a server elsewhere."""
 
-_GPU_SHARE = 0.4
+GPU_SHARE = 0.4
 """Of the GPU's memory for all engines together; the learners want the rest."""
 _VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM makes room for; an adapter may be of any rank up to that."""
@@ -98,7 +98,7 @@ class Engines:
             context_length=self._context_length,
             max_lora_rank=room_for(self._lora_rank),
             max_loras=self._players[folder],
-            gpu_memory_utilization=_GPU_SHARE / len(self._players),
+            gpu_memory_utilization=GPU_SHARE / len(self._players),
             enforce_eager=best_device() == "cpu",
         )
 

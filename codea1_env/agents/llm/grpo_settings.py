@@ -140,6 +140,9 @@ def common_fields(
 ) -> dict[str, Any]:
     """The fields that the configurations of all trainers have in common, and those that the user set.
 
+    To the user a step is one of the game, to a trainer one of its optimizer, of which an update may have several:
+    `warmup_steps` is converted.
+
     Args:
         fields: Field -> value, as the user set them.
         shape: What one update learns from.
@@ -161,9 +164,9 @@ def common_fields(
             f"number of processes ({processes}). Change problems_per_step."
         )
     values = dict(fields)
-    # A CPU computes the prompt of a group once, if the group is not divided.
-    most = _TOGETHER_ON_GPU if torch.cuda.is_available() else _TOGETHER_ON_CPU
-    size = values.setdefault("per_device_train_batch_size", _largest_divisor(share, most))
+    size = values.setdefault(
+        "per_device_train_batch_size", default_batch(share, torch.cuda.is_available())
+    )
     steps, rest = divmod(share, size)
     if rest:
         raise ValueError(
@@ -176,6 +179,10 @@ def common_fields(
             f"Expect gradient_accumulation_steps to divide the {steps} mini-batches of a step, "
             f"actually: {accumulation}"
         )
+    each = steps * passes // accumulation
+    warmup = values.get("warmup_steps", 0)
+    if isinstance(warmup, (int, float)) and warmup >= 1:  # below 1 it is a share of all steps
+        values["warmup_steps"] = warmup * each
     return {
         # Not the library's defaults: progress and logs are the run's.
         "report_to": "none",
@@ -185,11 +192,17 @@ def common_fields(
         "ddp_find_unused_parameters": False,
         **values,
         "output_dir": folder,
-        "max_steps": shape.updates * (steps * passes // accumulation),
+        "max_steps": shape.updates * each,
         "seed": seed % 2**31,
         "save_strategy": "no",
         "logging_steps": 1,
     }
+
+
+def default_batch(share: int, gpu: bool) -> int:
+    """Return how many of a process's answers are learned from at the same time, if the user does not say."""
+    # A CPU computes the prompt of a group once, if the group is not divided.
+    return _largest_divisor(share, _TOGETHER_ON_GPU if gpu else _TOGETHER_ON_CPU)
 
 
 def _largest_divisor(number: int, limit: int) -> int:

@@ -1,32 +1,12 @@
-"""How much memory there is, and how much a language model needs to write and to learn on a processor."""
+"""How much memory there is, and how much the weights of a model need."""
 
 from __future__ import annotations
 
 import resource
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.computing import Dtype
 from codea1_env.support.extras import require
-
-_LIBRARIES = 1.1e9
-"""Bytes of Python, torch, transformers and TRL, before any weights."""
-_SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is held in memory at one time."""
-
-    writing_rows: int
-    """Answers that grow at the same time."""
-    writing_length: int
-    """Tokens of a prompt with its answer."""
-    learning_tokens: int
-    """Tokens of an update that are computed together: prompts of groups, and answers."""
-    answer_tokens: int
-    """Of these, tokens of answers."""
 
 
 def available_memory() -> int:
@@ -44,30 +24,6 @@ def own_memory() -> int:
     """Return the bytes that this process has taken already."""
     psutil: Any = require("psutil")
     return int(psutil.Process().memory_info().rss)
-
-
-def needed_memory(folder: Path, dtype: Dtype, work: Work) -> float:
-    """Estimate the bytes of a whole process in which a model writes and learns with an adapter.
-
-    Args:
-        folder: The model's.
-        dtype: Format that it computes in.
-        work: What it does. The estimate was within 5% of a run of SmolLM2-135M in float32 (5.8 GB).
-    """
-    transformers: Any = require("transformers")
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-    config = config.get_text_config()
-    size, hidden, layers = _SIZES[dtype], config.hidden_size, config.num_hidden_layers
-    inner = getattr(config, "intermediate_size", None) or 4 * hidden
-    heads = config.num_attention_heads
-    width = getattr(config, "head_dim", None) or hidden // heads
-    kept = 2 * layers * (getattr(config, "num_key_value_heads", None) or heads) * width * size
-    logits = 4 * config.vocab_size
-    writing = work.writing_rows * (1.5 * work.writing_length * kept + 4 * logits)
-    # What each layer keeps for the way back: inputs of products, of norms, of the activation, of adapters.
-    learning = work.learning_tokens * layers * (20 * hidden + 10 * inner) * size
-    learning += 2 * work.answer_tokens * logits
-    return _LIBRARIES + weights_memory(folder, dtype) + float(max(writing, learning))
 
 
 def weights_memory(folder: Path, dtype: str) -> float:

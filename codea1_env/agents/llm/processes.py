@@ -1,6 +1,6 @@
 """Several processes train together: the first plays the game, all answer and learn.
 
-    accelerate launch --num_processes 2 -m codea1_env.cli train --preset qwen2.5-coder-1.5b
+    accelerate launch --num_processes 8 -m codea1_env.cli train --preset qwen2.5-coder-1.5b-8gpu
 
 The first process runs the loop, with sandbox, book, logs and checkpoints. What it asks of a player (`act`,
 `learn`, `imitate`, `load`) it tells the others, which do the same with their own copy of that player: each

@@ -22,6 +22,7 @@ from codea1_env.agents.llm.loss_checks import LossError, check_losses
 from codea1_env.agents.llm.randomness import own_randomness
 from codea1_env.agents.llm.rows import TrainingRow, rollout_of
 from codea1_env.agents.llm.shared_prompts import shared_prompts
+from codea1_env.agents.policy import AlgorithmError
 from codea1_env.support.extras import require
 
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
@@ -84,6 +85,7 @@ class Drive:
         Raises:
             ValueError: Not the number of answers that the trainer was made for.
             UpdateError: The trainer failed, or has done all its updates.
+            AlgorithmError: An algorithm's own advantages or loss are none.
         """
         if len(rows) != self._size:
             raise ValueError(
@@ -117,6 +119,10 @@ class Drive:
         self._training.parent = getcurrent()  # where it goes on when the trainer waits or fails
         try:
             self._training.switch()
+        except AlgorithmError as error:
+            raise AlgorithmError(
+                f"{error} It was in step {self._updates + 1} of the {self._name}."
+            ) from error
         except LossError as error:
             raise UpdateError(str(error)) from error
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What can be benchmarked: baselines, algorithms of tabular players, and classes of your own."""
+"""What can be benchmarked: baselines, algorithms, and classes of your own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 from codea1_env.agents import ALGORITHMS, find_class
+from codea1_env.agents.algorithms import teaches
 from codea1_env.baselines.registry import BASELINES
 from codea1_env.training import TrainConfig
 
 DEFAULT_ENTRIES = (
     "code-a1", "golden-tests", "self-play", "self-play-white-box", "self-collusion", "code-a1-no-reference",
-    "sft", "frozen-tester", "frozen-coder", "no-book", "drop-wrong-oracle", "all-suites",
+    "sft", "frozen-tester", "copier", "frozen-coder", "no-book", "drop-wrong-oracle", "all-suites",
     "alpha=0", "alpha=0.25", "alpha=0.75", "alpha=1", "rloo",
 )  # fmt: skip
 """All that differ with tabular players: "alpha=0.5" and "grpo" are code-a1, and so is "black-box", because tabular
@@ -56,8 +57,8 @@ def find_entry(name: str) -> Entry:
     """Find what a name means.
 
     Args:
-        name: A baseline, an algorithm, or `module:Class` or `FILE.py:Class` of your own. A class with
-            `update(policy, samples)` is an algorithm; one with `act` and `learn` is a player.
+        name: A baseline, an algorithm, or `module:Class` or `FILE.py:Class` of your own. A class with `act` and
+            `learn` is a player; one with `update`, `trainer`, `advantages` or `loss` is an algorithm.
 
     Raises:
         EntryError: There is no such thing; the nearest names are offered.
@@ -82,12 +83,12 @@ def find_entry(name: str) -> Entry:
             found = find_class(name)
         except ValueError as error:
             raise EntryError(str(error)) from error
-        if callable(getattr(found, "update", None)) and not hasattr(found, "act"):
+        if not hasattr(found, "act") and (teaches(found, "tabular") or teaches(found, "llm")):
             return Entry(name, "algorithm")
         missing = [each for each in ("act", "learn", "save", "load") if not hasattr(found, each)]
         if missing:
             raise EntryError(
-                f"Expect {name} to be a Learner (act, learn, save, load) or an algorithm (update), actually: "
+                f"Expect {name} to be a Learner (act, learn, save, load) or an algorithm (update, trainer, advantages or loss), actually: "
                 f"{found.__name__} has no {', '.join(missing)}"
             )
         return Entry(name, "player")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.baselines.bench.ranking import Table
+from codea1_env.baselines.bench.ranking import CONTROLS, Table
 from codea1_env.baselines.bench.results import Result
 from codea1_env.evaluation.names import short_names
 from codea1_env.support.extras import require
@@ -34,12 +34,12 @@ def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
     names = list(dict.fromkeys(result.entry for result in done))
     if not names:
         return []
-    figure = new_figure(figsize=(10, 0.35 * len(names) + 1.5))
+    figure = new_figure(figsize=(14, 0.35 * len(names) + 1.5))
     _draw_ranking(figure, Table(results), names)
     save("scores.png", figure)
 
-    figure = new_figure(figsize=(10, 4))
-    _draw_curves(figure, done, names, {"held_out/pass_rate": "held-back golden tests passed", "held_out/kill_rate": "held-back mutants killed"})  # fmt: skip
+    figure = new_figure(figsize=(14, 4))
+    _draw_curves(figure, done, names, {"held_out/pass_rate": "held-back golden tests passed", "held_out/kill_rate": "held-back mutants killed", "held_out/new_kill_rate": "of those that copies do not kill"})  # fmt: skip
     save("curves.png", figure)
 
     collusion = [name for name in _COLLUSION if name in names]
@@ -55,10 +55,13 @@ def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
 
 
 def _draw_ranking(figure: Any, table: Table, names: Sequence[str]) -> None:
-    panels = figure.subplots(1, 2, sharey=True)
+    panels = figure.subplots(1, 3, sharey=True)
     short = short_names(names)
     labels = [short[name] for name in names]
-    for panel, measure in zip(panels, ("pass_rate", "kill_rate"), strict=True):
+    for panel, measure in zip(panels, ("pass_rate", "kill_rate", "new_kill_rate"), strict=True):
+        for control, style in zip(CONTROLS, ("--", ":"), strict=True):
+            if (level := table.iqm(control, measure)) is not None:
+                panel.axvline(level.value, color="gray", ls=style, label=CONTROLS[control])
         for place, name in enumerate(names):
             estimate = table.iqm(name, measure)
             if estimate is not None:
@@ -68,6 +71,8 @@ def _draw_ranking(figure: Any, table: Table, names: Sequence[str]) -> None:
         panel.set_xlabel(f"{measure.replace('_', ' ')} (interquartile mean, 95%)")
         panel.grid(axis="x", alpha=0.3)
     panels[0].invert_yaxis()
+    if panels[1].get_legend_handles_labels()[0]:
+        panels[1].legend(fontsize="small")
 
 
 def _draw_curves(

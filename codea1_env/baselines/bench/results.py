@@ -1,8 +1,10 @@
 """The results folder of a benchmark.
 
 bench.json       version and settings: a benchmark is resumed only with the same
+sweep.jsonl      one row per entry and player: the score of each learning rate that was tried, and the best
+sweep/           job, log and run folder of each run of the sweep
 results.jsonl    one row per run: status, and each problem's scores before the first and after the last step
-runs/            job, log and run folder of each run
+runs/            job, log and run folder of each run of the table
 LEADERBOARD.md, *.png
 """
 
@@ -26,7 +28,13 @@ from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.evaluation.result_folder import FolderKind, ResultFolder
 
 RESULTS = "results.jsonl"
-_BENCHMARK = FolderKind("a benchmark", "bench.json", version=1, extensible=("algorithms", "seeds"))
+SWEEP = "sweep.jsonl"
+_BENCHMARK = FolderKind(
+    "a benchmark",
+    "bench.json",
+    version=2,
+    extensible=("algorithms", "seeds", "sweep", "sweep_seeds"),
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,11 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFol
 
 
 def collect(jobs: Sequence[TrainingJob]) -> list[Result]:
-    """Read what the runs left; runs without a result are left out, those whose files are damaged have failed."""
-    return [_result(job) for job in jobs if job.done]
+    """Read what the runs left; those whose files are damaged have failed.
+
+    Left out are runs without a result, and those with learning rates that the sweep has chosen no longer.
+    """
+    return [_result(job) for job in jobs if job.done and not job.of_other_rates]
 
 
 def write_results(folder: ResultFolder, results: Sequence[Result]) -> None:

@@ -21,7 +21,9 @@ RESULT = "result.json"
 Scores = dict[str, dict[str, float | None]]
 """Problem -> measure -> value."""
 
-_MEASURES = ("pass_rate", "kill_rate", "only_book", "past_pass_rate")
+_MEASURES = (
+    "pass_rate", "kill_rate", "copier_kill_rate", "new_kill_rate", "only_book", "past_pass_rate",
+)  # fmt: skip
 
 
 class DamagedRunError(ValueError):

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.baselines.bench.entries import Entry
 from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_ending, read_logs
-from codea1_env.baselines.bench.suite import BenchConfig
+from codea1_env.baselines.bench.suite import BenchConfig, Rates
 
 _ATTEMPTS = 2
 _POLL_SECONDS = 0.2
+JOB = "job.json"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class TrainingJob:
     seed: int
     folder: Path
     max_steps: int
+    rates: Rates
 
     @property
     def done(self) -> bool:
@@ -39,6 +42,19 @@ class TrainingJob:
         """Steps done so far."""
         path = self.folder / "run" / "timings.jsonl"
         return path.read_bytes().count(b"\n") if path.exists() else 0
+
+    @property
+    def of_other_rates(self) -> bool:
+        """Whether the folder holds a run that was begun with other learning rates."""
+        try:
+            content = json.loads((self.folder / JOB).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return False
+        except ValueError:
+            return True
+        return not isinstance(content, dict) or content.get("rates") != dataclasses.asdict(
+            self.rates
+        )
 
 
 @dataclass(frozen=True)
@@ -52,23 +68,43 @@ class Progress:
     running: tuple[str, ...]
 
 
-def jobs_of(config: BenchConfig, entries: Sequence[Entry], folder: Path) -> list[TrainingJob]:
-    """All runs: all entries with the first seed, then with the next. So an early end leaves whole rounds."""
+def jobs_of(
+    config: BenchConfig, entries: Sequence[Entry], folder: Path, rates: Mapping[str, Rates]
+) -> list[TrainingJob]:
+    """All runs of the table: all entries with the first seed, then with the next. So an early end leaves whole rounds.
+
+    Args:
+        config: The benchmark.
+        entries: What it compares.
+        folder: The results folder.
+        rates: Name of an entry -> its learning rates. Those that have none yet are left out.
+    """
     return [
-        TrainingJob(entry, seed, folder / "runs" / entry.folder / f"seed_{seed}", config.max_steps)
+        TrainingJob(
+            entry,
+            seed,
+            folder / "runs" / entry.folder / f"seed_{seed}",
+            config.max_steps,
+            rates[entry.name],
+        )
         for seed in range(config.seeds)
         for entry in entries
+        if entry.name in rates
     ]
 
 
 def forget_unusable(jobs: Sequence[TrainingJob]) -> list[str]:
     """Let runs be run again that failed, whose cause may have been removed, and whose files are damaged.
 
+    A run with learning rates that the sweep has chosen no longer begins anew.
+
     Returns:
         What is wrong with those that are damaged.
     """
     damages: list[str] = []
     for job in jobs:
+        if job.of_other_rates:
+            shutil.rmtree(job.folder)
         if not job.done:
             continue
         try:
@@ -130,9 +166,10 @@ def _start(config: BenchConfig, job: TrainingJob, python: Sequence[str]) -> subp
     content = {
         "entry": dataclasses.asdict(job.entry),
         "seed": job.seed,
+        "rates": dataclasses.asdict(job.rates),
         "bench": dataclasses.asdict(config),
     }
-    (job.folder / "job.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
+    (job.folder / JOB).write_text(json.dumps(content) + "\n", encoding="utf-8")
     with (job.folder / "log.txt").open("ab") as log:
         return subprocess.Popen(
             [*python, "-m", "codea1_env.baselines.bench.worker", str(job.folder)],

@@ -23,7 +23,8 @@ from rich.console import Console
 from codea1_env.agents import find_class
 from codea1_env.baselines.bench.entries import Entry
 from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_logs
-from codea1_env.baselines.bench.suite import BenchConfig
+from codea1_env.baselines.bench.schedule import JOB
+from codea1_env.baselines.bench.suite import BenchConfig, Rates
 from codea1_env.sandbox import SandboxError
 from codea1_env.support.logs import write_whole
 from codea1_env.training import RunError, TrainConfig, train
@@ -35,13 +36,13 @@ INTERRUPTED = 130
 def main(folder: Path) -> int:
     """Train; returns the exit code."""
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    job = json.loads((folder / JOB).read_text(encoding="utf-8"))
     entry = Entry(**job["entry"])
     started = time.perf_counter()
     result: dict[str, Any] = {"status": "ok", "error": ""}
     try:
         settings = BenchConfig(**job["bench"]).base(job["seed"])
-        if not _train(entry, entry.apply(settings), folder / "run"):
+        if not _train(entry, Rates(**job["rates"]).apply(entry.apply(settings)), folder / "run"):
             return INTERRUPTED
     except (OSError, MemoryError, SandboxError):
         raise  # the machine's fault: the run is tried again

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from test_llm_algorithms import Own
 from test_sft_learner import make_sft_drive
 from test_trainer_drive import REWARDS, make_drive, make_rows
+from trl import GRPOTrainer
+
+from codea1_env.agents.llm.hooked_trainer import with_algorithm
 
 
 def main() -> None:
@@ -23,12 +27,14 @@ def main() -> None:
 def learn(loss_type: str) -> dict[str, Any]:
     """What came of the updates; empty in all processes but the first."""
     with tempfile.TemporaryDirectory() as folder:
+        own = {"trainer_cls": with_algorithm(GRPOTrainer, Own())} if loss_type == "own" else {}
         drive = (make_sft_drive if loss_type == "nll" else make_drive)(
             Path(folder),
             optim="adamw_torch",
             learning_rate=1e-2,
-            loss_type=loss_type,
+            loss_type="grpo" if own else loss_type,
             per_device_train_batch_size=2,
+            **own,
         )
         metrics = [drive.update(make_rows(REWARDS, seed)) for seed in range(3)]
     if drive.trainer.args.process_index != 0:

@@ -43,7 +43,7 @@ def last_json(output: str) -> dict[str, Any]:
     return found
 
 
-LOSSES = ["dapo", "grpo", "nll"]
+LOSSES = ["dapo", "grpo", "nll", "own"]
 
 
 @pytest.fixture(scope="module")

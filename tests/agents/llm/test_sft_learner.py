@@ -257,7 +257,18 @@ def test_every_preset_can_imitate(tmp_path: Path, name: str) -> None:
     made = imitation_config(preset.tester.trainer, shape, seed=1, folder=str(tmp_path))
     for field in ("lr_scheduler_type", "warmup_steps", "weight_decay"):
         wanted = preset.tester.trainer.get(field, getattr(SFTConfig(tmp_path, use_cpu=True), field))
-        assert getattr(made, field) == wanted
+        steps = (
+            made.max_steps if field == "warmup_steps" else 1
+        )  # of the optimizer in one of the game
+        assert getattr(made, field) == (wanted * steps if steps > 1 else wanted)
+
+
+def test_warm_up_counts_steps_of_the_game(tmp_path: Path) -> None:
+    two = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
+    made = config(tmp_path, **two, warmup_steps=2)
+    assert (made.max_steps, made.warmup_steps) == (2 * 3, 2 * 2)
+    assert config(tmp_path, **two, warmup_steps=0.5).warmup_steps == 0.5, "a share of the run"
+    assert config(tmp_path, warmup_steps=2).warmup_steps == 2
 
 
 @pytest.mark.parametrize(

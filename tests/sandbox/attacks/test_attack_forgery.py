@@ -214,9 +214,11 @@ def test_patches_reach_no_verdict(arena, test):
 
 
 def test_payload_that_runs_where_it_is_unpacked(arena, test_text):
+    # In its own process a program may do what the level allows, also when it is asked for a copy.
     code = (
-        "import os\nclass Payload:\n    def __reduce__(self):\n"
-        "        return (os.system, ('touch /tmp/attack-payload',))\n"
+        "import builtins\nbuiltins.at_home = True\n"
+        'elsewhere = \'import builtins, os\\nif not hasattr(builtins, "at_home"): os.system("touch /tmp/attack-payload")\'\n'
+        "class Payload:\n    def __reduce__(self):\n        return (exec, (elsewhere,))\n"
         "    __reduce_ex__ = lambda self, p: self.__reduce__()\n"
         "def f(x): return Payload()"
     )

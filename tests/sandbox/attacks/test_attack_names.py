@@ -7,7 +7,50 @@ import pytest
 from codea1_env.sandbox import Outcome, Sandbox
 
 # Program, test.
+_ADD = "def add(a, b): return 0\ndef timed(f):\n    def w(*a): return f(*a)\n    return w\n"
+_HOLDS = "def test_b():\n    assert add(0, 0) == 0\n"
 NOT_PASSED = {
+    "a test that a program has made": (
+        _ADD,
+        "def check():\n    assert add(1, 2) == 3\ntest_a = timed(check)\n" + _HOLDS,
+    ),
+    "a method that a program has made": (
+        _ADD,
+        "class TestA:\n    def check(self): assert add(1, 2) == 3\n    test_a = timed(check)\n"
+        "    def test_b(self): assert add(0, 0) == 0",
+    ),
+    "a case that a program has made": (
+        _ADD,
+        "import unittest\nclass A(unittest.TestCase):\n    def check(self): assert add(1, 2) == 3\n"
+        "    test_a = timed(check)\n    def test_b(self): assert add(0, 0) == 0",
+    ),
+    "a decorated test with a default": (
+        _ADD,
+        "def eq(a, b):\n    assert a == b\n@timed\ndef test_a(want=3):\n    eq(add(1, 2), want)\n"
+        + _HOLDS,
+    ),
+    "a partial that fails": (
+        _ADD,
+        "import functools\ndef check(want): assert add(1, 2) == want\ntest_a = functools.partial(check, 3)\n"
+        + _HOLDS,
+    ),
+    "marks that are data": (
+        "from pathlib import Path\ndef reg(c):\n    c.pytestmark = Path('skip'); return c\ndef add(a, b): return 0",
+        "@reg\nclass TestA:\n    def test_a(self): assert add(1, 2) == 3",
+    ),
+    "marks that are exceptions": (
+        "class E(Exception): name = 'skip'\ndef reg(c):\n    c.pytestmark = E(); return c\ndef add(a, b): return 0",
+        "@reg\nclass TestA:\n    def test_a(self): assert add(1, 2) == 3",
+    ),
+    "a parser of arguments": (
+        "import argparse\ndef inc(n, by=1): return n + by\ndef build(): return argparse.ArgumentParser()",
+        "p = build()\np.add_argument('--x', dest='__defaults__', action='store_const', const=(99,))\n"
+        "p.parse_args(['--x'], namespace=inc)\nassert inc(1) == 100",
+    ),
+    "the loop of a task": (
+        "import asyncio\nasync def start():\n    t = asyncio.ensure_future(asyncio.sleep(0)); await t\n    return t",
+        "import asyncio\nasync def main():\n    t = await start()\n    t.get_loop()\nasyncio.run(main())",
+    ),
     "a full eval through what the program imported": (
         "from operator import attrgetter\nfrom itertools import groupby, starmap\ndef f(x): return x\n",
         "g = next(iter(groupby(['__builtins__.get'], attrgetter)))[0]; ev = g(f)('eval'); assert next(starmap(ev, [('__import__(\"program\").__dict__.update(f=len) or 5',)])) == 5",
@@ -162,7 +205,24 @@ NOT_PASSED = {
         'a=A(); a.path.append("x"); assert len(a.path) > 1',
     ),
 }
+
 PASSED = {
+    "iterators as arguments": (
+        "def f(it): return list(it)\ndef g(it): return dict(it)\ndef h(it): return sorted(it)",
+        "assert f(iter([1, 2])) == [1, 2]\nassert h(map(abs, [-1])) == [1]\nassert g(zip('ab', [1, 2])) == {'a': 1, 'b': 2}",
+    ),
+    "tests that are no plain functions": (
+        "def add(a, b): return a + b",
+        "import functools\ndef check(want): assert add(1, 2) == want\ntest_a = functools.partial(check, 3)",
+    ),
+    "a variable that is called like a test": (
+        "class Box:\n    def __init__(self): self.n = 1",
+        "test_box = Box()\nassert test_box.n == 1",
+    ),
+    "what a parser has parsed": (
+        "import argparse\ndef f(words):\n    p = argparse.ArgumentParser(); p.add_argument('--n', type=int)\n    return p.parse_args(words)",
+        "assert f(['--n', '3']).n == 3",
+    ),
     "a union of classes": (
         "class Foo: pass\ndef f(x): return Foo() if x else None",
         "assert isinstance(f(0), Foo | None)\nassert isinstance(f(1), Foo | None)\nassert isinstance(f(1), None | Foo)",

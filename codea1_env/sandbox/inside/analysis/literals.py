@@ -233,7 +233,7 @@ def _unary(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
         raise NotLiteralError("a sign before something else than a number")
     if kind is ast.USub:
         return -value
-    return +value if kind is ast.UAdd else ~value
+    return +value if kind is ast.UAdd else ~int(value)
 
 
 def _binary(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:

@@ -135,7 +135,10 @@ def _block(code: types.CodeType, leaving: int) -> tuple[int, int]:
     handler = max((each.target for each in entries if each.target <= leaving), default=-1)
     parts = [each for each in entries if each.target == handler]
     first = min((each.start for each in parts), default=0)
-    return first, max((each.end for each in parts), default=len(code.co_code))
+    end = max((each.end for each in parts), default=len(code.co_code))
+    # The jump back to the next round cannot raise: since Python 3.12 it stands behind what is protected.
+    back = any(each.offset == end and "JUMP_BACK" in each.name for each in _instructions(code))
+    return first, end + 1 if back else end
 
 
 def _goes_on(code: types.CodeType, start: int, end: int | None) -> bool:

@@ -69,6 +69,16 @@ _OF_MEMORY = frozenset({
     "base", "byteswap", "ctypes", "data", "dump", "dumps", "flags", "getfield", "newbyteorder", "resize", "setfield",
     "setflags", "strides", "tofile", "view",
 })  # fmt: skip
+# What tables of pandas look up by names, compute out of texts, or write.
+_OF_TABLES = frozenset({"agg", "aggregate", "apply", "eval", "pipe", "query", "transform"})
+_TABLES = frozenset({"pandas"})
+_TO_DATA = frozenset({
+    "to_dict", "to_frame", "to_list", "to_numpy", "to_period", "to_pydatetime", "to_string", "to_timestamp",
+})  # fmt: skip
+# What sets attributes of what it is given, by names that it is told.
+_SETTERS = (("argparse", "_ActionsContainer"), ("argparse", "Action"))
+# Its methods open any descriptor of the process.
+_LOOP = ("asyncio.events", "AbstractEventLoop")
 _READING = (operator.attrgetter, operator.methodcaller)
 _FILES = (io.StringIO, io.BytesIO)
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
@@ -298,6 +308,7 @@ class Gate:
         if name == "mro" and kind is target:
             raise RefusedError("what a class is derived from is not shown")
         offered = self._is_ours(target) or kind in CONTAINERS or kind in _FILES
+        offered = offered or (issubclass(kind, Iterator) and name == "keys")  # `dict` asks for it
         if self._is_test and not offered:
             raise RefusedError("only objects of the test's own classes have attributes here")
 
@@ -320,6 +331,10 @@ class Gate:
             raise RefusedError(f"methods of the module {owner!r:.80} are not called from outside")
         elif name in _OF_MEMORY and any(base.__module__ == "numpy" for base in bases):
             raise RefusedError("the memory of an array is not shown")
+        elif any((base.__module__, base.__name__) in _SETTERS for base in bases):
+            raise RefusedError("it sets attributes by names that it is told")
+        elif _is_in(owner, _TABLES) and _does_more(name):
+            raise RefusedError("texts and names of the other side are not looked up in a table")
 
     def answer(self, name: str, target: object, operands: tuple[Any, ...], number: int) -> Any:
         """Answers what any object can be asked, also one that offers nothing but calls; NotImplemented for the rest.
@@ -367,14 +382,23 @@ class Gate:
             return True
         if type(target) in CONTAINERS or type(target) in (*_FILES, *_VIEWS):
             return True
-        return name in _ITERATING and isinstance(target, (Iterator, types.AsyncGeneratorType))
+        # `list` asks for a length, which an iterator says that it has not.
+        asked = name in _ITERATING or name == "len"
+        return asked and isinstance(target, (Iterator, types.AsyncGeneratorType))
+
+
+def _does_more(name: str) -> bool:
+    """Whether a method of a table does more than compute with plain data."""
+    return name in _OF_TABLES or (name.startswith("to_") and name not in _TO_DATA)
 
 
 def _is_of_process(value: Any) -> bool:
-    """Whether a value is a stream, the names of a module, or a variable of Python's own: `sys.path`, `os.environ`."""
+    """Whether a value is a stream, an event loop, the names of a module, or a variable of Python's own: `sys.path`."""
     if isinstance(value, (str, bytes, int, float, tuple, type(None))):
         return False
     if type(value) is dict and ("__builtins__" in value or "__spec__" in value):
+        return True
+    if any((base.__module__, base.__name__) == _LOOP for base in type(value).__mro__):
         return True
     is_stream = isinstance(value, io.IOBase) and not isinstance(value, _FILES)
     return is_stream or any(value is each for each in _variables())

@@ -7,9 +7,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from ..bridge.handles import Handle
-
 _NO_TESTS = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+
+
+_MARKS = "_pytest.mark.structures"
 
 
 class CannotRunError(Exception):
@@ -27,7 +28,9 @@ def marks_of(owner: Any) -> tuple[Any, ...]:
         owner.get("pytestmark", ()) if isinstance(owner, dict) else getattr(owner, "pytestmark", ())
     )
     marks = tuple(found) if isinstance(found, (list, tuple)) else (found,)
-    return tuple(mark for mark in marks if type(mark) is not Handle)  # nothing of the program's
+    return tuple(
+        mark for mark in marks if type(mark).__module__ == _MARKS
+    )  # nothing of the program's
 
 
 def is_left_out(test: object, marks: tuple[Any, ...]) -> bool:

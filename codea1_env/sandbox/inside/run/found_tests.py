@@ -7,6 +7,7 @@ put no function or class there.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import types
 import unittest
@@ -16,6 +17,7 @@ from typing import Any, TypeGuard
 
 from ..bridge import operations
 from ..bridge.assertions import contains_assertion
+from ..bridge.handles import Handle
 from .calling_tests import (
     CannotRunError,
     call,
@@ -29,6 +31,8 @@ from .calling_tests import (
 
 _FUNCTIONS = inspect.CO_OPTIMIZED  # the code of classes has not got this flag
 _NAMES = ("test", "Test")
+_PLAIN = (types.FunctionType, staticmethod, classmethod)
+_callable = callable  # a test may have a name of its own for it
 
 
 def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
@@ -62,7 +66,7 @@ def run_all(code: types.CodeType, namespace: dict[str, Any]) -> None:
         if block.co_name in values:
             _check_is_whole(code, block, values[block.co_name], namespace["__name__"])
     if may_define:
-        _Tests(namespace, calls).run(own)
+        _Tests(namespace, calls, code).run(own)
 
 
 def _check_is_whole(text: types.CodeType, block: types.CodeType, value: Any, home: str) -> None:
@@ -74,9 +78,9 @@ def _check_is_whole(text: types.CodeType, block: types.CodeType, value: Any, hom
     name, whole = block.co_name, True
     if block.co_flags & _FUNCTIONS:
         if not _is_of_text(value, block, text):
-            # What asserts nothing may be a helper, whatever it is called.
-            helps = not name.startswith(_NAMES) or block.co_argcount + block.co_kwonlyargcount > 0
-            whole = not contains_assertion(block) and (helps or _is_used(text, name))
+            # What asserts nothing may be a helper; one that is called like a test is called by others.
+            helps = not name.startswith(_NAMES) or _is_used(text, name)
+            whole = helps and not contains_assertion(block)
     else:
         methods = [each for each in block.co_consts if type(each) is types.CodeType]
         methods = [each for each in methods if each.co_name.startswith("test")]
@@ -98,6 +102,17 @@ def _is_used(text: types.CodeType, name: str) -> bool:
     return any(
         each.opname == "LOAD_NAME" and each.argval == name for each in dis.get_instructions(text)
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _names_in(code: types.CodeType) -> frozenset[str]:
+    """The names that a text asks for, but for those that it only binds."""
+    import dis  # only here: it is rarely wanted, and takes long
+
+    asked = {each.argval for each in dis.get_instructions(code) if each.opname.startswith("LOAD_")}
+    found = {name for name in asked if type(name) is str}
+    inner = [_names_in(each) for each in code.co_consts if type(each) is types.CodeType]
+    return frozenset(found).union(*inner)
 
 
 def _is_of_text(value: object, block: types.CodeType, around: types.CodeType) -> bool:
@@ -177,11 +192,13 @@ class _Tests:
     Args:
         namespace: The names of a test program that has run.
         calls: What it has called itself.
+        text: What it compiles to.
     """
 
-    def __init__(self, namespace: dict[str, Any], calls: _Calls) -> None:
+    def __init__(self, namespace: dict[str, Any], calls: _Calls, text: types.CodeType) -> None:
         self._namespace = namespace
         self._calls = calls
+        self._text = text
         self._marks = marks_of(namespace)
 
     def run(self, own: list[tuple[str, Any]]) -> None:
@@ -190,7 +207,9 @@ class _Tests:
         tests = [
             (name, value)
             for name, value in own
-            if _is_class(value) or (type(value) is types.FunctionType and name.startswith("test"))
+            if _is_class(value)
+            or (type(value) is types.FunctionType and name.startswith("test"))
+            or self._is_made(name, value)
         ]
         # With parameters it may be a helper of the tests: that shows when they have run.
         helpers = {
@@ -211,6 +230,23 @@ class _Tests:
         for name, missing in helpers.items():
             if not self._calls.has(self._namespace.get(name)):
                 raise cannot_run(name, missing)
+
+    def _is_made(self, name: str, value: object) -> bool:
+        """Whether something is a test that is no plain function, as a partial is, and that nothing else uses.
+
+        Raises:
+            CannotRunError: The program has made it.
+        """
+        if not name.startswith("test") or type(value) in _PLAIN or not _callable(value):
+            return False
+        # Asked last: to take a text apart takes longer than most tests.
+        if name in _names_in(self._text):
+            return False
+        if type(value) is Handle:
+            raise CannotRunError(
+                f"{name} is something of the program's, and no function of the test"
+            )
+        return not _is_class(value)
 
     def _run(self, runs: list[Callable[[], None]]) -> None:
         if runs:
@@ -233,6 +269,8 @@ class _Tests:
             if self._calls.has(value):
                 return []
             return [lambda: self._run_function(value)]
+        for member, found in _members_of(value).items():
+            self._is_made(member, found)
         if issubclass(value, unittest.TestCase):
             return [unittest.TestSuite(self._cases(value)).debug]
         # pytest takes no classes that need more than a call, either.
@@ -267,15 +305,12 @@ class _Tests:
         return [group(name) for name in names]
 
     def _run_methods(self, group: type) -> None:
-        members = {
-            name: value for base in reversed(group.__mro__) for name, value in vars(base).items()
-        }
-        kinds = (types.FunctionType, staticmethod, classmethod)
         names = [
             name
-            for name, value in members.items()
-            if name.startswith("test") and type(value) in kinds and not self._has_run(group, name)
+            for name, value in _members_of(group).items()
+            if (name.startswith("test") and type(value) in _PLAIN) or self._is_made(name, value)
         ]
+        names = [name for name in names if not self._has_run(group, name)]
         if names:
             call_hook(getattr(group, "setup_class", None), group)
         marks = (*marks_of(group), *self._marks)
@@ -289,6 +324,11 @@ class _Tests:
             call_hook(getattr(instance, "teardown_method", None), test)
         if names:
             call_hook(getattr(group, "teardown_class", None), group)
+
+
+def _members_of(group: type) -> dict[str, Any]:
+    """What a class and its bases define, by name."""
+    return {name: value for base in reversed(group.__mro__) for name, value in vars(base).items()}
 
 
 def _is_class(value: object) -> bool:

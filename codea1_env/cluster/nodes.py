@@ -1,0 +1,165 @@
+"""The nodes of a Ray cluster as they come and go, with an actor on each that can have one."""
+
+from __future__ import annotations
+
+import socket
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import codea1_env
+from codea1_env.cluster import probe
+from codea1_env.cluster.errors import ClusterError
+from codea1_env.support.extras import require
+
+_CONNECT = 10.0
+START = 120.0
+"""Seconds that a node has to start an actor."""
+
+
+def connect(address: str | None) -> Any:
+    """Join a cluster, unless this process has done so.
+
+    Args:
+        address: "auto" for the cluster that this machine belongs to, "HOST:PORT", or "local" for a new one on this
+            machine.
+
+    Returns:
+        The module ray.
+
+    Raises:
+        ClusterError: There is no cluster at the address.
+    """
+    ray: Any = require("ray", "ray")
+    ray.cloudpickle.register_pickle_by_value(probe)
+    if ray.is_initialized():
+        return ray
+    try:
+        host, _, port = (address or "").rpartition(":")
+        if host and port.isdecimal():  # Ray itself would try for two minutes
+            socket.create_connection((host, int(port)), _CONNECT).close()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", FutureWarning
+            )  # of what later versions will do with GPUs
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise ClusterError(
+            f"Expect a Ray cluster at {address!r}, actually: {_first_line(error)}. Start one with `ray start --head`, "
+            'or say address="local".'
+        ) from error
+    return ray
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of the cluster."""
+
+    id: str
+    address: str
+    cores: int
+
+
+def nodes(ray: Any) -> list[Node]:
+    """The nodes that are alive and have processors to give."""
+    found = []
+    for each in ray.nodes():
+        cores = int(each["Resources"].get("CPU", 0))
+        if each["Alive"] and cores > 0:
+            found.append(Node(each["NodeID"], each["NodeManagerAddress"], cores))
+    return found
+
+
+def on_node(ray: Any, node: Node) -> dict[str, Any]:
+    """Options that keep an actor or a task on a node, and leave repeating to us."""
+    strategies: Any = require("ray.util.scheduling_strategies", "ray")
+    place = strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
+    return {"num_cpus": 0, "scheduling_strategy": place}
+
+
+def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], at_once: int) -> Any:
+    """Start an actor on a node, and wait until it can be used.
+
+    Args:
+        ray: What `connect` returned.
+        node: Where.
+        actor: Its class. It has a method `alive`.
+        arguments: Of the class.
+        at_once: How many calls it answers at the same time.
+
+    Raises:
+        ClusterError: The node has another version of this package, or none, or it cannot make the actor.
+        OSError: The node is gone.
+    """
+    _check_version(ray, node)
+    options = {**on_node(ray, node), "max_restarts": 0, "max_task_retries": 0}
+    handle = ray.remote(actor).options(max_concurrency=at_once, **options).remote(*arguments)
+    try:
+        asked(ray, handle.alive.remote())
+    except LostError:
+        raise
+    except Exception as error:
+        raise ClusterError(
+            f"Expect node {node.address} to be able to run {actor.__name__}, actually: {_last_line(error)}"
+        ) from error
+    return handle
+
+
+class LostError(OSError):
+    """A node or an actor is gone, or does not answer: nothing is known of what it was asked."""
+
+
+def asked(ray: Any, reference: Any, timeout: float = START) -> Any:
+    """The answer of an actor or a task.
+
+    Raises:
+        LostError: There will be none.
+        Exception: What it raised.
+    """
+    errors: Any = require("ray.exceptions", "ray")
+    try:
+        return ray.get(reference, timeout=timeout)
+    except errors.ActorDiedError as error:
+        # An actor that could not be made has died, too, with what it raised at the end of the message.
+        if "creation task" in str(error) or "The actor died because of an error raised" in str(
+            error
+        ):
+            raise
+        raise LostError(_first_line(error)) from None
+    except LOST(ray) as error:
+        raise LostError(_first_line(error)) from None
+
+
+def LOST(ray: Any) -> tuple[type[Exception], ...]:  # noqa: N802 - classes of an optional package
+    """What Ray raises where a node or an actor is gone."""
+    errors: Any = require("ray.exceptions", "ray")
+    return (
+        errors.ActorDiedError,
+        errors.ActorUnavailableError,
+        errors.GetTimeoutError,
+        errors.NodeDiedError,
+        errors.WorkerCrashedError,
+        errors.ObjectLostError,
+        errors.RaySystemError,
+        errors.TaskUnschedulableError,
+        errors.ActorUnschedulableError,
+    )
+
+
+def _check_version(ray: Any, node: Node) -> None:
+    task = ray.remote(max_retries=0, **on_node(ray, node))(probe.found_version)
+    found = asked(ray, task.remote())
+    if found != codea1_env.__version__:
+        there = f"has version {found}" if found else "does not have the package"
+        raise ClusterError(
+            f"Expect node {node.address} to have codea1_env {codea1_env.__version__}, as this machine, actually: it "
+            f"{there}. Install the same on both."
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _last_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()

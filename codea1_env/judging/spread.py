@@ -1,0 +1,158 @@
+"""A referee whose answers are judged in several places at once, each of which remembers its problems' references.
+
+What is judged where decides nothing but the time: a verdict depends on its round alone.
+"""
+
+from __future__ import annotations
+
+import traceback
+import zlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Protocol, Self
+
+from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
+from codea1_env.judging.rules import RefereeConfig
+from codea1_env.judging.verdicts import Counters
+from codea1_env.oracle import gather
+from codea1_env.problems import Problem
+from codea1_env.referee import Referee
+from codea1_env.responses import Program
+from codea1_env.sandbox import Sandbox
+
+Reply = tuple[list[Judged], Counters]
+"""What came of the answers to one problem, and what it took."""
+
+
+class Place(Protocol):
+    """Where answers are judged, one problem at a time."""
+
+    def ask(self, part: AttackAnswers) -> Reply:
+        """Have answers judged.
+
+        Raises:
+            InfraError: Nobody could, though it was tried again.
+        """
+
+    def hang_up(self) -> None:
+        """Say that nothing more will be asked."""
+
+    def close(self) -> None:
+        """Wait for the end."""
+
+
+class SpreadReferee(Referee):
+    """A referee whose `judge_answers` is done in several places. All else happens here, as with any `Referee`.
+
+    Each problem has a place that it goes to; one that has nothing left to do takes what waits for another.
+
+    Args:
+        sandbox: Reads what has to be read here.
+        config: How rounds are judged.
+        places: Where answers are judged.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, config: RefereeConfig | None, places: Sequence[Place]
+    ) -> None:
+        super().__init__(sandbox, config)
+        self._places = places
+
+    def judge_answers(
+        self,
+        problems: Sequence[Problem],
+        programs: Sequence[Program],
+        attacks: Sequence[str],
+        history: Mapping[str, Sequence[str]],
+    ) -> list[Judged]:
+        """Read and judge what testers answered, see `Referee.judge_answers`.
+
+        Raises:
+            BrokenReferenceError: The reference of a problem does not run.
+            InfraError: There is no verdict, for no reason of the answers: the sandbox failed, or who judges was lost
+                three times.
+        """
+        parts = by_problem(problems, programs, attacks, history)
+        homes = _homes([part.problem.task_id for part in parts], len(self._places))
+        work = _Work(parts, homes)
+        with ThreadPoolExecutor(len(self._places), "judging") as threads:
+            for number in sorted(set(homes)):
+                threads.submit(work.do, number, self._places[number])
+            answers = gather(work.futures)
+        with self._counting:
+            for _, counters in answers:
+                self.counters.join(counters)
+        return [item for found, _ in answers for item in found]
+
+    def close(self) -> None:
+        """End all places."""
+        for place in self._places:
+            place.hang_up()
+        for place in self._places:
+            place.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def answer(referee: Referee, part: AttackAnswers) -> Reply | Exception:
+    """Judge answers, in the place itself."""
+    referee.counters = Counters()
+    try:
+        return judge_answers([part], referee.sandbox, referee.judge), referee.counters
+    except Exception as error:
+        error.add_note(f"Where it was judged:\n{traceback.format_exc()}")
+        return error
+
+
+def _homes(names: Sequence[str], places: int) -> list[int]:
+    """The place of each problem: always the same one, unless that has its share of problems already."""
+    most = -(-len(names) // places)
+    number = [0] * places
+    homes = []
+    for name in names:
+        home = zlib.crc32(name.encode(errors="replace")) % places
+        if number[home] >= most:
+            home = number.index(min(number))
+        number[home] += 1
+        homes.append(home)
+    return homes
+
+
+class _Work:
+    """Answers that wait for a place.
+
+    Args:
+        parts: The answers.
+        homes: Which place each is for.
+    """
+
+    def __init__(self, parts: Sequence[AttackAnswers], homes: Sequence[int]) -> None:
+        self.futures: list[Future[Reply]] = [Future() for _ in parts]
+        self._parts = parts
+        self._waiting = dict(enumerate(homes))
+        self._lock = Lock()
+
+    def do(self, number: int, place: Place) -> None:
+        """Let a place work until nothing waits any more."""
+        while (next_one := self._take(number)) is not None:
+            future = self.futures[next_one]
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(place.ask(self._parts[next_one]))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def _take(self, number: int) -> int | None:
+        with self._lock:
+            if not self._waiting:
+                return None
+            mine = (index for index, home in self._waiting.items() if home == number)
+            chosen = next(mine, next(reversed(self._waiting)))
+            del self._waiting[chosen]
+            return chosen

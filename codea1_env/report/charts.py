@@ -1,0 +1,235 @@
+"""Charts as Vega-Lite specifications. Their colours of text and grid come from the page: it may be light or dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codea1_env.evaluation.cross_play import CrossPlay
+from codea1_env.reading.invalid_reasons import InvalidReason
+from codea1_env.report.curves import Point, bin_means, bin_width, curve
+from codea1_env.report.replays import Replays
+from codea1_env.report.runs import RunGroup
+from codea1_env.support.extras import require
+from codea1_env.training.invalid_tests import slug
+from codea1_env.training.phases import phase_totals
+
+Spec = dict[str, Any]
+_COLOURS = ("#3b82f6", "#e8710a", "#12a594", "#d6409f", "#8e6cef", "#a18a00", "#e5484d", "#6b7f99")
+"""Told apart on light and on dark ground."""
+_HEIGHT = 220
+
+
+class Chart(NamedTuple):
+    """A chart with what is said about it."""
+
+    title: str
+    note: str
+    spec: Spec
+
+
+class _Measure(NamedTuple):
+    metric: str
+    title: str
+    note: str
+    control: str = ""
+    """A metric that could refute it; "start" for its own first value."""
+
+
+REWARDS = (
+    _Measure("reward/coder/mean", "Reward of the coder", "Mean over programs. What a better tester does lowers it."),
+    _Measure("reward/tester/mean", "Reward of the tester", "Mean over suites. What a better coder does lowers it."),
+    _Measure("tester/validity", "Validity of suites", "One of the two terms of the tester's reward."),
+    _Measure("tester/copied", "Copied tests", "Share of tests whose call the problem's text shows."),
+)  # fmt: skip
+HELD_OUT = tuple(
+    measure
+    for where, of in (("held_out", "held-back"), ("unseen", "other problems'"))
+    for measure in (
+        _Measure(f"{where}/pass_rate", f"Coder: {of} golden tests passed", "Dashed: before the first step.", "start"),
+        _Measure(
+            f"{where}/kill_rate", f"Tester: {of} mutants killed", "Dashed: by copying the examples of the problem's text.",
+            f"{where}/copier_kill_rate",
+        ),
+        _Measure(
+            f"{where}/new_kill_rate", f"Tester: {of} mutants killed that copies do not kill",
+            "Copying has 0 here. Dashed: before the first step.", "start",
+        ),
+    )
+)  # fmt: skip
+BOOK = (
+    _Measure("book/size", "Tests in the Mistake Book", "After each step."),
+    _Measure("book/added", "Tests that came", "In a step."),
+    _Measure("book/removed", "Tests that left the book", "In a step: programs pass them now, or the page was full."),
+    _Measure("book/pass_rate", "Replayed tests that passed", "Share of them."),
+    _Measure("book/share_of_breaks", "Breaking tests from the book", "Share of all distinct tests that broke a program."),
+    _Measure(
+        "past/pass_rate", "Old mistakes that stay mended",
+        "Share of tests that once broke a program and pass now; the rest is unlearned, or forgotten.",
+    ),
+)  # fmt: skip
+
+
+def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator[Chart]:
+    """A chart for each measure that some run has: a line for each group, with its interval."""
+    for each in wanted:
+        rows: list[Point] = []
+        for group in groups:
+            points = curve(group, each.metric)
+            rows += [{**point, "group": group.name, "line": "measured"} for point in points]
+            if each.control == "start":
+                dashed = [{"step": p["step"], "value": points[0]["value"]} for p in points]
+            else:
+                dashed = curve(group, each.control) if each.control else []
+            rows += [{**point, "group": group.name, "line": "control"} for point in dashed]
+        if rows:
+            yield Chart(each.title, each.note, _lines(rows, [group.name for group in groups]))
+
+
+def invalid_tests(groups: Sequence[RunGroup]) -> Iterator[Chart]:
+    """For each group the invalid tests of a suite, by reason."""
+    for group in groups:
+        rows = [
+            {"step": point["step"], "value": point["value"], "reason": reason.value}
+            for reason in InvalidReason
+            for point in curve(group, f"tester/invalid/{slug(reason)}")
+        ]
+        seen = {row["reason"] for row in rows if row["value"] > 0}
+        if seen:
+            shown = [row for row in rows if row["reason"] in seen]
+            names = [reason.value for reason in InvalidReason if reason.value in seen]
+            yield Chart(group.name, "Mean number in a suite.", _areas(shown, names))
+
+
+def ages(groups: Sequence[RunGroup], replays: Sequence[Sequence[Replays]]) -> Iterator[Chart]:
+    """How old replayed tests are, on average."""
+    rows = []
+    for group, found in zip(groups, replays, strict=True):
+        width = bin_width(group.runs)
+        means = bin_means(
+            (
+                (step, count.ages / count.tests)
+                for each in found
+                for step, count in each.steps.items()
+                if count.tests
+            ),
+            width,
+        )
+        rows += [
+            {"step": step, "value": value, "group": group.name, "line": "measured"}
+            for step, value in sorted(means.items())
+        ]
+    if rows:
+        note = "Steps since each first broke a program, mean over replays, as far as episodes.jsonl shows."
+        yield Chart("Age of replayed tests", note, _lines(rows, [group.name for group in groups]))
+
+
+def phases(groups: Sequence[RunGroup]) -> Iterator[Chart]:
+    """Where the time went."""
+    alt = require("altair", "report")
+    rows = [
+        {"group": group.name, "phase": total.name, "seconds": total.seconds / len(group.runs)}
+        for group in groups
+        for run in group.runs
+        for total in phase_totals(run.timings, run.metrics)
+    ]
+    if rows:
+        chart = _chart(rows, height=max(90, 40 * len(groups))).mark_bar()
+        chart = chart.encode(
+            x=alt.X("sum(seconds):Q", title="seconds"),
+            y=alt.Y("group:N", title=None),
+            color=alt.Color("phase:N", scale=_scale(sorted({str(row["phase"]) for row in rows}))),
+            tooltip=["group:N", "phase:N", alt.Tooltip("sum(seconds):Q", format=".1f")],
+        )
+        yield Chart("Seconds of each phase", "Mean over the runs of a group.", _spec(chart))
+
+
+def heat_map(result: CrossPlay) -> Chart:
+    """Who passes whose tests."""
+    alt = require("altair", "report")
+    rows = [
+        {"coder": coder, "tester": tester, "rate": None if np.isnan(rate) else float(rate)}
+        for coder, line in zip(result.coders, result.pass_rates.tolist(), strict=True)
+        for tester, rate in zip(result.testers, line, strict=True)
+    ]
+    base = _chart(rows, height=max(120, 44 * len(result.coders))).encode(
+        x=alt.X("tester:N", sort=None, axis=alt.Axis(labelAngle=-30)),
+        y=alt.Y("coder:N", sort=None),
+    )
+    boxes = base.mark_rect().encode(
+        color=alt.Color("rate:Q", scale=alt.Scale(domain=[0, 1], scheme="viridis"), title=None),
+        tooltip=["coder:N", "tester:N", alt.Tooltip("rate:Q", format=".3f")],
+    )
+    texts = base.mark_text().encode(
+        text=alt.Text("rate:Q", format=".2f"),
+        color=alt.when(alt.datum.rate > 0.6).then(alt.value("black")).otherwise(alt.value("white")),
+    )
+    note = "Share of the testers' right tests that the coders' programs pass."
+    return Chart("Cross-play", note, _spec(boxes + texts))
+
+
+def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
+    alt = require("altair", "report")
+    base = _chart(rows).encode(
+        x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
+        color=alt.Color("group:N", scale=_scale(groups), legend=_legend(groups), title=None),
+    )
+    line = base.mark_line(strokeWidth=1.8).encode(
+        y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True)),
+        strokeDash=alt.StrokeDash(
+            "line:N",
+            scale=alt.Scale(domain=["measured", "control"], range=[[1, 0], [5, 4]]),
+            legend=None,
+        ),
+        tooltip=["group:N", "line:N", "step:Q", *_numbers("value", "low", "high")],
+    )
+    if not any("low" in row for row in rows):
+        return _spec(line)
+    band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2, line=False)
+    return _spec(band.encode(y="low:Q", y2="high:Q", detail="line:N") + line)
+
+
+def _areas(rows: Sequence[Point], names: Sequence[str]) -> Spec:
+    alt = require("altair", "report")
+    chart = _chart(rows).mark_area()
+    return _spec(
+        chart.encode(
+            x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
+            y=alt.Y("value:Q", title=None),
+            color=alt.Color("reason:N", scale=_scale(names), title=None),
+            tooltip=["reason:N", "step:Q", *_numbers("value")],
+        )
+    )
+
+
+def _numbers(*names: str) -> list[Any]:
+    alt = require("altair", "report")
+    return [alt.Tooltip(f"{name}:Q", format=".3f") for name in names]
+
+
+def _chart(rows: Sequence[Point], height: int = _HEIGHT) -> Any:
+    alt = require("altair", "report")
+    rounded = [
+        {k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()} for row in rows
+    ]
+    return alt.Chart(alt.InlineData(values=rounded), width="container", height=height)
+
+
+def _scale(names: Sequence[str]) -> Any:
+    alt = require("altair", "report")
+    return alt.Scale(
+        domain=list(names), range=[_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
+    )
+
+
+def _legend(groups: Sequence[str]) -> Any:
+    """None for a single group, which needs no name beside each chart."""
+    return require("altair", "report").Legend() if len(groups) > 1 else None
+
+
+def _spec(chart: Any) -> Spec:
+    spec: Spec = chart.to_dict()
+    spec.pop("config", None)  # the page's own
+    return spec

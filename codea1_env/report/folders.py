@@ -1,0 +1,138 @@
+"""What the folders hold that a report is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codea1_env.baselines.bench.entries import Entry
+from codea1_env.baselines.bench.results import Result, collect
+from codea1_env.baselines.bench.schedule import jobs_of
+from codea1_env.baselines.bench.suite import BenchConfig, Rates
+from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
+from codea1_env.evaluation.names import short_names
+from codea1_env.evaluation.result_folder import (
+    REPORT,
+    SETTINGS,
+    VERDICTS,
+    VERSION,
+    FolderError,
+    read_json,
+)
+from codea1_env.report.runs import LoggedRun, read_run
+from codea1_env.support.logs import every_line
+from codea1_env.training.errors import RunError
+
+
+class ReportError(ValueError):
+    """A folder that nothing can be reported of. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark of algorithms, as far as it is."""
+
+    name: str
+    config: BenchConfig
+    results: list[Result]
+    wanted: int
+    """Runs of the whole benchmark."""
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """An evaluation, as far as it is."""
+
+    name: str
+    settings: dict[str, Any]
+    report: dict[str, Any]
+    """report.json; empty while it goes on."""
+    verdicts: int
+    damaged: int
+    """Lines of verdicts.jsonl that are damaged or cut off."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What there is to report of."""
+
+    runs: list[LoggedRun] = field(default_factory=list)
+    benchmarks: list[Benchmark] = field(default_factory=list)
+    evaluations: list[EvaluationResult] = field(default_factory=list)
+    cross_plays: list[tuple[str, CrossPlay]] = field(default_factory=list)
+
+
+def read_folders(paths: Sequence[Path]) -> Findings:
+    """Read folders of runs, benchmarks, evaluations and cross-play.
+
+    Raises:
+        ReportError: One is something else, or of another version.
+    """
+    found = Findings()
+    distinct = list(dict.fromkeys(path.resolve() for path in paths))
+    names = short_names(map(str, distinct))
+    for path in distinct:
+        try:
+            _read(path, names[str(path)], found)
+        except (RunError, FolderError) as error:
+            raise ReportError(str(error)) from error
+    return found
+
+
+def _read(path: Path, name: str, found: Findings) -> None:
+    files = ("config.toml", "bench.json", SETTINGS, "crossplay.json")
+    if not any((path / file).is_file() for file in files):
+        raise ReportError(
+            f"Expect {path} to be the folder of a run, a benchmark, an evaluation or of cross-play, actually: it has "
+            f"none of {', '.join(files)}. Name another folder."
+        )
+    if (path / "config.toml").is_file():
+        found.runs.append(read_run(path, name))
+    if (path / "bench.json").is_file():
+        found.benchmarks.append(_benchmark(path, name))
+    if (path / SETTINGS).is_file():
+        found.evaluations.append(_evaluation(path, name))
+    if (path / "crossplay.json").is_file():
+        found.cross_plays.append((name, read_cross_play(path / "crossplay.json")))
+
+
+def _benchmark(path: Path, name: str) -> Benchmark:
+    content = _of_version(path / "bench.json", 2)
+    try:
+        settings: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in content["settings"].items()
+        }
+        config = BenchConfig(**settings)
+        # Their files are found by their names alone: no class of a user is loaded.
+        entries = [Entry(entry, "baseline") for entry in config.algorithms]
+        # With which rates they ran is no matter here.
+        jobs = jobs_of(config, entries, path, {each.name: Rates() for each in entries})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReportError(
+            f"Expect {path / 'bench.json'} to hold the settings of a benchmark, actually: {error}"
+        ) from error
+    return Benchmark(name, config, collect(jobs), config.seeds * len(entries))
+
+
+def _evaluation(path: Path, name: str) -> EvaluationResult:
+    settings = _of_version(path / SETTINGS, VERSION).get("settings")
+    report = read_json(path / REPORT) if (path / REPORT).is_file() else {}
+    if not isinstance(settings, dict) or not isinstance(report.get("figures", {}), dict):
+        raise ReportError(
+            f"Expect {path} to hold settings and figures of an evaluation, actually: others. Name another folder."
+        )
+    lines = [row is not None for row, _ in every_line(path / VERDICTS)]
+    return EvaluationResult(name, settings, report, sum(lines), len(lines) - sum(lines))
+
+
+def _of_version(path: Path, version: int) -> dict[str, Any]:
+    content = read_json(path)
+    if content.get("version") != version:
+        raise ReportError(
+            f"Expect {path} to be of version {version}, actually: {content.get('version')!r:.40}. Name another folder, "
+            "or use the version of codea1_env that wrote it."
+        )
+    return content

@@ -1,0 +1,258 @@
+"""Tables of a report: texts, with the numbers that their columns are sorted by."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codea1_env.baselines.bench.ranking import CONTROLS, Table, command
+from codea1_env.evaluation.names import short_names
+from codea1_env.evaluation.statistics import Estimate, bootstrap
+from codea1_env.rendering.display import clean
+from codea1_env.report.folders import Benchmark, EvaluationResult
+from codea1_env.report.replays import Replays
+from codea1_env.report.runs import LoggedRun, RunGroup, differing_settings
+from codea1_env.training.phases import phase_totals
+from codea1_env.training.summary import SUMMARY, start_and_end
+
+_LONGEST = 2_000
+"""Characters of a cell."""
+_LISTED = 30
+"""Tests that are listed as forgotten."""
+
+
+class Cell(NamedTuple):
+    """A cell."""
+
+    text: str
+    order: float | None = None
+    """What it is sorted by; None for its text."""
+
+
+class Sheet(NamedTuple):
+    """A table."""
+
+    title: str
+    note: str
+    headings: list[str]
+    rows: list[list[Cell]]
+
+
+def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int]]) -> Sheet:
+    """The runs."""
+    rows = [
+        [
+            _text(run.name),
+            _text(group.name),
+            Cell(str(run.config.seed), run.config.seed),
+            Cell(run.state, run.step),
+            _text(", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"),
+        ]
+        for group in groups
+        for run in group.runs
+    ]
+    return Sheet("Runs", "", ["run", "group", "seed", "steps", "damaged lines"], rows)
+
+
+def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
+    """What came of each group, from its start to its end."""
+    ends = [[start_and_end(run.metrics) for run in group.runs if run.metrics] for group in groups]
+    rows = []
+    for metric, label in SUMMARY.items():
+        cells = [_from_to([(a[metric], b[metric]) for a, b in each]) for each in ends]
+        if any(cell.text != "-" for cell in cells):
+            rows.append([_text(label.replace("  ", "↳ ", 1) if label[0] == " " else label), *cells])
+    note = (
+        "Start and end: rewards and shares over the first and the last tenth of the steps, what is held back before the "
+        "first step and when last measured. Brackets: 95% bootstrap interval over runs. Controls stand below what "
+        "they control: what copying kills needs no skill."
+    )
+    return Sheet("Start and end", note, ["measure", *(group.name for group in groups)], rows)
+
+
+def other_settings(groups: Sequence[RunGroup]) -> Sheet:
+    """Settings that differ between groups."""
+    rows = [
+        [_text(name), *map(_text, values)] for name, values in differing_settings(groups).items()
+    ]
+    return Sheet("Settings that differ", "", ["setting", *(group.name for group in groups)], rows)
+
+
+def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
+    """The phases of each run."""
+    rows = [
+        [
+            _text(run.name),
+            _text(total.name),
+            _figure(total.seconds, ".1f"),
+            _figure(100 * total.share, ".1f"),
+            Cell(str(total.tokens) if total.tokens else "-", total.tokens),
+            _figure(total.speed, ".0f"),
+        ]
+        for group in groups
+        for run in group.runs
+        for total in phase_totals(run.timings, run.metrics)
+    ]
+    headings = ["run", "phase", "seconds", "percent", "tokens", "tokens/s"]
+    note = (
+        "Tokens are those of language models: generated ones, or those that updates went through."
+    )
+    return Sheet("Time and tokens of each phase", note, headings, rows)
+
+
+def came_back(runs: Sequence[LoggedRun], replays: Sequence[Replays]) -> Sheet:
+    """Tests that programs passed, and later ones failed again."""
+    rows = [
+        [
+            _text(run.name),
+            _text(each.task_id),
+            _text(each.test),
+            Cell(str(each.first), each.first),
+            Cell(str(each.times), each.times),
+        ]
+        for run, found in zip(runs, replays, strict=True)
+        for each in found.relapses()
+    ]
+    rows = sorted(rows, key=lambda row: -(row[-1].order or 0))[:_LISTED]
+    total = sum(found.relapsed for found in replays)
+    note = (
+        f"{total} replayed tests broke a program after one had passed them, as far as episodes.jsonl shows, which has one "
+        "program of each problem and step. Programs are drawn anew each step: one relapse may be chance, many are not. "
+        "Those that came back most often:"
+    )
+    headings = ["run", "problem", "test", "first broke in step", "came back"]
+    return Sheet("What was forgotten", note, headings, rows)
+
+
+def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
+    """The leaderboard of a benchmark, with the command of each row."""
+    table, config = Table(benchmark.results), benchmark.config
+    names = short_names(table.entries)
+    first = table.entries[0] if table.entries else ""
+    rows = []
+    for entry in [*table.entries, *(CONTROLS if table.results else [])]:
+        row = [_text(CONTROLS.get(entry) or names[entry])]
+        for measure in ("pass_rate", "kill_rate", "new_kill_rate"):
+            better = table.improvement(entry, first, measure) if entry != first else None
+            row += [_figure(table.iqm(entry, measure)), _figure(table.mean(entry, measure))]
+            row.append(_figure(better))
+        for measure in ("only_book", "past_pass_rate"):
+            row.append(_figure(None if entry in CONTROLS else table.mean(entry, measure)))
+        runs = [result for result in benchmark.results if result.entry == entry]
+        failed = sum(result.status == "failed" for result in runs)
+        done = (
+            "-" if entry in CONTROLS else f"{len(runs)}" + (f", {failed} failed" if failed else "")
+        )
+        row.append(Cell(done, len(runs)))
+        one = dataclasses.replace(config, algorithms=(entry,))
+        rows.append([*row, _text("-" if entry in CONTROLS else command(one))])
+    rows.sort(key=lambda row: -(row[2].order if row[2].order is not None else -1.0))
+    note = (
+        f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-back golden tests that the coder passes. "
+        "Kill rate: held-back mutants that the tester kills. IQM: interquartile mean over seeds and problems with its 95% "
+        f"interval. P: probability of a higher score than {clean(names.get(first, first))} on a random problem; an interval with 0.5 says nothing."
+    )
+    headings = [
+        "entry",
+        "coder: pass rate, IQM",
+        "mean",
+        "P",
+        "tester: kill rate, IQM",
+        "mean",
+        "P",
+        "of what copies miss, IQM",
+        "mean",
+        "P",
+    ]
+    return Sheet(
+        f"Leaderboard: {benchmark.name}",
+        note,
+        [*headings, "only book", "past", "runs", "command"],
+        rows,
+    )
+
+
+def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
+    """A table for each kind of evaluation: a row for each folder, a column for each figure."""
+    for kind in dict.fromkeys(map(_kind, evaluations)):
+        members = [each for each in evaluations if _kind(each) == kind]
+        figures = [_flat(each.report.get("figures", {})) for each in members]
+        names = list(dict.fromkeys(name for each in figures for name in each))
+        rows = [
+            [
+                _text(each.name),
+                _text(str(each.settings.get("agent", "samples of a file"))),
+                _text(str(each.settings.get("problems", "-"))),
+                *(_figure(found.get(name)) for name in names),
+                _text(_state(each)),
+                _text(_evaluation_command(kind, each.settings) if each.report else "-"),
+            ]
+            for each, found in zip(members, figures, strict=True)
+        ]
+        headings = ["folder", "agent", "problems", *names, "state", "command"]
+        note = "Brackets: 95% interval over problems."
+        yield Sheet(f"Evaluations: {clean(kind)}", note, headings, rows)
+
+
+def _kind(each: EvaluationResult) -> str:
+    return str(each.report.get("kind", "code")) if each.report else "not finished"
+
+
+def _state(each: EvaluationResult) -> str:
+    state = f"{each.verdicts} verdicts" + ("" if each.report else " so far, not finished")
+    return state + (f", {each.damaged} damaged lines" if each.damaged else "")
+
+
+def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
+    """Figures by name, also of those that stand in groups, as those of base tests do."""
+    found: dict[str, Estimate] = {}
+    for name, value in figures.items():
+        match value:
+            case {"value": float(middle), "low": float(low), "high": float(high)}:
+                found[f"{before}{name}"] = Estimate(middle, low, high)
+            case dict():
+                found |= _flat(value, "" if name == "all" else f"{name}: ")
+    return found
+
+
+def _evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
+    words = ["codea1", "eval", kind]
+    for name in ("agent", "problems", "split", "max_problems", "num_samples", "seed"):
+        if settings.get(name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(settings[name])]
+    return shlex.join(words)
+
+
+def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not known:
+        return Cell("-")
+    start, end = (float(np.mean(side)) for side in zip(*known, strict=True))
+    text = f"{_short(start)} → {_short(end)}"
+    if len(known) > 1:
+        ends = np.array([[b] for _, b in known])
+        found = bootstrap(ends, lambda tables: tables.mean(axis=(1, 2)), np.random.default_rng(0))
+        text += f" [{_short(found.low)}, {_short(found.high)}]"
+    return Cell(text, end)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value > 10 else f"{value:.3f}"
+
+
+def _figure(value: Estimate | float | None, form: str = ".3f") -> Cell:
+    if value is None:
+        return Cell("-", float("-inf"))
+    if isinstance(value, Estimate):
+        return Cell(str(value), value.value)
+    return Cell(format(value, form), float(value))
+
+
+def _text(text: str) -> Cell:
+    more = f" ... ({len(text) - _LONGEST} more characters)" if len(text) > _LONGEST else ""
+    return Cell(clean(text[:_LONGEST]) + more)

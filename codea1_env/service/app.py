@@ -1,0 +1,162 @@
+"""The application: SandboxFusion's `/run_code`, our `/run_tests`, and what operators ask."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from codea1_env.sandbox import (
+    Job,
+    JobResult,
+    Limits,
+    SandboxError,
+    ScriptResult,
+)
+from codea1_env.support.extras import require
+
+from .files import Parcel
+from .gate import Admission, App, HttpGate
+from .metrics import Metrics
+from .schemas import CEILING, RunCode, RunTests, failure_response, limits_of, run_response
+
+
+class Runner(Protocol):
+    """What runs the jobs: a `Sandbox`, or what has the same methods."""
+
+    @property
+    def limits(self) -> Limits:
+        """What a job may use unless it says otherwise."""
+
+    @property
+    def level(self) -> str:
+        """How strongly programs are confined."""
+
+    def submit(self, job: Job) -> Future[JobResult]:
+        """Start a job and return at once."""
+
+    def submit_script(
+        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
+    ) -> Future[ScriptResult]:
+        """Start a program and return at once."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """Answers requests that have passed the gate.
+
+    Attributes:
+        runner: Runs the jobs.
+        admission: The queue before it.
+        metrics: What is counted.
+        ceiling: The most that a request may ask for.
+    """
+
+    runner: Runner
+    admission: Admission
+    metrics: Metrics
+    ceiling: Limits
+
+    async def run_code(self, body: RunCode) -> Any:
+        """Run a program once."""
+        try:
+            body.check()
+            parcel = Parcel(body.code, body.files, body.fetch_files)
+            limits = body.limits(self.runner.limits, self.ceiling)
+        except ValueError as error:
+            return _response({"detail": str(error)}, 422)
+        limits = replace(limits, output=limits.output + parcel.extra_output)
+
+        def start() -> Future[ScriptResult]:
+            return self.runner.submit_script(
+                parcel.code, body.stdin or "", limits=limits, scratch=parcel.needs_folder
+            )
+
+        try:
+            result = await self.admission.run(start)
+        except SandboxError as error:
+            return _response(failure_response(str(error)))
+        self.metrics.judged(result.outcome, result.cpu_time)
+        return _response(run_response(result, *parcel.unpack(result.stdout)))
+
+    async def run_tests(self, body: RunTests) -> Any:
+        """Judge tests on one program."""
+        try:
+            limits = limits_of(body.limits, self.runner.limits, self.ceiling)
+            words = {each.name: getattr(body, each.name) for each in dataclasses.fields(body)}
+            job = Job(**{**words, "limits": limits})
+        except ValueError as error:
+            return _response({"detail": str(error)}, 422)
+        try:
+            result = await self.admission.run(lambda: self.runner.submit(job))
+        except SandboxError as error:  # in a shape that nobody can take for verdicts
+            return _response({"detail": str(error)}, 503)
+        for test in result.tests:
+            self.metrics.judged(test.outcome, test.cpu_time)
+        return _response(
+            {
+                "load": dataclasses.asdict(result.load),
+                "tests": [dataclasses.asdict(test) for test in result.tests],
+            }
+        )
+
+    async def health(self) -> Any:
+        """Say that requests are answered."""
+        return _response({"status": "ok", "level": self.runner.level})
+
+    async def counts(self) -> Any:
+        """Say what Prometheus asks for."""
+        queue = {"queue_capacity": self.admission.capacity, "queue_used": self.admission.admitted}
+        responses = require("starlette.responses", "service")
+        return responses.PlainTextResponse(self.metrics.text(**queue))
+
+
+def _response(content: object, status: int = 200) -> Any:
+    # Escaped: of hostile text not everything can be encoded as UTF-8.
+    responses = require("starlette.responses", "service")
+    return responses.Response(json.dumps(content), status, media_type="application/json")
+
+
+async def _invalid(request: Any, error: Any) -> Any:
+    """One line, without the input, which may be long and hostile."""
+    what = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5]]
+    return _response({"detail": "; ".join(what)[:1000]}, 422)
+
+
+def make_app(
+    runner: Runner,
+    admission: Admission,
+    *,
+    token: str | None = None,
+    ceiling: Limits = CEILING,
+) -> App:
+    """An ASGI application before a sandbox, which stays its caller's to close.
+
+    Args:
+        runner: Runs the jobs.
+        admission: The queue before it.
+        token: What clients have to say; None asks for nothing.
+        ceiling: The most that a request may ask for.
+
+    Raises:
+        MissingExtraError: The extra `service` is not installed.
+    """
+    fastapi = require("fastapi", "service")
+    exceptions = require("fastapi.exceptions", "service")
+    app = fastapi.FastAPI(
+        openapi_url=None, exception_handlers={exceptions.RequestValidationError: _invalid}
+    )
+    metrics = Metrics()
+    service = Service(runner, admission, metrics, ceiling)
+    routes: dict[str, tuple[str, Callable[..., Any]]] = {
+        "/run_code": ("POST", service.run_code),
+        "/run_tests": ("POST", service.run_tests),
+        "/health": ("GET", service.health),
+        "/metrics": ("GET", service.counts),
+    }
+    for path, (method, answer) in routes.items():
+        app.add_api_route(path, answer, methods=[method], response_model=None)
+    return HttpGate(app, admission, metrics, token)

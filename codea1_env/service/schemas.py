@@ -1,0 +1,164 @@
+"""What requests say, what they may ask for, and what a run's result is in SandboxFusion's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from codea1_env.sandbox import MAX_INPUT, Limits, Outcome, ScriptResult
+
+LANGUAGES = ("python",)
+
+CEILING = Limits(
+    call_cpu_time=600.0,
+    call_wall_time=1200.0,
+    run_cpu_time=1200.0,
+    run_wall_time=2400.0,
+    calls_per_test=100.0,
+    memory=4 << 30,
+    output=16 << 20,
+    result=64 << 20,
+)
+"""The most that a request may ask for."""
+
+_MIB = 1 << 20
+_GRACE = 2.0
+"""Wall-clock time for each second of CPU time, so that a busy machine does not decide."""
+
+_RUN_STATUS = {
+    Outcome.TIMEOUT: "TimeLimitExceeded",
+    # Ended by the sandbox: there is no exit status of its own.
+    Outcome.OUTPUT_LIMIT: "Error",
+    Outcome.FORBIDDEN: "Error",
+}
+
+
+@dataclass(frozen=True)
+class RunCode:
+    """The body of SandboxFusion's `/run_code`. What else clients send is ignored, as it is there."""
+
+    code: str
+    language: str
+    stdin: str | None = None
+    files: dict[str, str | None] = field(default_factory=dict)
+    fetch_files: list[str] = field(default_factory=list)
+    run_timeout: float = 10.0
+    compile_timeout: float = 10.0
+    """Nothing is compiled."""
+    memory_limit_MB: float = -1.0  # noqa: N815 (SandboxFusion's name)
+    """-1 is the sandbox's own limit."""
+
+    def check(self) -> None:
+        """Refuse what cannot be run.
+
+        Raises:
+            ValueError: It is another language than there is, or too much input.
+        """
+        if self.language not in LANGUAGES:
+            raise ValueError(
+                f"Expect language to be one of: {', '.join(LANGUAGES)}, actually: {self.language!r:.50}"
+            )
+        if len((self.stdin or "").encode("utf-8", "surrogatepass")) > MAX_INPUT:
+            raise ValueError(f"Expect stdin of at most {MAX_INPUT} bytes, actually: more")
+
+    def limits(self, default: Limits, ceiling: Limits) -> Limits:
+        """The limits of the run.
+
+        Raises:
+            ValueError: More is asked for than there may be.
+        """
+        time, memory = self.run_timeout, default.memory
+        _check("run_timeout", time, ceiling.call_cpu_time)
+        if self.memory_limit_MB != -1:
+            _check("memory_limit_MB", self.memory_limit_MB, ceiling.memory / _MIB)
+            memory = int(self.memory_limit_MB * _MIB)
+        return replace(default, call_cpu_time=time, call_wall_time=time * _GRACE, memory=memory)
+
+
+@dataclass(frozen=True)
+class RunTests:
+    """The body of `/run_tests`. Each field is that of `Job`."""
+
+    # A word that nobody knows is a mistake that would change verdicts.
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 (read by pydantic, not a field)
+
+    code: str
+    tests: list[str]
+    entry_point: str | None = None
+    limits: dict[str, float] = field(default_factory=dict)
+    hash_seed: int = 0
+    capture_output: bool = False
+
+
+def limits_of(asked: Mapping[str, float], default: Limits, ceiling: Limits) -> Limits:
+    """The limits that a request asks for; of others, the sandbox's own.
+
+    Raises:
+        ValueError: A name is unknown, or more is asked for than there may be.
+
+    Example:
+        >>> limits_of({"call_cpu_time": 1e9}, Limits(), Limits())
+        Traceback (most recent call last):
+            ...
+        ValueError: Expect call_cpu_time to be above 0 and at most 2, actually: 1e+09
+    """
+    names = [each.name for each in fields(Limits)]
+    for name, value in asked.items():
+        if name not in names:
+            raise ValueError(
+                f"Expect limits to be some of: {', '.join(names)}, actually: {name!r:.50}"
+            )
+        _check(name, value, getattr(ceiling, name))
+    changes: dict[str, Any] = dict(asked)
+    for name in ("memory", "output", "result"):
+        if name in asked:
+            changes[name] = int(asked[name])
+    return replace(default, **changes)
+
+
+def _check(name: str, value: float, most: float) -> None:
+    if not 0 < value <= most:  # so is no number
+        raise ValueError(f"Expect {name} to be above 0 and at most {most:g}, actually: {value:g}")
+
+
+def run_response(result: ScriptResult, stdout: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """What became of a program, in SandboxFusion's shape.
+
+    Args:
+        result: What became of it.
+        stdout: What it printed.
+        files: The fetched files.
+    """
+    ok = result.outcome is Outcome.PASS
+    timed_out = result.outcome is Outcome.TIMEOUT
+    # The sandbox says in one line what the interpreter would have printed at the end.
+    apart = "\n" if result.stderr and not result.stderr.endswith("\n") else ""
+    stderr = result.stderr if ok else f"{result.stderr}{apart}{result.message}\n"
+    return {
+        "status": "Success" if ok else "Failed",
+        "message": result.message,
+        "compile_result": None,
+        "run_result": {
+            "status": _RUN_STATUS.get(result.outcome, "Finished"),
+            "execution_time": result.cpu_time,
+            "cpu_time": result.cpu_time,
+            "return_code": None if timed_out else int(not ok),
+            "stdout": stdout,
+            "stderr": stderr,
+        },
+        "executor_pod_name": None,
+        "files": dict(files),
+    }
+
+
+def failure_response(message: str) -> dict[str, Any]:
+    """Our own failure, in SandboxFusion's shape: clients try again."""
+    return {
+        "status": "SandboxError",
+        "message": message,
+        "compile_result": None,
+        "run_result": None,
+        "executor_pod_name": None,
+        "files": {},
+    }

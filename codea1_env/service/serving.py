@@ -1,0 +1,116 @@
+"""Listens on an address until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from codea1_env.support.extras import require
+
+from .gate import App
+
+TOKEN_VARIABLE = "CODEA1_SERVICE_TOKEN"
+_MIN_TOKEN = 16
+_MAX_CONNECTIONS = 4096
+
+
+class Address(NamedTuple):
+    """An open address."""
+
+    listener: socket.socket
+    url: str
+
+
+def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The token of a file, or of the environment; None where there is none.
+
+    Raises:
+        ValueError: It is too short, or not one printable word.
+        OSError: The file cannot be read.
+    """
+    text = file.read_text("utf-8") if file is not None else environment.get(TOKEN_VARIABLE)
+    if text is None:
+        return None
+    token = text.strip()
+    if len(token) < _MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        # Not shown: it would be in a log.
+        raise ValueError(
+            f"Expect the token to be one word of at least {_MIN_TOKEN} ASCII characters, actually: it is not. "
+            "Make one: python -c 'import secrets; print(secrets.token_hex(32))'"
+        )
+    return token
+
+
+def open_address(host: str, port: int, *, guarded: bool) -> Address:
+    """Take an address, before anything else is started.
+
+    Args:
+        host: A name or number of this machine.
+        port: 0 takes any free one.
+        guarded: Whether clients need a token. Without one only this machine may be a client.
+
+    Raises:
+        ValueError: The address is not there, or taken, or open to others without a token.
+    """
+    if not 0 <= port < 1 << 16:
+        raise ValueError(f"Expect a port from 0 to 65535, actually: {port}")
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"Expect a host and a port, actually: {host}, {port}: {error}") from error
+    if not guarded and not ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback:
+        raise ValueError(
+            f"Expect a token where other machines may connect, actually: {host} and none. Give --token-file FILE "
+            f"or the environment variable {TOKEN_VARIABLE}, or listen on 127.0.0.1"
+        )
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        raise ValueError(
+            f"Expect a free address, actually: {host}:{port}: {error.strerror}"
+        ) from error
+    number, port = listener.getsockname()[:2]
+    return Address(
+        listener, f"http://[{number}]:{port}" if ":" in number else f"http://{number}:{port}"
+    )
+
+
+def serve(app: App, address: Address) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; then finish those that are there, and return.
+
+    A second Ctrl-C answers them with 503.
+    """
+    uvicorn = require("uvicorn", "service")
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MAX_CONNECTIONS,
+    )
+    server = uvicorn.Server(config)
+
+    def stop(number: int, frame: object) -> None:
+        server.should_exit = True
+
+    # Uvicorn has handlers of its own while it serves; afterwards it raises what it has caught once more.
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with closing(address.listener):
+            server.run(sockets=[address.listener])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

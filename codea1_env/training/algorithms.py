@@ -1,0 +1,67 @@
+"""The algorithms of a run's players: made from its settings, which must not contradict them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from codea1_env.agents import make_algorithm
+
+if TYPE_CHECKING:
+    from codea1_env.training.config import TrainConfig
+
+
+def who_needs_one(config: TrainConfig) -> list[str]:
+    """The roles whose player learns by an algorithm; of a language model in both, the coder's settings count."""
+    found = []
+    for role in ("coder", "tester"):
+        block = config.player(role)
+        imitates = role == "tester" and config.tester.objective == "golden-tests"
+        learns = not (block.freeze or imitates or (config.self_play and role == "tester"))
+        # A table that only plays, or imitates, is made with an algorithm all the same.
+        if block.player == "tabular" or (block.player == "llm" and learns):
+            found.append(role)
+    return found
+
+
+def algorithm_of(config: TrainConfig, role: str) -> Any:
+    """Make the algorithm of a player.
+
+    Args:
+        config: The run.
+        role: Whose.
+
+    Raises:
+        ValueError: There is none of this name for such a player, or a setting contradicts it.
+    """
+    block, name = config.player(role), config.algorithm_of(role)
+    settings = dataclasses.asdict(config) | {"learning_rate": block.learning_rate}
+    algorithm = make_algorithm(name, settings, "llm" if block.player == "llm" else "tabular")
+    defaults = {each.name: each.default for each in dataclasses.fields(config)}
+    for field, own in getattr(algorithm, "trainer", {}).items():
+        said = settings.get(field, own)
+        if said not in (own, defaults.get(field)):
+            raise ValueError(
+                f"Expect {field} to be left to the algorithm {name!r}, which says {own!r}, actually: {said!r}. For a "
+                f"language model {field} in [{role}.trainer] goes before the algorithm; else choose algorithm 'grpo'."
+            )
+    return algorithm
+
+
+def check_algorithms(config: TrainConfig, *, files: bool) -> None:
+    """Make the algorithms of all players, to be thrown away.
+
+    Args:
+        config: The run.
+        files: Also those of the user's own, whose files are loaded for it.
+
+    Raises:
+        ValueError: One cannot be made, or teaches other players than the run's.
+    """
+    for role in who_needs_one(config):
+        if ":" in config.algorithm_of(role) and not files:
+            continue
+        try:
+            algorithm_of(config, role)
+        except ValueError as error:
+            raise ValueError(f"{role}.algorithm: {error}") from error

@@ -1,0 +1,223 @@
+"""Sandboxes on a real Ray cluster: nodes on this machine, each with a loopback address of its own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray")
+cluster_utils = pytest.importorskip("ray.cluster_utils")
+
+from codea1_env import load_problems  # noqa: E402
+from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox  # noqa: E402
+from codea1_env.cluster.dispatcher import Dispatcher  # noqa: E402
+from codea1_env.cluster.nodes import connect  # noqa: E402
+from codea1_env.cluster.requests import Failure, Request, packed, unpacked  # noqa: E402
+from codea1_env.referee import Referee  # noqa: E402
+from codea1_env.responses import Program  # noqa: E402
+from codea1_env.sandbox import (  # noqa: E402
+    InfraError,
+    Job,
+    Limits,
+    Sandbox,
+    SandboxError,
+    encoded_arguments,
+)
+
+pytestmark = pytest.mark.slow
+_addresses = (f"127.0.0.{number}" for number in itertools.count(3))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    # Not 127.0.0.1, which Ray would put the machine's outer address for.
+    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
+    head = {"num_cpus": 0, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
+    made = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
+    try:
+        join(made), join(made)
+        connect(made.address)
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def join(cluster: Any) -> Any:
+    return cluster.add_node(num_cpus=1, node_ip_address=next(_addresses))
+
+
+@pytest.fixture(scope="module")
+def remote(cluster: Any) -> Iterator[RemoteSandbox]:
+    with RemoteSandbox(limits=Limits(call_cpu_time=1.0)) as sandbox:
+        yield sandbox
+
+
+def jobs(count: int) -> list[Job]:
+    """Right and wrong programs, those that raise, end the process, print, and do not load."""
+    programs = (
+        "def f(n): return n + {}",
+        "def f(n): return 1 // (n - {} % 3)",
+        "import os\ndef f(n):\n    print('x' * {})\n    return n if n < 3 else os._exit(3)",
+        "def f(n): return [n] * {}",
+        "def f(n) {}",
+    )
+    return [
+        Job(programs[i % 5].format(i % 7), [f"assert f(2) == {i % 9}", "assert f(3)"], "f")
+        for i in range(count)
+    ]
+
+
+def plain(results: list[list[Any]]) -> list[list[tuple[Any, ...]]]:
+    return [
+        [(each.outcome, each.message, each.error, each.limit) for each in one] for one in results
+    ]
+
+
+def test_verdicts_are_those_of_a_local_sandbox(remote: RemoteSandbox) -> None:
+    work = jobs(300)
+    with Sandbox(1, Limits(call_cpu_time=1.0)) as local:
+        expected = plain(local.run_many(work))
+    assert plain(remote.run_many(work)) == expected
+    assert len({outcome for one in expected for outcome, *_ in one}) >= 5
+    assert remote.workers == len(remote.nodes) == 2
+
+
+def test_all_ways_to_ask(remote: RemoteSandbox) -> None:
+    assert remote.run_tests("def f(): return 1", ["assert f() == 1"])[0].passed
+    assert remote.call("def f(a, b=1): return [a, b]", "f", [((2,), {"b": 3})])[0].value == [2, 3]
+    answers = remote.submit_encoded(
+        "def f(n): return n", "f", [encoded_arguments([5], {})]
+    ).result()
+    assert answers.load.passed
+    assert len(answers.replies) == 1
+    assert remote.run_script("print(int(input()) + 1)", "41").stdout == "42\n"
+    assert remote.in_background(lambda: 7).result() == 7
+
+
+def test_wrong_use_is_said_at_once(remote: RemoteSandbox) -> None:
+    with pytest.raises(TypeError, match="Expect a Job"):
+        remote.submit("def f(): pass")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="plain data"):
+        remote.submit_calls("def f(a): pass", "f", [((object(),), {})])
+    with pytest.raises(TypeError, match="stdin"):
+        remote.run_script("", b"")  # type: ignore[arg-type]
+
+
+def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSandbox) -> None:
+    work = jobs(400)
+    expected = plain(remote.run_many(work))
+    futures = [remote.submit(job) for job in work]
+    futures[20].result()
+    cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
+    assert plain([list(future.result().tests) for future in futures]) == expected
+    join(cluster)
+    deadline = time.monotonic() + 60
+    while len(remote.nodes) < 2 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(remote.nodes) == 2
+    assert plain(remote.run_many(work)) == expected
+
+
+def test_an_actor_that_hangs_is_given_up(
+    remote: RemoteSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codea1_env.cluster.dispatcher._SILENCE", 4.0)
+    pids = [process for process in ray_processes() if "SandboxActor" in process[1]]
+    os.kill(pids[0][0], signal.SIGSTOP)
+    work = jobs(200)
+    with Sandbox(1, Limits(call_cpu_time=1.0)) as local:
+        assert plain(remote.run_many(work)) == plain(local.run_many(work))
+
+
+def ray_processes() -> list[tuple[int, str]]:
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline") as file:
+                    line = file.read()
+            except OSError:
+                continue
+            if line.startswith("ray::"):
+                found.append((int(entry), line))
+    return found
+
+
+def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
+    problems = load_problems("starter")[:6]
+    programs = [
+        Program(code)
+        for problem in problems
+        for code in (problem.reference, f"def {problem.entry_point}(*values): return 1")
+    ]
+    asked = [problem for problem in problems for _ in range(2)]
+    attacks = ["\n".join(problem.tests) for problem in asked]
+
+    def told(referee: Referee) -> list[Any]:
+        judged = referee.judge_answers(asked, programs, attacks, {})
+        return [
+            (one, each.code_reward, [suite.tests for suite in each.suites]) for one, each in judged
+        ]
+
+    with Sandbox(1) as sandbox, RemoteJudges(sandbox, judges=2) as judges:
+        expected = told(Referee(sandbox))
+        assert told(judges) == expected
+        for pid, name in ray_processes():
+            if "JudgeActor" in name:
+                os.kill(pid, signal.SIGKILL)
+        assert told(judges) == expected
+    with pytest.raises(SandboxError, match="close"):
+        told(judges)
+
+
+def test_three_failures_are_no_verdict(cluster: Any) -> None:
+    class Failing:
+        """A sandbox that fails at everything, as real ones do only where memory is short."""
+
+        def alive(self) -> bool:
+            return True
+
+        def close(self) -> None:
+            return None
+
+        def run(self, requests: bytes) -> bytes:
+            return packed([Failure(InfraError("no memory")) for _ in unpacked(requests)])
+
+    made = Dispatcher(
+        ray, lambda node: ray.remote(Failing).options(num_cpus=0).remote(), leave_out=False
+    )
+    future = made.submit(Request("submit", (Job("def f(): pass"),)))
+    with pytest.raises(InfraError, match=r"on 3 nodes.*no memory"):
+        future.result(60)
+    made.close()
+    with pytest.raises(SandboxError, match="close"):
+        made.submit(Request("submit", (Job(""),)))
+
+
+def test_nodes_that_do_not_fit_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codea1_env.__version__", "9.9.9")
+    with pytest.raises(ClusterError, match=r"to have codea1_env 9\.9\.9.*has version"):
+        RemoteSandbox()
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="workers"):
+        RemoteSandbox(workers=0)
+
+
+def test_no_cluster_at_the_address() -> None:
+    program = (
+        "from codea1_env.cluster import ClusterError, RemoteSandbox\n"
+        "try: RemoteSandbox(address='127.0.0.2:9')\nexcept ClusterError as error: print(error)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=110)
+    assert done.stdout.startswith("Expect a Ray cluster at '127.0.0.2:9', actually: ")
+    assert "ray start --head" in done.stdout

@@ -1,0 +1,100 @@
+"""Benchmarks, evaluations and cross-play in a report, and folders that hold nothing of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from run_logs import write_run
+
+from codea1_env.baselines.bench import BenchConfig
+from codea1_env.baselines.bench.results import open_folder
+from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play, write_cross_play
+from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.report.charts import heat_map
+from codea1_env.report.folders import ReportError, read_folders
+from codea1_env.report.tables import evaluation_sheets, leaderboard_sheet
+
+
+def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -> None:
+    bench = tmp_path / "bench"
+    config = BenchConfig(("code-a1", "no-book"), seeds=2, max_problems=4, max_steps=3)
+    open_folder(bench, config, resume=False).close()
+    for seed in range(2):
+        job = bench / "runs" / "code-a1" / f"seed_{seed}"
+        run = write_run(job / "run", [], seed=seed)
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+        scores = {
+            "kill_rate": 0.5,
+            "copier_kill_rate": 0.25,
+            "new_kill_rate": None,
+            "only_book": None,
+            "past_pass_rate": None,
+            "task_id": "own/one",
+        }
+        with (run / "held_out.jsonl").open("w") as log:
+            for row in rows:
+                log.write(json.dumps({"step": row["step"], **scores, "pass_rate": row["held_out/pass_rate"]}) + "\n")  # fmt: skip
+        (job / "result.json").write_text('{"status": "ok", "error": "", "seconds": 1.0}')
+    (found,) = read_folders([bench]).benchmarks
+    assert (len(found.results), found.wanted) == (2, 4)
+    sheet = leaderboard_sheet(found)
+    first, start, copier = ([cell.text for cell in row] for row in sheet.rows)
+    assert first[:2] == ["code-a1", "0.805 [0.800, 0.810]"]
+    assert first[-2:] == ["2", "codea1 bench algorithms --algorithms code-a1 --problems starter-medium --seeds 2 --max-problems 4 --max-steps 3 --num-iterations 4 --sweep 0.25 1 4 16 64 --sweep-seeds 2"]  # fmt: skip
+    assert (start[0], copier[0]) == ("start (control)", "copier (control)")
+    assert sheet.note.startswith("2 of 4 runs done")
+
+
+def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
+    figure = {"value": 0.5, "low": 0.25, "high": 0.75}
+    settings = {"agent": "mutant", "problems": "starter", "num_samples": 4, "seed": 0}
+    for name, report in (("whole", {"figures": {"all": {"pass@1": figure}}}), ("half", None)):
+        with ResultFolder(tmp_path / name, settings, resume=False) as folder:
+            folder.append("verdicts.jsonl", [{"task_id": "a"}])
+            if report:
+                folder.write("report.json", report)
+    with (tmp_path / "half" / "verdicts.jsonl").open("a") as log:
+        log.write('{"task')
+    found = read_folders([tmp_path / "whole", tmp_path / "half"])
+    whole, half = evaluation_sheets(found.evaluations)
+    assert whole.headings[3] == "pass@1"
+    assert [cell.text for cell in whole.rows[0]][3:] == [
+        "0.500 [0.250, 0.750]", "1 verdicts",
+        "codea1 eval code --agent mutant --problems starter --num-samples 4 --seed 0",
+    ]  # fmt: skip
+    assert half.rows[0][-2].text == "1 verdicts so far, not finished, 1 damaged lines"
+
+
+def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
+    tests = np.array([[[2.0, 0.0]]])
+    one = np.ones((1, 1, 2))
+    write_cross_play(tmp_path, CrossPlay(("c",), ("s", "t"), ("p",), one, tests, one, one))
+    read = read_cross_play(tmp_path / "crossplay.json")
+    assert read.pass_rates.tolist()[0][0] == 0.5
+    assert '"rate": null' in json.dumps(heat_map(read).spec)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("nothing.txt", "", "none of config.toml"),
+        ("config.toml", "no_such_setting = 1\n", "of this version"),
+        ("config.toml", "learning_rate = 1\n", "of an older one"),
+        ("bench.json", '{"version": 1}', "version 2, actually: 1"),
+        ("bench.json", '{"version": 2, "settings": {"speed": 1}}', "settings of a benchmark"),
+        ("eval.json", "{", "JSON file"),
+        ("crossplay.json", '{"coders": ["a"]}', "cross-play"),
+    ],
+)
+def test_what_cannot_be_reported_is_named(tmp_path: Path, file: str, text: str, says: str) -> None:
+    (tmp_path / file).write_text(text)
+    with pytest.raises(ReportError, match=says) as error:
+        read_folders([tmp_path])
+    assert "\n" not in str(error.value)
+    shutil.rmtree(tmp_path)
+    with pytest.raises(ReportError, match="Expect"):
+        read_folders([tmp_path])

@@ -1,0 +1,130 @@
+"""A report in a real browser: nothing is loaded, nothing that players wrote is run, search, filters and keys work."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_logs import episode, write_run
+
+from codea1_env.report.document import document
+from codea1_env.report.folders import read_folders
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or importlib.util.find_spec("playwright") is None,
+    reason="needs Chromium, and playwright of the extra dev",
+)
+
+BAD = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'><!-- <svg onload=alert(1)>"
+HOSTILE = f"{BAD}\u202e\u2066{{{{ 7 * 7 }}}}\nconstructor __proto__\n"
+
+
+def hostile_run(folder: Path) -> Path:
+    tests = [
+        {"test": HOSTILE, "status": "kept", "outcome": "fail", "reason": HOSTILE},
+        {"test": "assert f() == " + "9" * 1_000_000, "status": "invalid", "reason": "long"},
+    ]
+    suite = {"answer": HOSTILE, "reward": None, "validity": 1e308, "adversarial": "x", "tests": tests}  # fmt: skip
+    bad = episode(
+        1, HOSTILE, problem=HOSTILE, code="#" * 1_000_000 + HOSTILE, answer=HOSTILE, suites=[suite], reward=10**400, program=["<b>"]
+    )  # fmt: skip
+    many = [episode(step, f"own/{step % 7}") for step in range(1, 251)]
+    return write_run(folder / "<img src=x onerror=alert(1)>", [bad, *many])
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("report")
+    other = write_run(folder / "other", [episode(9, "own/other")], use_book=False)
+    page = folder / "page.html"
+    page.write_text(document(read_folders([hostile_run(folder), other])), "utf-8")
+    return page.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Without its sandbox, because tests may run as root; what it opens is our own page.
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield chromium
+        chromium.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1600, "light")])
+def test_the_page_draws_everything_loads_nothing_and_runs_nothing(
+    browser: Any, address: str, width: int, scheme: str
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append(dialog.message))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    charts = page.locator("[data-chart]")
+    assert charts.count() >= 5
+    for number in range(charts.count()):
+        charts.nth(number).scroll_into_view_if_needed()
+        charts.nth(number).locator("svg").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == {"dark": "rgb(15, 19, 24)", "light": "rgb(246, 247, 249)"}[scheme]
+    page.locator("#list button").first.click()
+    shown = page.locator("#episode").inner_text()
+    assert BAD in shown
+    assert "\\u202e\\u2066{{ 7 * 7 }}" in shown
+    assert page.evaluate("window.hacked") is None
+    assert [url for url in asked if not url.startswith("data:")] == [address]
+    assert said == []
+    page.close()
+
+
+def test_search_filters_pages_keys_and_sorting(browser: Any, address: str) -> None:
+    page = browser.new_page()
+    page.goto(address)
+    count, listed = page.locator("#count"), page.locator("#list button")
+    assert count.inner_text() == "1 to 100 of 252 episodes"
+    page.locator("#after").click()
+    assert count.inner_text() == "101 to 200 of 252 episodes"
+    page.fill("[name=search]", "CONSTRUCTOR __proto__")
+    assert count.inner_text() == "1 to 1 of 1 episodes"
+    page.fill("[name=search]", "no such text")
+    assert "No episode fits" in page.locator("#episode").inner_text()
+    page.fill("[name=search]", "")
+    page.fill("[name=from]", "8")
+    page.fill("[name=to]", "9")
+    page.select_option("[name=winner]", "tester")
+    page.select_option("[name=outcome]", "broken by new tests")
+    assert count.inner_text() == "1 to 3 of 3 episodes"
+    page.select_option("[name=run]", label="other")
+    assert count.inner_text() == "1 to 1 of 1 episodes"
+    text = page.locator("#episode").inner_text()
+    assert "0.5 × 0.250 + 0.500 × 0.500 = 0.375" in text
+    assert "(0/1 + 1/2) / 2" in text
+
+    page.select_option("[name=run]", "")
+    listed.first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.getAttribute('aria-current')") == "true"
+    assert "step 9" in page.locator("#episode").inner_text()
+    assert "Difference to the program of step 2" in page.locator("#episode").inner_text()
+
+    heading = page.locator("#overview th button", has_text="run").first
+    heading.focus()
+    page.keyboard.press("Enter")
+    first = page.locator("#overview tbody tr td").first
+    assert first.inner_text() == "other"
+    page.keyboard.press("Enter")
+    assert first.inner_text().startswith("<img src=x")
+    page.close()

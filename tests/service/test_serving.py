@@ -1,0 +1,127 @@
+"""The command: how it starts, what it refuses, how it stops."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from servers import refused, serving
+
+from codea1_env.service import open_address, read_token
+from codea1_env.service.serving import TOKEN_VARIABLE
+
+TOKEN = "0123456789abcdef" * 2
+
+
+def sleeping(url: str, seconds: float, **words: object) -> httpx.Response:
+    body = {"code": f"import time\ntime.sleep({seconds})\nprint(1)", "language": "python"}
+    return httpx.post(f"{url}/run_code", json=body, timeout=60, **words)  # type: ignore[arg-type]
+
+
+def is_there(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_it_finishes_what_is_there_and_takes_nothing_new() -> None:
+    with serving("--workers", "1") as server, ThreadPoolExecutor() as threads:
+        answers = [threads.submit(sleeping, server.url, 1.0) for _ in range(2)]
+        while "codea1_queue_used 2" not in httpx.get(f"{server.url}/metrics").text:
+            time.sleep(0.01)
+        listed = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text()
+        children = [int(pid) for pid in listed.split()]
+        server.process.terminate()
+        while is_there(server.url):
+            time.sleep(0.01)
+        assert [each.result().json()["run_result"]["stdout"] for each in answers] == ["1\n"] * 2
+        errors = server.process.communicate(timeout=60)[1]
+        assert (server.process.returncode, errors) == (0, "")
+        assert children
+        assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def test_a_full_queue_loses_nothing_of_those_who_try_again() -> None:
+    with serving("--workers", "1", "--queue", "3") as server, ThreadPoolExecutor(16) as threads:
+
+        def one(number: int) -> int:
+            refusals = 0
+            while (answer := sleeping(server.url, 0.02)).status_code == 429:
+                assert answer.headers["retry-after"] == "1"
+                refusals += 1
+                time.sleep(0.1)
+            assert answer.json()["run_result"]["stdout"] == "1\n"
+            return refusals
+
+        assert sum(threads.map(one, range(16))) > 0
+
+
+def test_a_token_is_asked_for_and_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    with serving("--host", "0.0.0.0", "--token-file", str(file)) as server:
+        assert httpx.get(f"{server.url}/health").status_code == 200
+        assert sleeping(server.url, 0).status_code == 401
+        assert sleeping(server.url, 0, auth=("any", TOKEN)).status_code == 200
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        assert sleeping(server.url, 0, headers=headers).status_code == 200
+        server.process.send_signal(signal.SIGINT)
+        out, errors = server.process.communicate(timeout=60)
+        assert TOKEN not in out + errors + server.url
+        assert (server.process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize("text", ["", "short", "two words of some length", "é" * 32])
+def test_a_bad_token_is_refused_and_not_shown(text: str) -> None:
+    with pytest.raises(ValueError, match="16 ASCII characters") as raised:
+        read_token(None, {TOKEN_VARIABLE: text})
+    assert not text or text not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "match"),
+    [
+        ("0.0.0.0", 0, "--token-file"),
+        ("no-such-host.invalid", 0, "no-such-host"),
+        ("127.0.0.1", 99_999, "65535"),
+    ],
+)
+def test_addresses_that_are_refused(host: str, port: int, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        open_address(host, port, guarded=False)
+
+
+def test_what_cannot_start_says_so_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert "Address already in use" in refused("--port", str(taken.getsockname()[1]))
+
+
+def test_a_gigabyte_over_a_socket_is_refused_and_leaves_no_trace(url: str) -> None:
+    host, port = url.removeprefix("http://").split(":")
+    for headers in (b"Content-Length: 1073741824", b"Transfer-Encoding: chunked"):
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            connection.sendall(b"POST /run_code HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n\r\n")
+            piece = b"100000\r\n" + bytes(1 << 20) + b"\r\n"
+            try:
+                for _ in range(1024):
+                    connection.sendall(piece)
+            except OSError:  # closed: that is what it is about
+                pass
+            else:
+                pytest.fail("a gigabyte was read")
+    assert sleeping(url, 0).status_code == 200
+
+
+@pytest.mark.parametrize("text", [b"\0" * 99, b"POST /run_code HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"GET /" + b"x" * 99_999])  # fmt: skip
+def test_hostile_http(url: str, text: bytes) -> None:
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(text)
+        assert connection.recv(99).startswith(b"HTTP/1.1 400")
+    assert httpx.get(f"{url}/health").status_code == 200
