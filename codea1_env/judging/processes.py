@@ -47,6 +47,7 @@ class JudgingProcesses(SpreadReferee):
 
     Example:
         >>> from codea1_env.problems import Problem
+        >>> from codea1_env.responses import Program
         >>> problem = Problem("inc", "def inc(n):", "inc", "def inc(n):\n    return n + 1")
         >>> with Sandbox() as sandbox, JudgingProcesses(sandbox, processes=2) as judges:
         ...     program = Program("def inc(n): return 2")
