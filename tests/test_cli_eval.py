@@ -191,7 +191,7 @@ LONG = [
     "--agent",
     "mutant",
     "-n",
-    "12",
+    "6",
     "--max-problems",
     "60",
     "--batch-size",
@@ -201,10 +201,17 @@ LONG = [
 ]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """An evaluation that nothing interrupts."""
+    folder = tmp_path_factory.mktemp("evaluation") / "whole"
+    assert run([*LONG, "--output-dir", str(folder)]) == 0
+    return folder
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, tmp_path, capsys):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    report_of([*LONG, "--output-dir", str(whole)], capsys)
+def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_path, capsys):
+    parts = tmp_path / "parts"
     process = start(parts, 20)
     os.kill(process.pid, number)
     assert process.wait(60) == (130 if number == signal.SIGINT else -number)

@@ -6,7 +6,7 @@ et al. 2021, "Evaluating Large Language Models Trained on Code" (arXiv 2107.0337
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,27 +81,6 @@ def mean_over_problems(values: Sequence[float]) -> Estimate:
     """Mean of a figure that each problem has, with a 95% bootstrap interval over problems."""
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
     return bootstrap(column, _means, np.random.default_rng(_SEED))
-
-
-def paired_difference(ours: Mapping[str, Count], theirs: Mapping[str, Count], k: int) -> Estimate:
-    """Difference of pass@k on the same problems.
-
-    Args:
-        ours: Problem -> its programs in the first evaluation.
-        theirs: The same problems in the second.
-        k: Programs that one may try.
-
-    Returns:
-        theirs - ours: its mean over problems, with a paired 95% bootstrap interval over problems.
-
-    Raises:
-        ValueError: The problems differ, or one has fewer than k programs.
-    """
-    if ours.keys() != theirs.keys():
-        raise ValueError("Expect counts of the same problems, actually: they differ")
-    return mean_over_problems(
-        [pass_at_k(theirs[name], k) - pass_at_k(ours[name], k) for name in ours]
-    )
 
 
 def _means(tables: Floats) -> Floats:

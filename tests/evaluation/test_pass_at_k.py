@@ -9,7 +9,6 @@ from codea1_env.evaluation.pass_at_k import (
     Count,
     mean_over_problems,
     mean_pass_at_k,
-    paired_difference,
     pass_at_k,
 )
 
@@ -58,17 +57,3 @@ def test_the_interval_covers_as_often_as_it_says():
 def test_equal_counts_give_equal_intervals():
     counts = [Count(4, n % 5) for n in range(30)]
     assert mean_pass_at_k(counts, 1) == mean_pass_at_k(counts, 1)
-
-
-def test_pairs_tell_more_than_two_intervals():
-    ours = {str(n): Count(10, n % 10) for n in range(50)}
-    theirs = {name: Count(10, count.correct + 1) for name, count in ours.items()}
-    difference = paired_difference(ours, theirs, 1)
-    assert (difference.low, difference.high) == pytest.approx((0.1, 0.1))
-    a, b = (mean_pass_at_k(list(counts.values()), 1) for counts in (ours, theirs))
-    assert a.high > b.low
-
-
-def test_pairs_need_the_same_problems():
-    with pytest.raises(ValueError, match="same problems"):
-        paired_difference({"a": Count(1, 1)}, {"b": Count(1, 1)}, 1)

@@ -13,7 +13,7 @@ import pytest
 
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 
-KILLS = 20
+KILLS = 10
 PROGRAM = """
 import io, sys
 from pathlib import Path
@@ -23,7 +23,7 @@ from codea1_env.training import TrainConfig, train
 folder = Path(sys.argv[1])
 config = TrainConfig(
     output_dir=folder, max_problems=4, problems_per_step=2, num_generations=4, num_suites=2,
-    max_steps=100, eval_steps=9, eval_samples=1, save_steps=3, seed=5, workers=1,
+    max_steps=50, eval_steps=9, eval_samples=1, save_steps=3, seed=5, workers=1,
 )
 resume = (folder / "config.toml").exists()
 train(config, resume=resume, console=Console(file=io.StringIO()))
@@ -52,7 +52,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_twenty_kills_leave_no_trace(tmp_path):
+def test_ten_kills_leave_no_trace(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     finish(whole)
     moments = random.Random(0)
@@ -72,4 +72,4 @@ def test_twenty_kills_leave_no_trace(tmp_path):
         assert process.wait(timeout=60) == -signal.SIGKILL, "it was too quick: raise max_steps"
     finish(killed)
     assert contents(killed) == contents(whole)
-    assert {METRICS, EPISODES, "checkpoints/step_100/book.sqlite"} <= contents(whole).keys()
+    assert {METRICS, EPISODES, "checkpoints/step_50/book.sqlite"} <= contents(whole).keys()

@@ -263,20 +263,6 @@ WORDINGS: dict[str, type[FewShot] | type[Detailed]] = {"few-shot": FewShot, "det
 """By the name that configurations use."""
 
 
-def sft_example(
-    problem: Problem, answer: str, wording: PromptTemplate, *, turn: int
-) -> list[Message]:
-    """A whole chat to imitate: the question, and its answer in a block.
-
-    Args:
-        problem: The task.
-        answer: A program, or tests.
-        wording: How the question is put.
-        turn: 0 for a coder's question, 1 for a tester's that sees no program.
-    """
-    return [*wording(observe(problem, turn=turn)), _assistant(answer)]
-
-
 def _for_tester(seen: Observation, examples: TesterExamples) -> Observation:
     if examples == "shown":
         return seen

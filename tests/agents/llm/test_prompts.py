@@ -8,7 +8,7 @@ import pytest
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.fitting import MARK, fit
-from codea1_env.agents.llm.prompts import EXAMPLE, WORDINGS, Detailed, FewShot, sft_example
+from codea1_env.agents.llm.prompts import EXAMPLE, WORDINGS, Detailed, FewShot
 from codea1_env.agents.llm.task_text import Task, is_prose
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.shown_tests import split_examples
@@ -146,15 +146,6 @@ def test_worked_example_is_right(sandbox: Sandbox) -> None:
     tests = [test.text for test in suite.tests]
     assert len(tests) == 8
     assert all(result.passed for result in sandbox.run_tests(program.code, tests))
-
-
-def test_example_to_imitate_ends_with_the_answer() -> None:
-    chat = sft_example(PROBLEM, "assert pick([]) == None", FewShot(), turn=1)
-    assert chat[:-1] == FewShot()(observation(1))
-    assert chat[-1] == {
-        "role": "assistant",
-        "content": "```python\nassert pick([]) == None\n```",
-    }
 
 
 def length(chat: list[Message]) -> int:

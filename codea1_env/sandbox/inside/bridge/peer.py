@@ -23,11 +23,11 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from struct import Struct
 from typing import Any, NoReturn
 
 from .. import codec
 from ..codec import frames
-from ..codec.formats import U32
 from ..errors import RemoteUnencodable
 from . import bases, handles, operators, sharing
 from .assertions import is_cut_short, is_handling_verdict, is_verdict
@@ -42,7 +42,7 @@ CANDIDATE_GONE = 71
 _SLACK = 1 << 16  # what a frame may have beyond a message of the largest size
 _FRAMES_PER_CALL = 12  # Python frames that a call to the other side and back puts on the stack
 _MAX_CALLS_BACK = 500
-_HEAD = 1 + U32.size
+_HEAD = Struct("<BI")  # the place of an operation in the table, and the number of the object
 _RELEASED_TOGETHER = 100
 _KEEPING = frozenset({"get", "getitem", "items"})
 # What the object itself is the usual answer to.
@@ -210,7 +210,7 @@ class Peer:
         table: sharing.Table = []
         try:
             operation, number, target = self._asked_of(frame)
-            operands = self.decode(frame[_HEAD:], table)
+            operands = self.decode(frame[_HEAD.size :], table)
             if type(operands) is not tuple:
                 raise codec.DecodeError("malformed operands")
             if operation is _CALL:
@@ -250,10 +250,12 @@ class Peer:
             return _refusal(error)
 
     def _asked_of(self, frame: bytes) -> tuple[Operation, int, Any]:
-        if len(frame) < _HEAD or frame[0] >= len(OPERATIONS):
+        if len(frame) < _HEAD.size:
             raise codec.DecodeError("no request that there is")
-        number = U32.unpack_from(frame, 1)[0]
-        operation = OPERATIONS[frame[0]]
+        place, number = _HEAD.unpack_from(frame)
+        if place >= len(OPERATIONS):
+            raise codec.DecodeError("no request that there is")
+        operation = OPERATIONS[place]
         if operation.name != "release" and number not in self.references.ours:
             raise codec.DecodeError("only an object that was handed over can be asked for anything")
         return operation, number, self.references.ours.get(number)
@@ -262,6 +264,8 @@ class Peer:
         self, operation: Operation, target: Any, operands: tuple[Any, ...], number: int
     ) -> Any:
         name = operation.name
+        if operation is _CALL and type(target) is types.FunctionType:
+            return target(*operands[0])
         if name not in _CALLS:
             answer = self._gate.answer(name, target, operands, number)
             if answer is not NotImplemented:
@@ -375,7 +379,7 @@ class Peer:
 
     def _exchange(self, name: str, number: int, message: bytes) -> bytes:
         """Send a request, serves those of the other side, and return the reply."""
-        self._send_frame(bytes([NUMBERS[name]]) + U32.pack(number) + message)
+        self._send_frame(_HEAD.pack(NUMBERS[name], number) + message)
         while True:
             frame = self._receive_frame()
             if frame[:1] in (b"v", b"w", b"e", b"u"):

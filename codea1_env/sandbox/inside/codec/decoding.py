@@ -46,18 +46,9 @@ class _Decoder(ValueReader):
 
     __slots__ = ("containers", "numpy", "resolve")
 
-    def __init__(
-        self,
-        data: bytes,
-        resolve: Resolve | None,
-        numpy: Numpy | None,
-        containers: list[Any] | None,
-        meter: Meter,
-    ) -> None:
-        super().__init__(data, meter)
-        self.resolve = resolve
-        self.numpy = numpy
-        self.containers = containers
+    resolve: Resolve | None
+    numpy: Numpy | None
+    containers: list[Any] | None
 
     def number(self, container: Any) -> None:
         """Numbers a container, before its content is read, as the encoder does."""
@@ -314,7 +305,8 @@ def decode(
         return I64.unpack_from(data, 1)[0]
     meter = meter if meter is not None else Meter(UNLIMITED)
     meter.begin(len(data))
-    decoder = _Decoder(data, resolve, numpy, containers, meter)
+    decoder = _Decoder(data, meter)
+    decoder.resolve, decoder.numpy, decoder.containers = resolve, numpy, containers
     try:
         value = decoder.value()
     except (
