@@ -102,6 +102,8 @@ def test_a_run_of_two_processes(tmp_path: Path, baseline: str) -> None:
     for row in rows[1:]:
         assert ("coder/loss" in row) == (baseline == "code-a1")
         assert row["tester/loss"] > 0 or baseline == "code-a1"
+    if baseline == "sft":
+        return  # going on is the same for both
     python(*train, "--resume", "--output-dir", str(folder), "--max-steps", "3")
     assert [row["step"] for row in read_rows(folder / METRICS)] == [0, 1, 2, 3]
 
