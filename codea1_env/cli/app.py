@@ -18,6 +18,7 @@ COMMANDS = {
     "play": "Show one round between two scripted players.",
     "eval": "Measure programs (pass@k), and compare measurements.",
     "train": "Train both players against each other.",
+    "watch": "Show a run in the terminal while it goes on.",
     "report": "Write a page about runs, benchmarks and evaluations.",
     "testgen": "Write tests to keep, for a problem set or for a function of your own.",
     "export": "Copy a trained language model out of a run.",

@@ -73,7 +73,7 @@ def scan(run: LoggedRun) -> EpisodeLog:
     damaged = begin = 0
     replays = Replays()
     for row, end in every_line(run.path / EPISODES):
-        if row is None or not _is_episode(row):
+        if row is None or not is_episode(row):
             damaged += 1
         else:
             places.append((row["step"], begin, last.get(row["task_id"], -1)))
@@ -154,7 +154,7 @@ def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeS
     """An episode with numbers in place of texts."""
     step, _, before = log.places[index]
     row = _read(file, log.places[index][1])
-    outcome, winner = _outcome(row)
+    outcome, winner = outcome_of(row)
     slim: Row = {
         "run": run,
         "order": index,
@@ -196,8 +196,8 @@ def _read(file: IO[bytes], offset: int) -> Row:
     return row
 
 
-def _outcome(row: Row) -> tuple[str, str]:
-    """What became of a program, and who won."""
+def outcome_of(row: Row) -> tuple[str, str]:
+    """Tell what became of a program, and who won."""
     if not row.get("executes"):
         return "does not run", "tester"
     new = [test.get("outcome") for suite in row["suites"] for test in suite["tests"]]
@@ -220,8 +220,8 @@ def _difference(before: str, now: str) -> str:
     return "\n".join(list(difflib.unified_diff(old, new, lineterm="", n=2))[2:])
 
 
-def _is_episode(row: Row) -> bool:
-    """Whether a row has what is read of it, in the types that are expected."""
+def is_episode(row: Row) -> bool:
+    """Tell whether a row has what is read of it, in the types that are expected."""
     tests = [row.get("history")]
     suites = row.get("suites")
     if not isinstance(suites, list) or not all(isinstance(suite, dict) for suite in suites):
