@@ -19,6 +19,8 @@ from codea1_env.training.errors import RunError
 
 _PAUSE = 1.0
 """Seconds between two looks at the folder."""
+_NAMED = 3
+"""Runs of a folder that are named."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +42,33 @@ def run(arguments: Sequence[str]) -> int:
     # Here, so that a wrong word is told before the rest is loaded.
     from codea1_env.report.live import LiveReader
 
+    if not (command.run / "config.toml").is_file():
+        raise _no_run(command.run)
     console = Console()
     try:
         reader = LiveReader(command.run, command.run.resolve().name, EPISODES)
         now = reader.read()
         if command.once or not console.is_terminal:
-            console.print(screen(now, console.size))
+            console.print(screen(now, console))
             return 0
-        with Live(screen(now, console.size), console=console, auto_refresh=False) as live:
+        with Live(screen(now, console), console=console, auto_refresh=False) as live:
             try:
                 while not now.finished:
                     time.sleep(_PAUSE)
                     now = reader.read()
-                    live.update(screen(now, console.size), refresh=True)
+                    live.update(screen(now, console), refresh=True)
             except KeyboardInterrupt:  # how one leaves; the last picture stays
                 pass
     except RunError as error:
         raise InputError(str(error)) from error
     return 0
+
+
+def _no_run(path: Path) -> InputError:
+    """The error for a folder that is no run, with the latest runs that lie in it."""
+    files = sorted(path.glob("*/config.toml"), key=lambda file: file.stat().st_mtime)
+    named = " or ".join(str(file.parent) for file in files[: -1 - _NAMED : -1])
+    return InputError(
+        f"expect {path} to be the folder of a run, actually: it has no config.toml. "
+        + (f"It holds runs: name {named}" if named else "Name one that `codea1 train` wrote")
+    )

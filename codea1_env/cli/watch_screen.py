@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import (
     Console,
-    ConsoleDimensions,
     ConsoleOptions,
     Group,
     RenderableType,
@@ -37,15 +36,15 @@ _BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*%#"
 _TONES = {"coder": "green", "tester": "red", "nobody": "yellow"}
 
 
-def screen(now: LiveRun, size: ConsoleDimensions) -> RenderableType:
-    """Return the picture of a run for a terminal of such a size."""
+def screen(now: LiveRun, console: Console) -> RenderableType:
+    """Return the picture of a run for a terminal."""
     above = [_head(now), _speed(now.pace)]
-    curves = _curves(now.run.metrics)
+    curves = _curves(now.run.metrics, "->" if console.options.ascii_only else "→")
     if curves.row_count == 0:
         above.append(Text("Nothing is logged yet: the run gets ready.", style="dim"))
     above += [Text(""), curves, Text(""), _phases(now)]
     lines = 6 + curves.row_count + 3
-    shown = now.episodes[: max(_FEWEST, min(EPISODES, size.height - lines))]
+    shown = now.episodes[: max(_FEWEST, min(EPISODES, console.size.height - lines))]
     return Group(*above, Text(""), _episodes(shown)) if shown else Group(*above)
 
 
@@ -84,7 +83,7 @@ def _speed(pace: Pace) -> Text:
     return Text(", ".join(known), style="dim")
 
 
-def _curves(rows: Sequence[Row]) -> Table:
+def _curves(rows: Sequence[Row], arrow: str) -> Table:
     """A line for each measure that the run has."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(max_width=48, no_wrap=True, overflow="ellipsis")
@@ -102,7 +101,7 @@ def _curves(rows: Sequence[Row]) -> Table:
         for name in group:
             if points[name]:
                 curve = _Curve(points[name], rows[-1]["step"], min(values), max(values))
-                ends = f"{_number(start[name])} → {_number(end[name])}"
+                ends = f"{_number(start[name])} {arrow} {_number(end[name])}"
                 table.add_row(Text(SUMMARY[name]), curve, Text(ends))
     return table
 
