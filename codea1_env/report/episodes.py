@@ -26,9 +26,9 @@ from codea1_env.training.run_folder import EPISODES
 
 SAMPLE_BYTES = 3_600_000
 """Size of all episodes of a page together, at most."""
-_TEXT = 20_000
+TEXT = 20_000
 """Characters of a program or an answer that are shown."""
-_TEST = 2_000
+TEST = 2_000
 """Characters of a test or of a reason that are shown."""
 _COMPARED_LINES = 400
 """Programs with more lines are not compared: the time grows with the square."""
@@ -98,19 +98,22 @@ class EpisodeSample:
         """All of it, as JSON has it."""
         return {"texts": self.texts.all(), "tests": self.tests.all(), "episodes": self.rows}
 
-    def text(self, text: str, longest: int = _TEXT) -> int:
+    def text(self, text: str, longest: int = TEXT) -> int:
         """The number of a text, made safe to show."""
-        shown = clean(text[:longest])
-        if len(text) > longest:
-            shown += f" ... ({len(text) - longest} more characters)"
-        return self.texts.number(shown)
+        return self.texts.number(shortened(text, longest))
 
     def test(self, test: Row) -> int:
         """The number of a test with what became of it."""
-        reason = self.text(test["reason"], _TEST) if test.get("reason") else None
+        reason = self.text(test["reason"], TEST) if test.get("reason") else None
         return self.tests.number(
-            (self.text(test["test"], _TEST), test["status"], test.get("outcome"), reason)
+            (self.text(test["test"], TEST), test["status"], test.get("outcome"), reason)
         )
+
+
+def shortened(text: str, longest: int = TEXT) -> str:
+    """Return a text safe to show, and cut if it is long, which it says."""
+    more = f" ... ({len(text) - longest} more characters)" if len(text) > longest else ""
+    return clean(text[:longest]) + more
 
 
 def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSample:
@@ -127,7 +130,7 @@ def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSamp
         drawn = []
         if log.places:
             with (log.run.path / EPISODES).open("rb") as file:
-                for place in _order(log.places):
+                for place in drawing_order(log.places):
                     before = found.texts.bytes + found.tests.bytes
                     row = _slim(log, place, number, file, found)
                     used += len(embedded(row)) + found.texts.bytes + found.tests.bytes - before
@@ -138,8 +141,8 @@ def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSamp
     return found
 
 
-def _order(places: Sequence[tuple[int, int, int]]) -> list[int]:
-    """The episodes in the order in which they are drawn: one of each step, then another one of each."""
+def drawing_order(places: Sequence[tuple[int, int, int]]) -> list[int]:
+    """Return the episodes in the order in which they are drawn: one of each step, then another one of each."""
     rng = np.random.default_rng(0)
     taken: dict[int, int] = {}
     ranked: list[tuple[int, int, int]] = []
@@ -153,13 +156,13 @@ def _order(places: Sequence[tuple[int, int, int]]) -> list[int]:
 def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeSample) -> Row:
     """An episode with numbers in place of texts."""
     step, _, before = log.places[index]
-    row = _read(file, log.places[index][1])
+    row = read_episode(file, log.places[index][1])
     outcome, winner = outcome_of(row)
     slim: Row = {
         "run": run,
         "order": index,
         "step": step,
-        "task": page.text(row["task_id"], _TEST),
+        "task": page.text(row["task_id"], TEST),
         "program": _number(row.get("program")),
         "problem": page.text(row["problem"]),
         "code": page.text(row["code"]),
@@ -182,7 +185,7 @@ def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeS
     if row.get("answer", row["code"]) != row["code"]:
         slim["answer"] = page.text(row["answer"])
     if before >= 0:
-        last = _read(file, log.places[before][1])
+        last = read_episode(file, log.places[before][1])
         slim["last"] = {
             "step": last["step"],
             "diff": page.text(_difference(last["code"], row["code"])),
@@ -190,7 +193,8 @@ def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeS
     return slim
 
 
-def _read(file: IO[bytes], offset: int) -> Row:
+def read_episode(file: IO[bytes], offset: int) -> Row:
+    """Read the episode that begins there."""
     file.seek(offset)
     row: Row = json.loads(file.readline())
     return row
@@ -214,7 +218,7 @@ def outcome_of(row: Row) -> tuple[str, str]:
 def _difference(before: str, now: str) -> str:
     if before == now:
         return "The same program."
-    old, new = before[:_TEXT].splitlines(), now[:_TEXT].splitlines()
+    old, new = before[:TEXT].splitlines(), now[:TEXT].splitlines()
     if max(len(old), len(new)) > _COMPARED_LINES:
         return "Too long to compare."
     return "\n".join(list(difflib.unified_diff(old, new, lineterm="", n=2))[2:])
