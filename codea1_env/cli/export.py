@@ -18,7 +18,7 @@ from codea1_env.training import RunError
 from codea1_env.training.checkpoints import checkpoints, step_of, verify
 
 _EPISODES = 1000
-"""Episodes of a log: a minute to write, and some hundred MB of memory."""
+"""Episodes of a log, all of which inspect_ai keeps in memory while it writes them."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,17 @@ def _export_episodes(command: ExportCommand) -> str:
 
 
 def _export_model(command: ExportCommand) -> str:
-    source = find_weights(command.run, command.role or "coder", command.step)
+    from codea1_env.report.model_card import model_card
+    from codea1_env.report.runs import read_run
+
+    role = command.role or "coder"
+    source = find_weights(command.run, role, command.step)
     if command.output_dir.exists():
         raise InputError(f"expect {command.output_dir} to be a new folder, actually: it exists")
+    run = read_run(command.run, command.run.resolve().name)
+    card = model_card(run, role, step_of(source.parents[1]), source.name)
     shutil.copytree(source, command.output_dir)
+    card.save(command.output_dir / "README.md")
     return f"Wrote {command.output_dir}"
 
 

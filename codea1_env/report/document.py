@@ -115,9 +115,14 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
             "book",
             "Mistake Book",
             "What broke programs is replayed until they pass it.",
-            [sheet]
-            if (sheet := tables.came_back(runs, [log.replays for log in logs])).rows
-            else [],
+            [
+                sheet
+                for sheet in (
+                    tables.replay_counts(logs),
+                    tables.came_back(runs, [log.replays for log in logs]),
+                )
+                if sheet.rows
+            ],
             [*charts.measures(groups, charts.BOOK), *charts.ages(groups, by_group)],
         ),
         Section(

@@ -10,14 +10,14 @@ import difflib
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, get_args
+from typing import IO, Any, NamedTuple, get_args
 
 import numpy as np
 
 from codea1_env.judging.verdicts import Status
 from codea1_env.rendering.display import clean
 from codea1_env.report.embedding import embedded
-from codea1_env.report.replays import Replays
+from codea1_env.report.replays import Replays, entry_key
 from codea1_env.report.runs import LoggedRun, is_number
 from codea1_env.sandbox import Outcome
 from codea1_env.support.logs import every_line
@@ -78,9 +78,39 @@ def scan(run: LoggedRun) -> EpisodeLog:
         else:
             places.append((row["step"], begin, last.get(row["task_id"], -1)))
             last[row["task_id"]] = len(places) - 1
-            replays.add(row)
+            replays.add(row, len(places) - 1)
         begin = end
     return EpisodeLog(run, places, damaged, replays)
+
+
+class ReplayedTest(NamedTuple):
+    """A test of the Mistake Book, and how often it was replayed."""
+
+    task_id: str
+    test: str
+    first: int
+    """The step in which it first broke a program."""
+    last: int
+    """The step in which it was last replayed."""
+    replays: int
+    passed: int
+
+
+def most_replayed(log: EpisodeLog) -> list[ReplayedTest]:
+    """Return the tests of the Mistake Book that were replayed most often, as the log shows."""
+    found = log.replays.most_replayed()
+    tests = []
+    if found:
+        with (log.run.path / EPISODES).open("rb") as file:
+            for key, entry in found:
+                row = read_episode(file, log.places[entry.episode][1])
+                task, first = row["task_id"], log.replays.first_broke(key)
+                texts = [test["test"] for test in row["history"]]
+                text = next(each for each in texts if entry_key(task, each) == key)
+                tests.append(
+                    ReplayedTest(task, text, first, row["step"], entry.replays, entry.passed)
+                )
+    return tests
 
 
 @dataclass
@@ -175,7 +205,8 @@ def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeS
             {
                 **({"answer": page.text(suite["answer"])} if "answer" in suite else {}),
                 **{
-                    name: _number(suite.get(name)) for name in ("reward", "validity", "adversarial")
+                    name: _number(suite.get(name))
+                    for name in ("reward", "validity", "adversarial", "invalid")
                 },
                 "tests": [page.test(test) for test in suite["tests"]],
             }

@@ -13,7 +13,7 @@ from codea1_env.training.metrics import Row
 from codea1_env.training.run_folder import METRICS, TIMINGS, read_config
 from codea1_env.training.settings import flat
 
-_NO_INFLUENCE = (
+NO_INFLUENCE = (
     "seed", "output_dir", "workers", "save_steps", "save_total_limit", "tracker", "threads", "generation_threads",
 )  # fmt: skip
 """Settings in which the runs of a group may differ."""
@@ -134,7 +134,7 @@ def is_number(value: Any) -> bool:
 
 
 def _what_counts(config: TrainConfig) -> dict[str, Any]:
-    return {name: value for name, value in flat(config).items() if name not in _NO_INFLUENCE}
+    return {name: value for name, value in flat(config).items() if name not in NO_INFLUENCE}
 
 
 def _group_name(runs: Sequence[LoggedRun]) -> str:

@@ -14,6 +14,7 @@ from codea1_env.baselines.bench.ranking import CONTROLS, Table, command
 from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.statistics import Estimate, bootstrap
 from codea1_env.rendering.display import clean
+from codea1_env.report.episodes import EpisodeLog, most_replayed
 from codea1_env.report.folders import Benchmark, EvaluationResult
 from codea1_env.report.replays import Replays
 from codea1_env.report.runs import LoggedRun, RunGroup, differing_settings
@@ -127,6 +128,30 @@ def came_back(runs: Sequence[LoggedRun], replays: Sequence[Replays]) -> Sheet:
     )
     headings = ["run", "problem", "test", "first broke in step", "came back"]
     return Sheet("What was forgotten", note, headings, rows)
+
+
+def replay_counts(logs: Sequence[EpisodeLog]) -> Sheet:
+    """How often the tests of the Mistake Book were replayed."""
+    rows = [
+        [
+            _text(log.run.name),
+            _text(each.task_id),
+            _text(each.test),
+            *(Cell(str(n), n) for n in (each.first, each.last, each.replays, each.passed)),
+        ]
+        for log in logs
+        for each in most_replayed(log)
+    ]
+    rows = sorted(rows, key=lambda row: -(row[-2].order or 0))[:_LISTED]
+    counts = [entry.replays for log in logs for entry in log.replays.entries.values()]
+    note = (
+        f"{len(counts)} tests were replayed, half of them {np.median(counts):.0f} times or less, as far as "
+        "episodes.jsonl shows, which has one program of each problem and step. Those that were replayed most often:"
+        if counts
+        else ""
+    )
+    headings = ["run", "problem", "test", "first broke in step", "last replay", "replays", "passed"]
+    return Sheet("Replays of each test", note, headings, rows)
 
 
 def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
