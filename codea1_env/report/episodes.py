@@ -1,38 +1,33 @@
-"""Episodes for the browser of the page: a bounded sample of them, and what all of them say of the Mistake Book.
+"""Episodes for the browser of the page: a bounded sample of them.
 
-A log of episodes may be larger than memory: one pass notes where each stands and how replayed tests fared, a second
-one reads those that were drawn. Their texts, which recur in many of them, stand once in a list.
+Their texts, which recur in many of them, stand once in a list.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple, get_args
+from typing import IO, Any
 
-import numpy as np
-
-from codea1_env.judging.verdicts import Status
-from codea1_env.rendering.display import clean
 from codea1_env.report.embedding import embedded
-from codea1_env.report.replays import Replays, entry_key
-from codea1_env.report.runs import LoggedRun, is_number
-from codea1_env.sandbox import Outcome
-from codea1_env.support.logs import every_line
+from codea1_env.report.episode_log import (
+    TEST,
+    TEXT,
+    EpisodeLog,
+    drawing_order,
+    outcome_of,
+    read_episode,
+    shortened,
+)
+from codea1_env.report.runs import is_number
 from codea1_env.training.metrics import Row
 from codea1_env.training.run_folder import EPISODES
 
 SAMPLE_BYTES = 3_600_000
 """Size of all episodes of a page together, at most."""
-TEXT = 20_000
-"""Characters of a program or an answer that are shown."""
-TEST = 2_000
-"""Characters of a test or of a reason that are shown."""
 _COMPARED_LINES = 400
 """Programs with more lines are not compared: the time grows with the square."""
-_OUTCOMES = (None, *(outcome.value for outcome in Outcome))
 
 
 class Catalogue:
@@ -52,65 +47,6 @@ class Catalogue:
     def all(self) -> list[Any]:
         """The things by their numbers."""
         return list(self._numbers)
-
-
-@dataclass(frozen=True)
-class EpisodeLog:
-    """What one pass over the episodes of a run found."""
-
-    run: LoggedRun
-    places: list[tuple[int, int, int]]
-    """Step and offset of each whole episode, and the number of the one before for the same problem, or -1."""
-    damaged: int
-    """Lines that are no whole episodes."""
-    replays: Replays
-
-
-def scan(run: LoggedRun) -> EpisodeLog:
-    """Read all episodes of a run once."""
-    places: list[tuple[int, int, int]] = []
-    last: dict[str, int] = {}
-    damaged = begin = 0
-    replays = Replays()
-    for row, end in every_line(run.path / EPISODES):
-        if row is None or not is_episode(row):
-            damaged += 1
-        else:
-            places.append((row["step"], begin, last.get(row["task_id"], -1)))
-            last[row["task_id"]] = len(places) - 1
-            replays.add(row, len(places) - 1)
-        begin = end
-    return EpisodeLog(run, places, damaged, replays)
-
-
-class ReplayedTest(NamedTuple):
-    """A test of the Mistake Book, and how often it was replayed."""
-
-    task_id: str
-    test: str
-    first: int
-    """The step in which it first broke a program."""
-    last: int
-    """The step in which it was last replayed."""
-    replays: int
-    passed: int
-
-
-def most_replayed(log: EpisodeLog) -> list[ReplayedTest]:
-    """Return the tests of the Mistake Book that were replayed most often, as the log shows."""
-    found = log.replays.most_replayed()
-    tests = []
-    if found:
-        with (log.run.path / EPISODES).open("rb") as file:
-            for key, entry in found:
-                row = read_episode(file, log.places[entry.episode][1])
-                task, first = row["task_id"], log.replays.first_broke(key)
-                texts = [test["test"] for test in row["history"]]
-                text = next(each for each in texts if entry_key(task, each) == key)
-                tests.append(
-                    ReplayedTest(task, text, first, row["step"], entry.replays, entry.passed)
-                )
-    return tests
 
 
 @dataclass
@@ -140,12 +76,6 @@ class EpisodeSample:
         )
 
 
-def shortened(text: str, longest: int = TEXT) -> str:
-    """Return a text safe to show, and cut if it is long, which it says."""
-    more = f" ... ({len(text) - longest} more characters)" if len(text) > longest else ""
-    return clean(text[:longest]) + more
-
-
 def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSample:
     """Draw as many episodes as fit, of all runs and of all steps alike; the same ones each time.
 
@@ -169,18 +99,6 @@ def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSamp
                     drawn.append(row)
         found.rows += sorted(drawn, key=lambda row: (row["step"], row["order"]))
     return found
-
-
-def drawing_order(places: Sequence[tuple[int, int, int]]) -> list[int]:
-    """Return the episodes in the order in which they are drawn: one of each step, then another one of each."""
-    rng = np.random.default_rng(0)
-    taken: dict[int, int] = {}
-    ranked: list[tuple[int, int, int]] = []
-    for index in rng.permutation(len(places)).tolist():
-        step = places[index][0]
-        taken[step] = taken.get(step, 0) + 1
-        ranked.append((taken[step], len(ranked), index))
-    return [index for *_, index in sorted(ranked)]
 
 
 def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeSample) -> Row:
@@ -224,28 +142,6 @@ def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeS
     return slim
 
 
-def read_episode(file: IO[bytes], offset: int) -> Row:
-    """Read the episode that begins there."""
-    file.seek(offset)
-    row: Row = json.loads(file.readline())
-    return row
-
-
-def outcome_of(row: Row) -> tuple[str, str]:
-    """Tell what became of a program, and who won."""
-    if not row.get("executes"):
-        return "does not run", "tester"
-    new = [test.get("outcome") for suite in row["suites"] for test in suite["tests"]]
-    old = [test.get("outcome") for test in row["history"]]
-    if any(outcome not in (None, "pass") for outcome in new):
-        return "broken by new tests", "tester"
-    if any(outcome not in (None, "pass") for outcome in old):
-        return "broken by replayed tests only", "tester"
-    if any((*new, *old)):
-        return "passes all tests", "coder"
-    return "met no valid test", "nobody"
-
-
 def _difference(before: str, now: str) -> str:
     if before == now:
         return "The same program."
@@ -253,33 +149,6 @@ def _difference(before: str, now: str) -> str:
     if max(len(old), len(new)) > _COMPARED_LINES:
         return "Too long to compare."
     return "\n".join(list(difflib.unified_diff(old, new, lineterm="", n=2))[2:])
-
-
-def is_episode(row: Row) -> bool:
-    """Tell whether a row has what is read of it, in the types that are expected."""
-    tests = [row.get("history")]
-    suites = row.get("suites")
-    if not isinstance(suites, list) or not all(isinstance(suite, dict) for suite in suites):
-        return False
-    tests += [suite.get("tests") for suite in suites]
-    texts = [row.get(name) for name in ("task_id", "problem", "code")]
-    texts += [suite.get("answer", "") for suite in suites] + [row.get("answer", "")]
-    return (
-        type(row.get("step")) is int
-        and all(isinstance(text, str) for text in texts)
-        and all(isinstance(each, list) for each in tests)
-        and all(_is_test(test) for each in tests for test in each or ())
-    )
-
-
-def _is_test(test: Any) -> bool:
-    return (
-        isinstance(test, dict)
-        and isinstance(test.get("test"), str)
-        and test.get("status") in get_args(Status)
-        and test.get("outcome") in _OUTCOMES
-        and isinstance(test.get("reason", ""), str)
-    )
 
 
 def _number(value: Any) -> float | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import codea1_env
 from codea1_env.rendering.markdown import fenced, in_line
-from codea1_env.report.episodes import (
+from codea1_env.report.episode_log import (
     TEST,
     drawing_order,
     outcome_of,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from codea1_env.report.episodes import is_episode, outcome_of
+from codea1_env.report.episode_log import is_episode, outcome_of
 from codea1_env.report.runs import LoggedRun, RunReader
 from codea1_env.support.logs import every_line, tail_offset
 from codea1_env.training.metrics import Row
