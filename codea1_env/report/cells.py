@@ -17,6 +17,8 @@ class Cell(NamedTuple):
     text: str
     order: float | None = None
     """What it is sorted by; None for its text."""
+    one_line: bool = False
+    """Whether it is kept in one line however long it is, as a command is."""
 
 
 class Sheet(NamedTuple):

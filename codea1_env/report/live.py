@@ -137,7 +137,7 @@ def _left(run: LoggedRun, recent: Sequence[Row]) -> float | None:
 
 
 def _seconds(row: Row) -> float:
-    return sum(value for name, value in row.items() if name.startswith("seconds/"))
+    return float(sum(value for name, value in row.items() if name.startswith("seconds/")))
 
 
 def _in_one_line(row: Row) -> LastEpisode:

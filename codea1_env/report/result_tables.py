@@ -9,10 +9,17 @@ from typing import Any
 
 from codea1_env.baselines.bench.ranking import CONTROLS, Table, command
 from codea1_env.evaluation.names import short_names
+from codea1_env.evaluation.registry import evaluation_names
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.rendering.display import clean
 from codea1_env.report.cells import Cell, Sheet, figure_cell, text_cell
 from codea1_env.report.folders import Benchmark, EvaluationResult
+
+_OPTIONS = (
+    "agent", "samples", "problems", "split", "max_problems", "num_samples", "num_tests", "protocol", "mutator", "seed",
+)  # fmt: skip
+"""Settings of evaluations that are options of their commands, too. Those of how a language model answers are left out:
+the settings of a folder name them otherwise."""
 
 
 def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
@@ -36,7 +43,7 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
         )
         row.append(Cell(done, len(runs)))
         one = dataclasses.replace(config, algorithms=(entry,))
-        rows.append([*row, text_cell("-" if entry in CONTROLS else command(one))])
+        rows.append([*row, _command_cell("-" if entry in CONTROLS else command(one))])
     rows.sort(key=lambda row: -(row[2].order if row[2].order is not None else -1.0))
     note = (
         f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-back golden tests that the coder passes. "
@@ -76,7 +83,7 @@ def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet
                 text_cell(str(each.settings.get("problems", "-"))),
                 *(figure_cell(found.get(name)) for name in names),
                 text_cell(_state(each)),
-                text_cell(_evaluation_command(kind, each.settings) if each.report else "-"),
+                _command_cell(_evaluation_command(kind, each.settings) if each.report else "-"),
             ]
             for each, found in zip(members, figures, strict=True)
         ]
@@ -106,9 +113,13 @@ def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
     return found
 
 
+def _command_cell(words: str) -> Cell:
+    return text_cell(words)._replace(one_line=True)
+
+
 def _evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
-    words = ["codea1", "eval", kind]
-    for name in ("agent", "problems", "split", "max_problems", "num_samples", "seed"):
+    words = ["codea1", "eval", *([kind] if kind in evaluation_names() else ["run", "FILE.py:NAME"])]
+    for name in _OPTIONS:
         if settings.get(name) is not None:
             words += [f"--{name.replace('_', '-')}", str(settings[name])]
     return shlex.join(words)
