@@ -21,7 +21,7 @@ COMMANDS = {
     "watch": "Show a run in the terminal while it goes on.",
     "report": "Write a page about runs, benchmarks and evaluations.",
     "testgen": "Write tests to keep, for a problem set or for a function of your own.",
-    "export": "Copy a trained language model out of a run.",
+    "export": "Copy a trained language model, or episodes, out of a run.",
     "problems": "List, show or check problems.",
     "sandbox": "Find out what the sandbox can do on this machine (`doctor`), or let others use it (`serve`).",
     "bench": "Compare algorithms, let players meet, or measure the sandbox.",

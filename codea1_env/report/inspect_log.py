@@ -127,7 +127,7 @@ def _sample(row: Row, identifier: str, run: LoggedRun) -> Any:
     )
     outcome, winner = outcome_of(row)
     code = shortened(row["code"])
-    answer = shortened(row.get("answer", row["code"]))
+    answer = shortened(row["answer"] if "answer" in row else row["code"])
     seen = _chat(row.get("prompt")) or [
         model.ChatMessageUser(content=fenced(shortened(row["problem"]), "python"))
     ]
