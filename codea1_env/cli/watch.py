@@ -18,7 +18,9 @@ from codea1_env.cli.watch_screen import EPISODES, screen
 from codea1_env.training.errors import RunError
 
 _PAUSE = 1.0
-"""Seconds between two looks at the folder."""
+"""Seconds between two looks at the folder, at least."""
+_REST = 9.0
+"""How much longer than a look the pause after it is: a run of very many steps must not be slowed down."""
 _NAMED = 3
 """Runs of a folder that are named."""
 
@@ -53,10 +55,13 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         with Live(screen(now, console), console=console, auto_refresh=False) as live:
             try:
+                took = 0.0
                 while not now.finished:
-                    time.sleep(_PAUSE)
+                    time.sleep(max(_PAUSE, _REST * took))
+                    began = time.perf_counter()
                     now = reader.read()
                     live.update(screen(now, console), refresh=True)
+                    took = time.perf_counter() - began
             except KeyboardInterrupt:  # how one leaves; the last picture stays
                 pass
     except RunError as error:
