@@ -20,7 +20,7 @@ def episode(step: int, task: str = "own/one", **changes: Any) -> dict[str, Any]:
         {"test": "assert one(2) == 2", "status": "kept", "outcome": "pass"},
         {"test": "assert one(3) == 3", "status": "kept", "outcome": "timeout"},
     ]
-    suite = {"answer": "assert one() == 1", "reward": 0.375, "validity": 0.25, "adversarial": 0.5}
+    suite = {"answer": "assert one() == 1", "reward": 0.375, "validity": 0.25, "adversarial": 0.5, "invalid": 3}  # fmt: skip
     return {
         "step": step, "task_id": task, "program": 0, "problem": "def one(n=1): ...", "answer": "return 2",
         "code": f"def one(n=1):\n    return {step}", "executes": True, "reward": 0.25, "history": history,

@@ -1,4 +1,4 @@
-"""`codea1 export`: what a run has taught a language model, as a folder that other libraries load."""
+"""`codea1 export`: what a run has taught a language model, or its episodes, in forms that other libraries load."""
 
 from __future__ import annotations
 
@@ -13,40 +13,82 @@ from rich.console import Console
 
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
+from codea1_env.support.extras import MissingExtraError
 from codea1_env.training import RunError
 from codea1_env.training.checkpoints import checkpoints, step_of, verify
+
+_EPISODES = 1000
+"""Episodes of a log, all of which inspect_ai keeps in memory while it writes them."""
 
 
 @dataclass(frozen=True)
 class ExportCommand:
-    """Copy a player's adapter or model out of a run.
+    """Copy a player's adapter or model out of a run, or its episodes.
 
     An adapter goes to DIR as `peft.PeftModel.from_pretrained(base, DIR)` loads it, a whole model as
-    `transformers.AutoModelForCausalLM.from_pretrained(DIR)` does.
+    `transformers.AutoModelForCausalLM.from_pretrained(DIR)` does, with a model card. Episodes go to a log in DIR, which
+    `inspect view --log-dir DIR` shows.
     """
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of the run."""
     output_dir: Annotated[Path, tyro.conf.arg(metavar="DIR")]
-    """A new folder."""
-    role: Literal["coder", "tester"] = "coder"
-    """The player."""
+    """A new folder; for episodes it may hold other logs."""
+    format: Literal["model", "inspect"] = "model"
+    """What is exported: a player, or episodes as a log of inspect_ai."""
+    role: Literal["coder", "tester"] | None = None
+    """The player; None for the coder."""
     step: int | None = None
     """The checkpoint; None for the latest."""
+    max_episodes: int | None = None
+    """Episodes of a log; of more, so many are drawn from all steps alike. None for 1000."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 export`; returns the exit code."""
     command = parse(ExportCommand, arguments, name="export")
+    wrong = ("role", "step") if command.format == "inspect" else ("max_episodes",)
+    for name in wrong:
+        if getattr(command, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"expect no {option} with --format {command.format}: leave it out")
     try:
-        source = find_weights(command.run, command.role, command.step)
-    except RunError as error:
+        text = _export_episodes(command) if command.format == "inspect" else _export_model(command)
+    except (RunError, MissingExtraError, FileExistsError) as error:
         raise InputError(str(error)) from error
+    Console().print(text, highlight=False, markup=False, soft_wrap=True)
+    return 0
+
+
+def _export_episodes(command: ExportCommand) -> str:
+    from codea1_env.report.inspect_log import write_inspect_log
+    from codea1_env.report.runs import read_run
+
+    most = _EPISODES if command.max_episodes is None else command.max_episodes
+    if most < 1:
+        raise InputError(f"expect --max-episodes to be 1 or more, actually: {most}")
+    if command.output_dir.is_file():
+        raise InputError(
+            f"expect --output-dir to be a folder, actually {command.output_dir} is a file"
+        )
+    found = read_run(command.run, command.run.resolve().name)
+    written = write_inspect_log(found, command.output_dir, most)
+    return f"Wrote {written.path} ({written.episodes} of {written.total} episodes)"
+
+
+def _export_model(command: ExportCommand) -> str:
+    from codea1_env.report.model_card import model_card
+    from codea1_env.report.runs import read_run
+
+    role = command.role or "coder"
+    source = find_weights(command.run, role, command.step)
     if command.output_dir.exists():
         raise InputError(f"expect {command.output_dir} to be a new folder, actually: it exists")
+    run = read_run(command.run, command.run.resolve().name)
+    card = model_card(run, role, step_of(source.parents[1]), source.name)
     shutil.copytree(source, command.output_dir)
-    Console().print(f"Wrote {command.output_dir}", highlight=False, soft_wrap=True)
-    return 0
+    card.save(command.output_dir / "README.md")
+    return f"Wrote {command.output_dir}"
 
 
 def find_weights(path: Path, role: str, step: int | None) -> Path:

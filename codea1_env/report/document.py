@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
-from codea1_env.report import charts, tables
+from codea1_env.report import charts, result_tables, tables
+from codea1_env.report.cells import Sheet
 from codea1_env.report.charts import Chart
 from codea1_env.report.embedding import embedded
-from codea1_env.report.episodes import EpisodeLog, EpisodeSample, sample, scan
+from codea1_env.report.episode_log import EpisodeLog, scan
+from codea1_env.report.episodes import EpisodeSample, sample
 from codea1_env.report.folders import Findings
 from codea1_env.report.runs import RunGroup, grouped
-from codea1_env.report.tables import Sheet
 from codea1_env.support.extras import require
 from codea1_env.training.run_folder import EPISODES
 
@@ -55,7 +56,7 @@ def document(found: Findings) -> str:
 
 
 def _of_results(found: Findings) -> list[Section]:
-    boards = [tables.leaderboard_sheet(each) for each in found.benchmarks]
+    boards = [result_tables.leaderboard_sheet(each) for each in found.benchmarks]
     maps = [charts.heat_map(result) for _, result in found.cross_plays]
     names = [name for name, _ in found.cross_plays]
     return [
@@ -64,7 +65,7 @@ def _of_results(found: Findings) -> list[Section]:
             "evaluations",
             "Evaluations",
             "A click on a heading sorts.",
-            list(tables.evaluation_sheets(found.evaluations)),
+            list(result_tables.evaluation_sheets(found.evaluations)),
         ),
         Section(
             "cross-play",
@@ -115,9 +116,14 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
             "book",
             "Mistake Book",
             "What broke programs is replayed until they pass it.",
-            [sheet]
-            if (sheet := tables.came_back(runs, [log.replays for log in logs])).rows
-            else [],
+            [
+                sheet
+                for sheet in (
+                    tables.replay_counts(logs),
+                    tables.came_back(runs, [log.replays for log in logs]),
+                )
+                if sheet.rows
+            ],
             [*charts.measures(groups, charts.BOOK), *charts.ages(groups, by_group)],
         ),
         Section(

@@ -13,7 +13,7 @@ from codea1_env.training.metrics import Row
 from codea1_env.training.run_folder import METRICS, TIMINGS, read_config
 from codea1_env.training.settings import flat
 
-_NO_INFLUENCE = (
+NO_INFLUENCE = (
     "seed", "output_dir", "workers", "save_steps", "save_total_limit", "tracker", "threads", "generation_threads",
 )  # fmt: skip
 """Settings in which the runs of a group may differ."""
@@ -61,19 +61,48 @@ class RunGroup:
         return ", ".join(str(run.config.seed) for run in self.runs)
 
 
+class RunReader:
+    """Reads the folder of a run again and again while it goes on, each time only what is new.
+
+    Args:
+        path: The folder.
+        name: What the run is called.
+
+    Raises:
+        RunError: The folder holds no run, or none of this version of the package.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path, self._name = path, name
+        self._logs = {log: _NumberLog(path / log) for log in (METRICS, TIMINGS)}
+        self._config, self._written = read_config(path), _changed(path)
+
+    def read(self, *, growing: bool = True) -> LoggedRun:
+        """Return all that is logged by now.
+
+        Args:
+            growing: Leave out a last line that has no end: somebody may be writing it.
+
+        Raises:
+            RunError: The folder holds no run any more.
+        """
+        if (written := _changed(self._path)) != self._written:
+            # A run decides some of its settings itself, after it has begun.
+            self._config, self._written = read_config(self._path), written
+        for log in self._logs.values():
+            log.read(growing)
+        damaged = {name: log.damaged for name, log in self._logs.items() if log.damaged}
+        metrics, timings = (self._logs[name].by_step() for name in (METRICS, TIMINGS))
+        return LoggedRun(self._name, self._path, self._config, metrics, timings, damaged)
+
+
 def read_run(path: Path, name: str) -> LoggedRun:
     """Read the folder of a run, also while it goes on.
 
     Raises:
         RunError: The folder holds no run, or none of this version of the package.
     """
-    config = read_config(path)
-    metrics, broken_metrics = _numbers(path / METRICS)
-    timings, broken_timings = _numbers(path / TIMINGS)
-    damaged = {METRICS: broken_metrics, TIMINGS: broken_timings}
-    return LoggedRun(
-        name, path, config, metrics, timings, {log: n for log, n in damaged.items() if n}
-    )
+    return RunReader(path, name).read(growing=False)
 
 
 def grouped(runs: Sequence[LoggedRun]) -> list[RunGroup]:
@@ -105,20 +134,41 @@ def is_number(value: Any) -> bool:
 
 
 def _what_counts(config: TrainConfig) -> dict[str, Any]:
-    return {name: value for name, value in flat(config).items() if name not in _NO_INFLUENCE}
+    return {name: value for name, value in flat(config).items() if name not in NO_INFLUENCE}
 
 
 def _group_name(runs: Sequence[LoggedRun]) -> str:
     return runs[0].name + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
 
 
-def _numbers(path: Path) -> tuple[list[Row], int]:
-    """The numbers of each step's row, by step, and how many lines have none. The last row of a step counts."""
-    rows: dict[int, Row] = {}
-    damaged = 0
-    for row, _ in every_line(path):
-        if row is None or type(row.get("step")) is not int:
-            damaged += 1
-            continue
-        rows[row["step"]] = {name: value for name, value in row.items() if is_number(value)}
-    return [rows[step] for step in sorted(rows)], damaged
+def _changed(run: Path) -> int:
+    """When its configuration was written; 0 if there is none."""
+    path = run / "config.toml"
+    return path.stat().st_mtime_ns if path.is_file() else 0
+
+
+class _NumberLog:
+    """The numbers of each step's row, and how many lines have none. The last row of a step counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._rows: dict[int, Row] = {}
+        self._end = 0
+        self.damaged = 0
+
+    def read(self, growing: bool) -> None:
+        if self._end and (not self._path.exists() or self._path.stat().st_size < self._end):
+            self._begin_again()  # the run was resumed from a step before
+        for row, end in every_line(self._path, self._end, growing=growing):
+            self._end = end
+            if row is None or type(row.get("step")) is not int:
+                self.damaged += 1
+            else:
+                numbers = {name: value for name, value in row.items() if is_number(value)}
+                self._rows[row["step"]] = numbers
+
+    def by_step(self) -> list[Row]:
+        return [self._rows[step] for step in sorted(self._rows)]

@@ -1,57 +1,33 @@
-"""Tables of a report: texts, with the numbers that their columns are sorted by."""
+"""Tables of runs."""
 
 from __future__ import annotations
 
-import dataclasses
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from codea1_env.baselines.bench.ranking import CONTROLS, Table, command
-from codea1_env.evaluation.names import short_names
-from codea1_env.evaluation.statistics import Estimate, bootstrap
-from codea1_env.rendering.display import clean
-from codea1_env.report.folders import Benchmark, EvaluationResult
+from codea1_env.evaluation.statistics import bootstrap
+from codea1_env.report.cells import Cell, Sheet, figure_cell, text_cell
+from codea1_env.report.episode_log import EpisodeLog, most_replayed
 from codea1_env.report.replays import Replays
 from codea1_env.report.runs import LoggedRun, RunGroup, differing_settings
 from codea1_env.training.phases import phase_totals
 from codea1_env.training.summary import SUMMARY, start_and_end
 
-_LONGEST = 2_000
-"""Characters of a cell."""
 _LISTED = 30
 """Tests that are listed as forgotten."""
-
-
-class Cell(NamedTuple):
-    """A cell."""
-
-    text: str
-    order: float | None = None
-    """What it is sorted by; None for its text."""
-
-
-class Sheet(NamedTuple):
-    """A table."""
-
-    title: str
-    note: str
-    headings: list[str]
-    rows: list[list[Cell]]
 
 
 def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int]]) -> Sheet:
     """The runs."""
     rows = [
         [
-            _text(run.name),
-            _text(group.name),
+            text_cell(run.name),
+            text_cell(group.name),
             Cell(str(run.config.seed), run.config.seed),
             Cell(run.state, run.step),
-            _text(", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"),
+            text_cell(", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"),
         ]
         for group in groups
         for run in group.runs
@@ -66,7 +42,9 @@ def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
     for metric, label in SUMMARY.items():
         cells = [_from_to([(a[metric], b[metric]) for a, b in each]) for each in ends]
         if any(cell.text != "-" for cell in cells):
-            rows.append([_text(label.replace("  ", "↳ ", 1) if label[0] == " " else label), *cells])
+            rows.append(
+                [text_cell(label.replace("  ", "↳ ", 1) if label[0] == " " else label), *cells]
+            )
     note = (
         "Start and end: rewards and shares over the first and the last tenth of the steps, what is held back before the "
         "first step and when last measured. Brackets: 95% bootstrap interval over runs. Controls stand below what "
@@ -78,7 +56,8 @@ def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
 def other_settings(groups: Sequence[RunGroup]) -> Sheet:
     """Settings that differ between groups."""
     rows = [
-        [_text(name), *map(_text, values)] for name, values in differing_settings(groups).items()
+        [text_cell(name), *map(text_cell, values)]
+        for name, values in differing_settings(groups).items()
     ]
     return Sheet("Settings that differ", "", ["setting", *(group.name for group in groups)], rows)
 
@@ -87,12 +66,12 @@ def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
     """The phases of each run."""
     rows = [
         [
-            _text(run.name),
-            _text(total.name),
-            _figure(total.seconds, ".1f"),
-            _figure(100 * total.share, ".1f"),
+            text_cell(run.name),
+            text_cell(total.name),
+            figure_cell(total.seconds, ".1f"),
+            figure_cell(100 * total.share, ".1f"),
             Cell(str(total.tokens) if total.tokens else "-", total.tokens),
-            _figure(total.speed, ".0f"),
+            figure_cell(total.speed, ".0f"),
         ]
         for group in groups
         for run in group.runs
@@ -109,9 +88,9 @@ def came_back(runs: Sequence[LoggedRun], replays: Sequence[Replays]) -> Sheet:
     """Tests that programs passed, and later ones failed again."""
     rows = [
         [
-            _text(run.name),
-            _text(each.task_id),
-            _text(each.test),
+            text_cell(run.name),
+            text_cell(each.task_id),
+            text_cell(each.test),
             Cell(str(each.first), each.first),
             Cell(str(each.times), each.times),
         ]
@@ -129,103 +108,28 @@ def came_back(runs: Sequence[LoggedRun], replays: Sequence[Replays]) -> Sheet:
     return Sheet("What was forgotten", note, headings, rows)
 
 
-def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
-    """The leaderboard of a benchmark, with the command of each row."""
-    table, config = Table(benchmark.results), benchmark.config
-    names = short_names(table.entries)
-    first = table.entries[0] if table.entries else ""
-    rows = []
-    for entry in [*table.entries, *(CONTROLS if table.results else [])]:
-        row = [_text(CONTROLS.get(entry) or names[entry])]
-        for measure in ("pass_rate", "kill_rate", "new_kill_rate"):
-            better = table.improvement(entry, first, measure) if entry != first else None
-            row += [_figure(table.iqm(entry, measure)), _figure(table.mean(entry, measure))]
-            row.append(_figure(better))
-        for measure in ("only_book", "past_pass_rate"):
-            row.append(_figure(None if entry in CONTROLS else table.mean(entry, measure)))
-        runs = [result for result in benchmark.results if result.entry == entry]
-        failed = sum(result.status == "failed" for result in runs)
-        done = (
-            "-" if entry in CONTROLS else f"{len(runs)}" + (f", {failed} failed" if failed else "")
-        )
-        row.append(Cell(done, len(runs)))
-        one = dataclasses.replace(config, algorithms=(entry,))
-        rows.append([*row, _text("-" if entry in CONTROLS else command(one))])
-    rows.sort(key=lambda row: -(row[2].order if row[2].order is not None else -1.0))
-    note = (
-        f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-back golden tests that the coder passes. "
-        "Kill rate: held-back mutants that the tester kills. IQM: interquartile mean over seeds and problems with its 95% "
-        f"interval. P: probability of a higher score than {clean(names.get(first, first))} on a random problem; an interval with 0.5 says nothing."
-    )
-    headings = [
-        "entry",
-        "coder: pass rate, IQM",
-        "mean",
-        "P",
-        "tester: kill rate, IQM",
-        "mean",
-        "P",
-        "of what copies miss, IQM",
-        "mean",
-        "P",
-    ]
-    return Sheet(
-        f"Leaderboard: {benchmark.name}",
-        note,
-        [*headings, "only book", "past", "runs", "command"],
-        rows,
-    )
-
-
-def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
-    """A table for each kind of evaluation: a row for each folder, a column for each figure."""
-    for kind in dict.fromkeys(map(_kind, evaluations)):
-        members = [each for each in evaluations if _kind(each) == kind]
-        figures = [_flat(each.report.get("figures", {})) for each in members]
-        names = list(dict.fromkeys(name for each in figures for name in each))
-        rows = [
-            [
-                _text(each.name),
-                _text(str(each.settings.get("agent", "samples of a file"))),
-                _text(str(each.settings.get("problems", "-"))),
-                *(_figure(found.get(name)) for name in names),
-                _text(_state(each)),
-                _text(_evaluation_command(kind, each.settings) if each.report else "-"),
-            ]
-            for each, found in zip(members, figures, strict=True)
+def replay_counts(logs: Sequence[EpisodeLog]) -> Sheet:
+    """How often the tests of the Mistake Book were replayed."""
+    rows = [
+        [
+            text_cell(log.run.name),
+            text_cell(each.task_id),
+            text_cell(each.test),
+            *(Cell(str(n), n) for n in (each.first, each.last, each.replays, each.passed)),
         ]
-        headings = ["folder", "agent", "problems", *names, "state", "command"]
-        note = "Brackets: 95% interval over problems."
-        yield Sheet(f"Evaluations: {clean(kind)}", note, headings, rows)
-
-
-def _kind(each: EvaluationResult) -> str:
-    return str(each.report.get("kind", "code")) if each.report else "not finished"
-
-
-def _state(each: EvaluationResult) -> str:
-    state = f"{each.verdicts} verdicts" + ("" if each.report else " so far, not finished")
-    return state + (f", {each.damaged} damaged lines" if each.damaged else "")
-
-
-def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
-    """Figures by name, also of those that stand in groups, as those of base tests do."""
-    found: dict[str, Estimate] = {}
-    for name, value in figures.items():
-        match value:
-            case {"value": float(middle), "low": float(low), "high": float(high)}:
-                found[f"{before}{name}"] = Estimate(middle, low, high)
-            case dict():
-                found |= _flat(value, "" if name == "all" else f"{name}: ")
-    return found
-
-
-def _evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
-    words = ["codea1", "eval", kind]
-    for name in ("agent", "problems", "split", "max_problems", "num_samples", "seed"):
-        if settings.get(name) is not None:
-            words += [f"--{name.replace('_', '-')}", str(settings[name])]
-    return shlex.join(words)
+        for log in logs
+        for each in most_replayed(log)
+    ]
+    rows = sorted(rows, key=lambda row: -(row[-2].order or 0))[:_LISTED]
+    counts = [entry.replays for log in logs for entry in log.replays.entries.values()]
+    note = (
+        f"{len(counts)} tests were replayed, half of them {np.median(counts):.0f} times or less, as far as "
+        "episodes.jsonl shows, which has one program of each problem and step. Those that were replayed most often:"
+        if counts
+        else ""
+    )
+    headings = ["run", "problem", "test", "first broke in step", "last replay", "replays", "passed"]
+    return Sheet("Replays of each test", note, headings, rows)
 
 
 def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
@@ -243,16 +147,3 @@ def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
 
 def _short(value: float) -> str:
     return f"{value:.0f}" if value > 10 else f"{value:.3f}"
-
-
-def _figure(value: Estimate | float | None, form: str = ".3f") -> Cell:
-    if value is None:
-        return Cell("-", float("-inf"))
-    if isinstance(value, Estimate):
-        return Cell(str(value), value.value)
-    return Cell(format(value, form), float(value))
-
-
-def _text(text: str) -> Cell:
-    more = f" ... ({len(text) - _LONGEST} more characters)" if len(text) > _LONGEST else ""
-    return Cell(clean(text[:_LONGEST]) + more)

@@ -127,6 +127,7 @@ def episode_rows(
                     "reward": suite.rewards.test,
                     "validity": suite.rewards.validity,
                     "adversarial": suite.rewards.adversarial,
+                    "invalid": suite.outcome.invalid,
                     "tests": [_test_row(test) for test in suite.tests],
                 }
                 for answer, suite in zip(episode.suite_answers, verdict.suites, strict=True)

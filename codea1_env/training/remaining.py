@@ -89,14 +89,20 @@ class Remaining:
     def text(self) -> str:
         """Time so far and to come, for people."""
         left = self.seconds()
-        spent = _clock(time.monotonic() - self._started)
+        spent = clock(time.monotonic() - self._started)
         if left is None and self.share > 0:
             phase = time.monotonic() - self._began
-            return f"{spent} so far, about {_clock(phase / self.share - phase)} of this left"
-        return f"{spent} so far" if left is None else f"{spent} so far, about {_clock(left)} left"
+            return f"{spent} so far, about {clock(phase / self.share - phase)} of this left"
+        return f"{spent} so far" if left is None else f"{spent} so far, about {clock(left)} left"
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Show a time as people do.
+
+    Example:
+        >>> clock(59.6), clock(3601)
+        ('1:00', '1:00:01')
+    """
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -111,6 +111,7 @@ def test_search_filters_pages_keys_and_sorting(browser: Any, address: str) -> No
     text = page.locator("#episode").inner_text()
     assert "0.5 × 0.250 + 0.500 × 0.500 = 0.375" in text
     assert "(0/1 + 1/2) / 2" in text
+    assert "validity = min(1 kept / 4, 1 - 3 invalid / 4)" in text
 
     page.select_option("[name=run]", "")
     listed.first.focus()

@@ -150,6 +150,10 @@ def test_what_is_exported_loads_elsewhere(finished: Path, tmp_path: Path, model:
         AutoPeftModelForCausalLM.from_pretrained(folder)  # it names its base
         config = json.loads((folder / "adapter_config.json").read_text())
         assert config["base_model_name_or_path"] == model
+        card = (folder / "README.md").read_text("utf-8")
+        assert f"# {role.capitalize()} of a Code-A1 run" in card
+        assert "library_name: peft" in card
+        assert "| | step 0 | step 4 | problems |" in card
 
 
 @pytest.mark.parametrize(

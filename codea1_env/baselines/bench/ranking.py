@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from codea1_env.evaluation.statistics import (
     interval_of_iqm,
     probability_of_improvement,
 )
-from codea1_env.rendering.display import clean
+from codea1_env.rendering.markdown import in_line
 
 Floats = NDArray[np.float64]
 
@@ -190,7 +189,8 @@ def leaderboard(
     if failures:
         lines += ["", "## Failed runs", ""]
         lines += [
-            f"- {names[each.entry]}, seed {each.seed}: {_code(each.error)}" for each in failures
+            f"- {names[each.entry]}, seed {each.seed}: {in_line(each.error, _MAX_ERROR)}"
+            for each in failures
         ]
     found = [line for claim in CLAIMS if (line := _verdict(table, claim))]
     if found:
@@ -241,15 +241,6 @@ def _row(table: Table, name: str, shown: str, first: str) -> str:
     runs = sum(result.entry == name for result in table.results)
     cells.append(f"{runs}" if name not in CONTROLS else "-")
     return f"| {' | '.join(cells)} |"
-
-
-def _code(text: str) -> str:
-    """Any text as code in one line of Markdown, so that nothing in it is read as Markdown."""
-    line = " ".join(clean(text).split())
-    if len(line) > _MAX_ERROR:
-        line = f"{line[: _MAX_ERROR - 3]}..."
-    ticks = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
-    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
 
 
 def _verdict(table: Table, claim: Claim) -> str:

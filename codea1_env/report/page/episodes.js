@@ -91,7 +91,9 @@
     if (rewards !== "code-a1") return `${is}; paid by ${rewards}`;
     const { attacks, kept, old, oldPassed } = counts(episode, suite);
     const failed = attacks.slice(0, size).filter((test) => test[2] !== "pass").length;
-    const validity = `validity = min(${kept} kept / ${size}, 1 - invalid / ${size}), from 0 to 1 = ${shown(suite.validity)}`;
+    // Older logs do not say how many are invalid: of what could not be read, they have only the whole answer.
+    const invalid = suite.invalid === null ? "invalid" : `${suite.invalid} invalid`;
+    const validity = `validity = min(${kept} kept / ${size}, 1 - ${invalid} / ${size}), from 0 to 1 = ${shown(suite.validity)}`;
     const adversarial = !kept ? "adversarial = 0, no test counts"
       : old ? `adversarial = (${failed} failed / ${size} - ${old - oldPassed} failed / ${old} replayed + 1) / 2 = ${shown(suite.adversarial)}`
         : `adversarial = ${failed} failed / ${size} = ${shown(suite.adversarial)}`;

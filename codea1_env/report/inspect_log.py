@@ -1,0 +1,281 @@
+"""Episodes of a run as a log of inspect_ai, which `inspect view` shows and `inspect_ai.analysis` makes tables of.
+
+inspect_ai's own classes and its own writer make the file. Whatever players wrote stands in blocks of code: its viewer
+reads messages and explanations as Markdown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import codea1_env
+from codea1_env.rendering.markdown import fenced, in_line
+from codea1_env.report.episode_log import (
+    TEST,
+    drawing_order,
+    outcome_of,
+    read_episode,
+    scan,
+    shortened,
+)
+from codea1_env.report.runs import LoggedRun, is_number
+from codea1_env.support.extras import require
+from codea1_env.training.metrics import Row, mean
+from codea1_env.training.run_folder import EPISODES, METRICS
+from codea1_env.training.settings import flat
+
+_REWARDS = ("coder_reward", "tester_reward", "validity", "adversarial")
+_WINNERS = {"coder": "C", "tester": "I", "nobody": "N"}
+"""Marks of inspect_ai: correct, incorrect, no answer."""
+
+
+class Written(NamedTuple):
+    """A log that was written."""
+
+    path: Path
+    episodes: int
+    """Episodes in it."""
+    total: int
+    """Episodes that the run has."""
+
+
+def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Written:
+    """Write episodes of a run as a log of inspect_ai.
+
+    Args:
+        run: The run.
+        folder: Where the log goes; made if it is not there.
+        max_episodes: Of more, so many are drawn from all steps alike, the same ones each time: inspect_ai's writer
+            keeps them all in memory.
+
+    Raises:
+        MissingExtraError: inspect_ai is not installed.
+        FileExistsError: The log is there already.
+    """
+    inspect_log = require("inspect_ai.log", "inspect")
+    found = scan(run)
+    drawn = sorted(drawing_order(found.places)[:max_episodes])
+    widths = (len(str(run.step)), len(str(len(found.places))))
+    samples = []
+    if drawn:
+        with (run.path / EPISODES).open("rb") as file:
+            for index in drawn:
+                row = read_episode(file, found.places[index][1])
+                samples.append(_sample(row, _identifier(row, index, widths), run))
+    total = len(found.places)
+    key = hashlib.sha256(f"{run.path.resolve()} {run.config!r}".encode()).hexdigest()[:22]
+    created = datetime.fromtimestamp((run.path / "config.toml").stat().st_mtime, UTC)
+    path = folder / f"{created:%Y-%m-%dT%H-%M-%S}+00-00_{_plain(run.name)}_{key}.eval"
+    if path.exists():
+        raise FileExistsError(
+            f"Expect a new log, actually: {path} exists. Name another folder, or delete the file"
+        )
+    log = inspect_log.EvalLog(
+        status="success",
+        eval=inspect_log.EvalSpec(
+            eval_id=key,
+            run_id=key,
+            task_id=key,
+            created=created.isoformat(),
+            task=_plain(run.name),
+            task_args={name: _jsonable(value) for name, value in flat(run.config).items()},
+            dataset=inspect_log.EvalDataset(
+                name=run.config.problems,
+                samples=len(samples),
+                sample_ids=[sample.id for sample in samples],
+                shuffled=False,
+            ),
+            model=_player(run, "coder"),
+            config=inspect_log.EvalConfig(epochs=1),
+            packages={"codea1_env": codea1_env.__version__},
+            metadata={
+                "run": run.name,
+                "state": run.state,
+                "tester": _player(run, "tester"),
+                "episodes": f"{len(samples)} of {total}"
+                + (", drawn from all steps alike" if len(samples) < total else ""),
+                "damaged_lines": {**run.damaged, EPISODES: found.damaged},
+            },
+        ),
+        results=_results(samples),
+        stats=inspect_log.EvalStats(
+            started_at=created.isoformat(), completed_at=_last_written(run)
+        ),
+        samples=samples,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    inspect_log.write_eval_log(log, str(path), format="eval")
+    return Written(path, len(samples), total)
+
+
+def _last_written(run: LoggedRun) -> str:
+    logs = [run.path / name for name in ("config.toml", METRICS, EPISODES)]
+    written = max(log.stat().st_mtime for log in logs if log.is_file())
+    return datetime.fromtimestamp(written, UTC).isoformat()
+
+
+def _sample(row: Row, identifier: str, run: LoggedRun) -> Any:
+    """An episode: what both players saw and wrote, and what came of it."""
+    inspect_log, model = (
+        require("inspect_ai.log", "inspect"),
+        require("inspect_ai.model", "inspect"),
+    )
+    outcome, winner = outcome_of(row)
+    code = shortened(row["code"])
+    answer = shortened(row["answer"] if "answer" in row else row["code"])
+    seen = _chat(row.get("prompt")) or [
+        model.ChatMessageUser(content=fenced(shortened(row["problem"]), "python"))
+    ]
+    messages = [*seen, model.ChatMessageAssistant(content=_as_code(answer), model="coder")]
+    read = f"\n\n{fenced(code, 'python')}" if code != answer else ""
+    tests = _chat(row.get("test_prompt")) or [
+        model.ChatMessageUser(content=f"The tester attacks this program.{read}")
+    ]
+    for number, suite in enumerate(row["suites"]):
+        if "answer" in suite:
+            messages += tests if number == 0 else []
+            text = _as_code(shortened(suite["answer"]))
+            messages.append(model.ChatMessageAssistant(content=text, model="tester"))
+    output = model.ModelOutput.from_content(_player(run, "coder"), _as_code(answer))
+    return inspect_log.EvalSample(
+        id=identifier,
+        epoch=1,
+        input=fenced(shortened(row["problem"])),
+        target="",
+        messages=messages,
+        output=output,
+        scores=_scores(row, outcome, winner),
+        metadata={
+            "step": row["step"],
+            "task_id": shortened(row["task_id"], TEST),
+            "program": row["program"] if is_number(row.get("program")) else None,
+            "outcome": outcome,
+            "winner": winner,
+            "code": code,
+            "replayed": [_test(test) for test in row["history"]],
+            "suites": [
+                {**_paid(suite), "tests": [_test(test) for test in suite["tests"]]}
+                for suite in row["suites"]
+            ],
+        },
+    )
+
+
+def _scores(row: Row, outcome: str, winner: str) -> dict[str, Any]:
+    """Who won, with every test that decided it; and the rewards."""
+    score = require("inspect_ai.scorer", "inspect").Score
+    paid = [_paid(suite) for suite in row["suites"]]
+    parts = [f"The program: {outcome}."]
+    if row["history"]:
+        parts.append(_listed("Replayed from the Mistake Book", row["history"]))
+    for number, (suite, values) in enumerate(zip(row["suites"], paid, strict=True), 1):
+        about = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+        parts.append(_listed(f"Suite {number}: {about or 'not paid'}", suite["tests"]))
+    rewards = {
+        "coder_reward": row["reward"] if is_number(row.get("reward")) else None,
+        "tester_reward": mean(each.get("reward") for each in paid),
+        "validity": mean(each.get("validity") for each in paid),
+        "adversarial": mean(each.get("adversarial") for each in paid),
+    }
+    won = score(value=_WINNERS[winner], answer=outcome, explanation="\n\n".join(parts))
+    return {
+        "coder_wins": won,
+        **{name: score(value=round(v, 4)) for name, v in rewards.items() if v is not None},
+    }
+
+
+def _results(samples: Sequence[Any]) -> Any:
+    """Means over the episodes that are in the log."""
+    inspect_log = require("inspect_ai.log", "inspect")
+    scores = []
+    for name in ("coder_wins", *_REWARDS):
+        values = [sample.scores[name].value for sample in samples if name in sample.scores]
+        if values:
+            numbers = [float(each == "C") if isinstance(each, str) else each for each in values]
+            metric = inspect_log.EvalMetric(name="mean", value=sum(numbers) / len(numbers))
+            scores.append(
+                inspect_log.EvalScore(
+                    name=name,
+                    scorer=name,
+                    scored_samples=len(values),
+                    unscored_samples=len(samples) - len(values),
+                    metrics={"mean": metric},
+                )
+            )
+    return inspect_log.EvalResults(
+        total_samples=len(samples), completed_samples=len(samples), scores=scores
+    )
+
+
+def _listed(title: str, tests: Sequence[Row]) -> str:
+    """Tests with their verdicts, as a list in Markdown."""
+    rows = [_test(test) for test in tests]
+    lines = [
+        f"- **{row['verdict']}** {in_line(row['test'])}"
+        + (f": {in_line(row['reason'])}" if row["reason"] else "")
+        for row in rows
+    ]
+    return "\n".join([f"**{title}**", "", *(lines or ["No tests."])])
+
+
+def _test(test: Row) -> dict[str, str]:
+    """A test, what became of it, and why it is not as it was written."""
+    status, outcome = test["status"], test.get("outcome")
+    counts = status in ("kept", "corrected") and outcome is not None
+    reason = test.get("reason", "")
+    return {
+        "test": shortened(test["test"], TEST),
+        "verdict": str(outcome if counts else status).replace("_", " "),
+        "reason": shortened(f"corrected: {reason}" if status == "corrected" else reason, TEST),
+    }
+
+
+def _paid(suite: Mapping[str, Any]) -> dict[str, float]:
+    names = ("reward", "validity", "adversarial")
+    return {name: float(suite[name]) for name in names if is_number(suite.get(name))}
+
+
+def _chat(messages: Any) -> list[Any]:
+    """What a language model was shown, as far as it is a chat."""
+    model = require("inspect_ai.model", "inspect")
+    kinds = {
+        "system": model.ChatMessageSystem,
+        "user": model.ChatMessageUser,
+        "assistant": model.ChatMessageAssistant,
+    }
+    found = []
+    for message in messages if isinstance(messages, list) else []:
+        match message:
+            case {"role": str(role), "content": str(content)} if role in kinds:
+                found.append(kinds[role](content=_as_code(shortened(content))))
+    return found
+
+
+def _as_code(text: str) -> str:
+    """An answer as it stands; the blocks of code in it would else be read."""
+    return fenced(text, "markdown" if "```" in text else "python")
+
+
+def _identifier(row: Row, index: int, widths: tuple[int, int]) -> str:
+    """A name for a sample: sorted by their names, samples are in the order of the run."""
+    step, place = widths
+    return f"{row['step']:0{step}}-{index:0{place}}-{_plain(row['task_id'])}"
+
+
+def _plain(text: str) -> str:
+    """A text as a part of a file's name."""
+    return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII)[:80].strip("-") or "unnamed"
+
+
+def _player(run: LoggedRun, role: str) -> str:
+    player = run.config.player(role).player
+    return run.config.model_of(role) if player == "llm" else f"codea1/{player}"
+
+
+def _jsonable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
