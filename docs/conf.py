@@ -36,6 +36,7 @@ html_theme = "furo"
 html_title = "codea1_env"
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # it fetches pages, which browsers refuse where the site is opened as files
 # What gallery.py has made, if it was asked to.
 html_extra_path = [str(path) for path in [ROOT / "build" / "gallery"] if path.is_dir()]
 
@@ -138,6 +139,4 @@ def _read_google_style(
         lines.clear()  # what Python says of its dictionaries
     elif what not in ("attribute", "data", "property"):
         settings = Config(napoleon_use_rtype=False, napoleon_use_ivar=True)
-        lines[:] = GoogleDocstring(
-            list(lines), settings, app, what, name, thing, options
-        ).lines()
+        lines[:] = GoogleDocstring(list(lines), settings, app, what, name, thing, options).lines()

@@ -1,7 +1,7 @@
 """Makes the pictures of the site, from real episodes and runs.
 
-    python docs/gallery.py FOLDER                  an episode, a report and a leaderboard, as pages (minutes)
-    python docs/gallery.py --picture FILE.svg      one episode as it looks in a terminal (a second)
+python docs/gallery.py FOLDER                  an episode, a report and a leaderboard, as pages (minutes)
+python docs/gallery.py --picture FILE.svg      one episode as it looks in a terminal (a second)
 """
 
 from __future__ import annotations
