@@ -36,7 +36,9 @@ html_theme = "furo"
 html_title = "codea1_env"
 html_copy_source = False
 html_show_sourcelink = False
-html_show_search_summary = False  # it fetches pages, which browsers refuse where the site is opened as files
+html_show_search_summary = (
+    False  # it fetches pages, which browsers refuse where the site is opened as files
+)
 # What gallery.py has made, if it was asked to.
 html_extra_path = [str(path) for path in [ROOT / "build" / "gallery"] if path.is_dir()]
 
@@ -86,7 +88,10 @@ def _documented(title: str, home: str, row: str) -> str:
     parts = [title, "=" * len(title), "", f"From ``{home}``.", ""]
     for name in names:
         if hasattr(module, name):
-            parts += [f".. {_directive(getattr(module, name))}:: {home}.{name}", ""]
+            thing = getattr(module, name)
+            parts += [f".. {_directive(thing)}:: {home}.{name}", ""]
+            if isinstance(thing, dict):
+                parts[-1:] = ["   :no-value:", "", f"   {', '.join(map(str, thing))}", ""]
     return "\n".join(parts)
 
 
