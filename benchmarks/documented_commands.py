@@ -51,7 +51,9 @@ SHORTER = {
     "codea1 eval code --agent mutant": "--max-problems 4",
     "codea1 eval tests --agent golden": "--max-problems 4",
     "RightLines --agent mutant$": "--num-samples 1 --max-problems 8",
-    "--agent (smollm2-135m|tester-adapter)": "--max-problems 2 --num-samples 1",
+    "best-of-n": "--num-samples 1",
+    "--agent tester-adapter": "--max-problems 2 --num-samples 1",
+    "-o report.html": "--force",  # the page may have written one already
     "testgen --problems starter": "--max-problems 2",
     "RUN RUN2": "--max-problems 4",
 }
@@ -72,13 +74,14 @@ FOR_EXAMPLE = {
 FILES = {
     "src/durations.py": '''\
 def parse_duration(text: str) -> int:
-    """Return the seconds of "1h 2m 3s".
+    """Return the seconds of "1h 2m 3s"; what is no duration counts as nothing.
 
     >>> parse_duration("1m 5s")
     65
     """
     units = {"h": 3600, "m": 60, "s": 1}
-    return sum(int(part[:-1]) * units[part[-1]] for part in text.split())
+    parts = [part for part in text.split() if part[:-1].isdecimal()]
+    return sum(int(part[:-1]) * units.get(part[-1], 0) for part in parts)
 ''',
     "mine.jsonl": '{"task_id": "mine/half", "prompt": "def half(n: int) -> int:\\n    ...", "entry_point": "half", '
     '"reference": "def half(n: int) -> int:\\n    return n // 2", "tests": ["assert half(4) == 2", "assert half(3) == 1"]}\n',

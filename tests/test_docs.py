@@ -80,6 +80,18 @@ def test_commands_and_their_options_exist(page: Path, monkeypatch: pytest.Monkey
     assert wrong == []
 
 
+def test_targets_of_make_exist() -> None:
+    (targets,) = re.findall(
+        r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE
+    )
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"(?:^ {4}|`)make ([\w-]+)", page.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {"docs", "gallery", "test", "train"} <= named <= set(targets.split())
+
+
 def test_nightly_leaves_out_only_what_is_there() -> None:
     import documented_commands as nightly
 
