@@ -68,15 +68,22 @@ def _make_pages(app: Sphinx) -> None:
     """Write a page for each row of the table of public names, and for each file that pages link to."""
     table = (HERE / "api.md").read_text("utf-8")
     groups = re.findall(r"^\| ([^|]+) \| `(codea1_env[.\w]*)` \| (.+) \|$", table, re.MULTILINE)
-    for title, home, names in groups:
-        _write(f"api/{title.replace(' ', '_')}.rst", _documented(title.capitalize(), home, names))
+    made = {
+        f"api/{title.replace(' ', '_')}.rst": _documented(title.capitalize(), home, names)
+        for title, home, names in groups
+    }
     for page in HERE.rglob("*.md"):
         if MADE in page.parents:
             continue
         for up, path, _ in _LINK.findall(page.read_text("utf-8")):
             file = (page.parent / up / path).resolve()
             if HERE not in file.parents:
-                _write(f"files/{path.removesuffix('.md')}.md", _shown(path))
+                made[f"files/{path.removesuffix('.md')}.md"] = _shown(path)
+    for name, text in made.items():
+        _write(MADE / name, text)
+    for path in MADE.rglob("*.*"):
+        if path.is_file() and str(path.relative_to(MADE)) not in made:
+            path.unlink()
 
 
 def _documented(title: str, home: str, row: str) -> str:
@@ -112,9 +119,8 @@ def _shown(path: str) -> str:
     return f"---\norphan: true\n---\n\n{text}"
 
 
-def _write(name: str, text: str) -> None:
+def _write(path: Path, text: str) -> None:
     """Write a page, if it is not there as it should be: what is not touched is not read again."""
-    path = MADE / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text("utf-8") != text:
         path.write_text(text, "utf-8")
