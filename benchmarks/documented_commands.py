@@ -47,7 +47,8 @@ LEFT_OUT = {
 """Pattern of a command -> why it is not run here. Whether its options exist is checked by tests/test_docs.py."""
 
 SHORTER = {
-    "--preset (smollm2|qwen)(?!.*--dry-run)|train --resume": "--max-steps 1",
+    "--preset (smollm2|qwen)(?!.*--dry-run)": "--max-steps 1 --max-problems 2 --problems-per-step 1 --eval-problems 1",
+    "train --resume": "--max-steps 2",
     "codea1 eval code --agent mutant": "--max-problems 4",
     "codea1 eval tests --agent golden": "--max-problems 4",
     "RightLines --agent mutant$": "--num-samples 1 --max-problems 8",
