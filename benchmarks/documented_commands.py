@@ -16,6 +16,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -176,20 +177,25 @@ class Workshop:
         """Run a command line; one that takes too long counts as failed."""
         if command.startswith("make "):
             folder = ROOT
+        process = subprocess.Popen(
+            command,
+            shell=True,
+            cwd=folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # so that it ends as a whole
+        )
         try:
-            return subprocess.run(
-                command,
-                shell=True,
-                cwd=folder,
-                env=self.environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=limit,
-            )
-        except subprocess.TimeoutExpired as error:
-            said = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
-            return subprocess.CompletedProcess(command, 124, f"{said}\nstopped after {limit} s")
+            said = process.communicate(timeout=limit)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            said = f"{process.communicate()[0]}\nstopped after {limit:.0f} s"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return subprocess.CompletedProcess(command, process.returncode, said)
 
 
 def main() -> int:
@@ -198,10 +204,14 @@ def main() -> int:
     parser.add_argument("pages", nargs="*", type=Path, help="default: README.md and docs")
     parser.add_argument("--list", action="store_true", help="only say what would be done")
     options = parser.parse_args()
+    pages = [path.resolve() for path in options.pages] or PAGES
+    for page in pages:
+        if page.suffix != ".md" or not page.is_file() or ROOT not in page.parents:
+            parser.error(f"Expect a page of {ROOT}, such as docs/report.md, actually: {page}")
     failed = []
     with tempfile.TemporaryDirectory(prefix="codea1-pages-") as name:
         workshop = Workshop(Path(name) / "w")
-        for page in [path.resolve() for path in options.pages] or PAGES:
+        for page in pages:
             folder = None
             for command in commands(page):
                 where = f"{page.relative_to(ROOT)}: {command.text}"

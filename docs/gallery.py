@@ -7,9 +7,9 @@ python docs/gallery.py --picture FILE.svg      one episode as it looks in a term
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -71,17 +71,23 @@ def picture() -> str:
     return re.sub(r' clip-path="[^"]*"|<text[^>]*>\n</text>|\.\d{6,}(?=")', "", svg)
 
 
+def finished(run: Path, *command: str) -> Path:
+    """Return a run's folder, made by a command if it is not there; what was interrupted begins anew."""
+    if not run.exists():
+        part = run.with_name(f"{run.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        codea1(*command, "--output-dir", str(part))
+        part.rename(run)
+    return run
+
+
 def gallery(folder: Path) -> None:
-    """Write three pages; runs that are there already are not made again."""
+    """Write three pages; runs that are finished are not made again."""
     pages, runs = folder / "gallery", folder.parent / "gallery-runs"
     pages.mkdir(parents=True, exist_ok=True)
     (pages / "episode.html").write_text(codea1(*PLAY, "html"), "utf-8")
-    seeds = [runs / f"seed-{seed}" for seed in (0, 1)]
-    for seed, run in enumerate(seeds):
-        resume = ["--resume"] if run.exists() else []
-        codea1(*TABULAR, "--seed", str(seed), "--output-dir", str(run), *resume)
-    bench = runs / "leaderboard"
-    codea1(*BENCH, "--output-dir", str(bench), *(["--resume"] if bench.exists() else []))
+    seeds = [finished(runs / f"seed-{seed}", *TABULAR, "--seed", str(seed)) for seed in (0, 1)]
+    bench = finished(runs / "leaderboard", *BENCH)
     for name, of in (("report", seeds), ("leaderboard", [bench])):
         codea1("report", *map(str, of), "--force", "-o", str(pages / f"{name}.html"))
 
@@ -102,5 +108,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         main()
+    except subprocess.CalledProcessError as error:  # it has said why
+        sys.exit(error.returncode)
+    except KeyboardInterrupt:
+        sys.exit(130)
