@@ -5,6 +5,7 @@
 #   make test-fast    those for the loop of daily work, without language models (2 minutes)
 #   make lint     ruff and mypy
 #   make build    wheel and sdist in dist/
+#   make docs     the site, in build/site; with make gallery before it, pages of real runs, too (minutes)
 # More arguments: make train ARGS="--seed 1", make test ARGS="tests/test_rewards.py -q".
 
 VENV := .venv
@@ -21,7 +22,7 @@ TORCH_CPU := https://download.pytorch.org/whl/cpu
 # Torch and TRL are fetched where a language model plays.
 LLM := $(if $(shell grep -sE '"llm"|^extends' codea1_env/training/presets/$(PRESET).toml)$(findstring llm,$(ARGS)),$(VENV)/.installed-llm)
 
-.PHONY: help train test test-fast lint build clean
+.PHONY: help train test test-fast lint build docs gallery clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two pips in one folder
 
@@ -45,8 +46,15 @@ lint: $(VENV)/.installed-dev
 build: $(VENV)/.installed-dev
 	$(RUN) -m build --outdir dist
 
+docs: $(VENV)/.installed-dev
+	$(RUN) -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/site
+	@echo "build/site/index.html"
+
+gallery: $(VENV)/.installed-dev
+	$(RUN) docs/gallery.py build/gallery
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_made *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # The stamps are written last, so that an interrupted installation is done again.
 $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt

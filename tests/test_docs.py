@@ -16,7 +16,8 @@ import codea1_env
 from codea1_env.cli.app import run
 
 ROOT = Path(codea1_env.__file__).resolve().parent.parent
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [page for page in PAGES if "_made" not in page.parts]  # by docs/conf.py
 GROUPS = ("eval", "bench", "sandbox", "testgen", "problems")
 
 pytestmark = pytest.mark.skipif(not PAGES[-1].is_file(), reason="needs the repository")
@@ -77,6 +78,61 @@ def test_commands_and_their_options_exist(page: Path, monkeypatch: pytest.Monkey
         if code != 0 or missing:
             wrong.append((" ".join(command), code, missing))
     assert wrong == []
+
+
+def test_targets_of_make_exist() -> None:
+    (targets,) = re.findall(
+        r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE
+    )
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"(?:^ {4}|`)make ([\w-]+)", page.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {"docs", "gallery", "test", "train"} <= named <= set(targets.split())
+
+
+def test_nightly_leaves_out_only_what_is_there() -> None:
+    import documented_commands as nightly
+
+    texts = [command.text for page in nightly.PAGES for command in nightly.commands(page)]
+    assert len(texts) > 80
+    for pattern in (*nightly.LEFT_OUT, *nightly.SHORTER):
+        assert any(re.search(pattern, text) for text in texts), pattern
+    words = {word for text in texts for word in text.split()}
+    assert set(nightly.FOR_EXAMPLE) <= words
+    for why in nightly.LEFT_OUT.values():
+        for path in re.findall(r"tests/[\w/.]*\w", why):
+            assert (ROOT / path).exists(), path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["problems", "rewards"])
+def test_commands_of_a_tutorial_run(name: str, tmp_path: Path) -> None:
+    """The quick ones; longer ones, and other pages, run every night, and options in tests of what they are about."""
+    import documented_commands as nightly
+
+    page = ROOT / "docs" / "tutorials" / f"{name}.md"
+    workshop = nightly.Workshop(tmp_path / "workshop")
+    folder = workshop.prepare(page)
+    quick = [
+        item for item in nightly.commands(page) if item.text.split()[1] in ("problems", "play")
+    ]
+    assert quick
+    for command in quick:
+        done = workshop.run(command.to_run, folder, limit=120)
+        assert done.returncode == 0, f"{command.text}\n{done.stdout}"
+
+
+def test_programs_that_pages_include_are_run_by_tests() -> None:
+    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    for page in PAGES:
+        for path in re.findall(
+            r"^```{literalinclude} (\S+)", page.read_text("utf-8"), re.MULTILINE
+        ):
+            file = (page.parent / path).resolve()
+            assert file.is_file(), path
+            assert file.name in tests
 
 
 def test_the_page_of_public_names_is_true() -> None:

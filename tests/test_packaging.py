@@ -91,31 +91,66 @@ def test_sdist_can_be_built_and_tested_from(distributions: Path) -> None:
     for name in ("setup.cfg", "pyproject.toml", "LICENSE", "README.md", "Makefile", "conftest.py"):
         assert name in members
     assert {"codea1_env/py.typed", "tests/conftest.py", "tests/test_packaging.py"} <= set(members)
+    assert {"benchmarks/tabular_learning.py", "docs/tutorials/agent.md"} <= set(members)
+    assert not any(name.startswith("docs/_made/") for name in members)
     assert not any(name.split("/")[0] in LINKS for name in members)
     assert not any(member.issym() for member in members.values())
 
 
 @pytest.mark.slow
-def test_wheel_works_where_there_is_no_repository(distributions: Path, tmp_path: Path) -> None:
-    target = tmp_path / "site"
-    with zipfile.ZipFile(only(distributions, "*.whl")) as wheel:
-        wheel.extractall(target)
-    program = (
-        "import codea1_env; print(codea1_env.__file__);"
-        "print(len(codea1_env.load_problems('starter')));"
-    )
+def test_wheel_plays_in_an_empty_environment(distributions: Path, tmp_path: Path) -> None:
+    """Without extras, without the repository: what the index would give."""
+    home = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True, timeout=120)
+    pip = [sys.executable, "-m", "pip", "--python", str(home / "bin/python"), "install", "-q"]
+    wheel = str(only(distributions, "*.whl"))
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [*pip, "--constraint", str(ROOT / "constraints.txt"), wheel],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    if "connection" in done.stderr.lower():
+        pytest.skip("needs a package index")
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(
+        [str(home / "bin/codea1"), "play", "--problem", "starter/is_leap_year"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(target)},
+        env={key: value for key, value in os.environ.items() if not key.startswith("PYTHON")},
         timeout=60,
     )
-    assert done.returncode == 0, done.stderr
-    path, problems = done.stdout.split()
-    assert Path(path).is_relative_to(target)
-    assert int(problems) >= 96
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "✗ fail" in done.stdout
+    assert done.stdout.endswith("The episode is over.\n")
+
+
+@pytest.mark.slow
+def test_an_index_would_show_the_page_well(distributions: Path) -> None:
+    import email
+
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *map(str, distributions.iterdir())],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    with zipfile.ZipFile(only(distributions, "*.whl")) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
+        shown = email.message_from_string(wheel.read(name).decode())
+    assert shown["License-Expression"] == "Apache-2.0"
+    assert all("://" in url for url in shown.get_all("Project-URL"))
+    page = str(shown.get_payload())
+    assert "(Code-A1, [arXiv 2603.15611](https://arxiv.org/abs/2603.15611))" in page
+    assert re.findall(r"\]\((?!https://)[^)]*\)|<img", page) == []
+
+
+def test_citation_is_of_this_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {codea1_env.__version__}\n" in text
+    assert "\nlicense: Apache-2.0\n" in text
 
 
 def test_links_lead_into_the_package() -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import urllib.error
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -35,6 +39,18 @@ def test_results_are_those_of_the_sandbox(url: str, sandbox: Sandbox) -> None:
         but_for_measurements(row) for row in json.loads(json.dumps(here))
     ]
     assert len({row["outcome"] for row in there["tests"]}) > 3
+
+
+def test_the_reward_of_the_tutorial(url: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "tutorials" / "judging.md"
+    if not page.is_file():
+        pytest.skip("needs the repository")
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {}
+    exec(blocks[0].replace("http://127.0.0.1:8080", url), names)
+    assert names["reward"](CODE, TESTS[:2]) == 0.5
+    with pytest.raises(urllib.error.HTTPError):
+        names["reward"](CODE, [7])
 
 
 def test_words_of_a_job_reach_it(url: str) -> None:
