@@ -90,11 +90,15 @@ def open_address(host: str, port: int, *, guarded: bool) -> Address:
     )
 
 
+def _descriptors() -> int:
+    """How many this process may have."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def _connection() -> type[asyncio.Protocol]:
     """Uvicorn's connection, with an end for clients that do not ask, or do not read: it would wait for them for ever."""
     base = require("uvicorn.protocols.http.h11_impl", "service").H11Protocol
-    # A request needs other descriptors, too; without any left nothing is answered any more.
-    most = min(_MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+    most = min(_MAX_CONNECTIONS, _descriptors() // 2)  # a request needs others, too
 
     class Connection(base):  # type: ignore[misc, valid-type]
         def connection_made(self, transport: asyncio.Transport) -> None:
@@ -144,6 +148,8 @@ def serve(app: App, address: Address) -> None:
         lifespan="off",
         log_level="error",  # a client's mistakes are told to the client
         access_log=False,
+        # So many are accepted before the first is looked at; without a descriptor asyncio logs each attempt.
+        backlog=min(1024, _descriptors() // 8),
         server_header=False,
     )
     server = uvicorn.Server(config)
