@@ -72,6 +72,10 @@ class ServeCommand:
                 raise ValueError(
                     f"Expect --{option} to be at least {least}, actually: {getattr(self, name)}"
                 )
+        if self.max_memory_mb >= 1 << 20:
+            raise ValueError(
+                f"Expect --max-memory-mb to be below {1 << 20}, actually: {self.max_memory_mb}"
+            )
         check_packages(self.packages)
 
 

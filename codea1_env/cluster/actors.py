@@ -40,13 +40,13 @@ class SandboxActor:
         return self._sandbox.level
 
     def run(self, requests: bytes) -> bytes:
-        """Do a batch of `Request`, all at once.
+        """Do a batch of `Request`, each packed for itself, all at once.
 
         Returns:
-            What each returned, or its `Failure`; packed.
+            What each returned, or its `Failure`; packed for itself, so that one that cannot be read costs no other.
         """
         futures = [_started(request, self._sandbox) for request in unpacked(requests)]
-        return packed([_answer(future) for future in futures])
+        return packed([_packed_answer(future) for future in futures])
 
     def alive(self) -> bool:
         """Answer, which a node that hangs does not."""
@@ -93,11 +93,20 @@ class JudgeActor:
         self._referee.sandbox.close()
 
 
-def _started(request: Any, sandbox: Sandbox) -> Any:
+def _started(data: bytes, sandbox: Sandbox) -> Any:
     try:
+        [request] = unpacked(data)
         return request.start(sandbox)
     except Exception as error:
         return Failure(error)
+
+
+def _packed_answer(future: Any) -> bytes:
+    result = _answer(future)
+    try:
+        return packed([result])
+    except Exception as error:
+        return packed([Failure(TypeError(f"the answer cannot be sent: {error}"))])
 
 
 def _answer(future: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections import deque
@@ -33,7 +34,7 @@ _SILENCE = 30.0  # seconds without a sign of life after which a node is given up
 class _Task:
     """A request and whoever waits for it."""
 
-    request: Request
+    request: bytes  # packed when it came: what its owner changes later is not meant, and what cannot be sent is theirs
     future: Future[Any] = field(default_factory=Future)
     failures: list[str] = field(default_factory=list)
 
@@ -64,6 +65,7 @@ class Dispatcher:
 
     def __init__(self, ray: Any, start: Callable[[Node], Any], *, leave_out: bool) -> None:
         self._ray = ray
+        self._owner = os.getpid()
         self._start = start
         self._leave_out = leave_out
         self._lost_errors = LOST(ray)
@@ -96,9 +98,19 @@ class Dispatcher:
         """Queue a request. Waits while too many others wait.
 
         Raises:
-            SandboxError: The sandbox is closed.
+            SandboxError: The sandbox is closed, or it belongs to another process.
+            TypeError: The request cannot be sent.
         """
-        task = _Task(request)
+        if os.getpid() != self._owner:
+            raise SandboxError(
+                "Expect a remote sandbox to be used in the process that made it, actually: in a forked one; make one there"
+            )
+        try:
+            task = _Task(packed([request]))
+        except Exception as error:
+            raise TypeError(
+                f"Expect a job that can be sent to another machine, actually: {type(error).__name__}: {error}"
+            ) from error
         with self._changed:
             while len(self._waiting) >= _WAITING and not self._closed:
                 self._changed.wait()
@@ -110,6 +122,8 @@ class Dispatcher:
 
     def close(self) -> None:
         """Cancel what has not been sent, wait for what has, and end all actors."""
+        if os.getpid() != self._owner:
+            return
         with self._changed:
             self._closed = True
             waiting, self._waiting = list(self._waiting), deque()
@@ -274,7 +288,11 @@ class Dispatcher:
             for task in tasks:
                 task.future.set_exception(error)
             return
-        for task, result in zip(tasks, unpacked(answer.result()), strict=True):
+        for task, data in zip(tasks, unpacked(answer.result()), strict=True):
+            try:
+                [result] = unpacked(data)
+            except Exception as unread:  # an exception that cannot be made again here
+                result = Failure(unread)
             if not isinstance(result, Failure):
                 task.future.set_result(result)
             elif isinstance(result.error, InfraError):

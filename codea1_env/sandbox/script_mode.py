@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+from .endings import Outcome
+from .inside import codec
 from .limits import Limits
 from .outcomes import Stop, load_of, outcome_of
 from .results import ScriptResult, cause_of
@@ -22,10 +24,14 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
         stdin: What it reads.
         limits: The limits of one call are for the whole program.
     """
+    try:
+        job = job_frame(code, None, limits, stdin=stdin)
+    except codec.SizeError:
+        return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
     child = slots.take(with_test=False).without_test()
     child.keep_output(is_answer=True)
     try:
-        child.start(limits, job_frame(code, None, limits, stdin=stdin), may_send=1)
+        child.start(limits, job, may_send=1)
         watch = Watch(child)
         frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
         stop = frame if isinstance(frame, Stop) else None

@@ -27,6 +27,7 @@ _AROUND = """\
 def around(files, wanted, mark, most, code):
     import base64, json, os, sys
 
+    code = base64.b64decode(code).decode("utf-8", "surrogatepass")
     for name, text in files.items():
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as file:
@@ -131,7 +132,9 @@ class Parcel:
         self.extra_output = MAX_FETCHED if self._fetch else 0
         self.code = code
         if self.needs_folder:
-            arguments = (contents, self._fetch, self._mark, MAX_BYTES, code)
+            # In base64, since as a literal one character may take ten.
+            text = base64.b64encode(code.encode("utf-8", "surrogatepass")).decode()
+            arguments = (contents, self._fetch, self._mark, MAX_BYTES, text)
             self.code = f"{_AROUND}\naround({', '.join(map(ascii, arguments))})"
 
     def unpack(self, stdout: str) -> tuple[str, dict[str, str]]:

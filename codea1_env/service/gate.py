@@ -22,7 +22,7 @@ BODY_TIMEOUT = 30.0
 """Seconds in which a body has to arrive."""
 OPEN = ("/health",)
 """Asked for without a token."""
-ROUTES = ("/run_code", "/run_tests", "/health", "/metrics")
+ROUTES = {"/run_code": "POST", "/run_tests": "POST", "/health": "GET", "/metrics": "GET"}
 
 T = TypeVar("T")
 Message = dict[str, Any]
@@ -132,6 +132,11 @@ class HttpGate:
         async def counting(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._metrics.answered(route, message["status"])
+            elif not message.get("more_body"):
+                # The last piece is empty, and waits until the others are read: till then the answer takes memory,
+                # and its request a place.
+                await send({**message, "more_body": True})
+                message = {"type": message["type"]}
             await send(message)
 
         try:
@@ -139,7 +144,10 @@ class HttpGate:
                 self._check_token(scope)
             if route == "other":
                 raise HttpRefusalError(404, f"Expect one of: {', '.join(ROUTES)}")
-            if scope["method"] != "POST":
+            method = ROUTES[path]
+            if scope["method"] != method:
+                raise HttpRefusalError(405, f"Expect the method {method}", allow=method)
+            if method == "GET":
                 await self._app(scope, receive, counting)
                 return
             with self._admission.admit() as take:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from codea1_env.sandbox import MAX_INPUT, Limits, Outcome, ScriptResult
+from codea1_env.sandbox import MAX_INPUT, Job, Limits, Outcome, ScriptResult
+from codea1_env.support.extras import require
+
+from .files import MAX_FILES
 
 LANGUAGES = ("python",)
 
@@ -22,6 +27,12 @@ CEILING = Limits(
 )
 """The most that a request may ask for."""
 
+MAX_TESTS = 10_000
+MAX_CAPTURED = 64 << 20
+"""Bytes that the tests of one request may have printed, where that is wanted back."""
+MAX_ODD = 1 << 20
+"""Bytes of a body with text that is no Unicode."""
+
 _MIB = 1 << 20
 _GRACE = 2.0
 """Wall-clock time for each second of CPU time, so that a busy machine does not decide."""
@@ -34,6 +45,28 @@ _RUN_STATUS = {
 }
 
 
+T = TypeVar("T")
+
+
+class BadBodyError(ValueError):
+    """A body that is no JSON."""
+
+
+class AtMost:
+    """Bounds a list or a mapping where it is read, and stops at its first mistake: each takes a kilobyte to report.
+
+    Args:
+        most: How many items there may be.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Say it to pydantic."""
+        return {**handler(source), "max_length": self.most, "fail_fast": True}
+
+
 @dataclass(frozen=True)
 class RunCode:
     """The body of SandboxFusion's `/run_code`. What else clients send is ignored, as it is there."""
@@ -41,8 +74,8 @@ class RunCode:
     code: str
     language: str
     stdin: str | None = None
-    files: dict[str, str | None] = field(default_factory=dict)
-    fetch_files: list[str] = field(default_factory=list)
+    files: Annotated[dict[str, str | None], AtMost(MAX_FILES)] = field(default_factory=dict)
+    fetch_files: Annotated[list[str], AtMost(MAX_FILES)] = field(default_factory=list)
     run_timeout: float = 10.0
     compile_timeout: float = 10.0
     """Nothing is compiled."""
@@ -80,15 +113,79 @@ class RunCode:
 class RunTests:
     """The body of `/run_tests`. Each field is that of `Job`."""
 
-    # A word that nobody knows is a mistake that would change verdicts.
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 (read by pydantic, not a field)
+    # A word that nobody knows is a mistake that would change verdicts. Pydantic would report each of millions.
+    __pydantic_config__ = {"extra": "allow"}  # noqa: RUF012 (read by pydantic, not a field)
 
     code: str
-    tests: list[str]
+    tests: Annotated[list[str], AtMost(MAX_TESTS)]
     entry_point: str | None = None
-    limits: dict[str, float] = field(default_factory=dict)
+    limits: Annotated[dict[str, float], AtMost(100)] = field(default_factory=dict)
     hash_seed: int = 0
     capture_output: bool = False
+
+
+def job_of(body: RunTests, default: Limits, ceiling: Limits) -> Job:
+    """The job that a request asks for.
+
+    Raises:
+        ValueError: A word is unknown, or more is asked for than there may be.
+    """
+    names = [each.name for each in fields(body)]
+    for name in vars(body):
+        if name not in names:
+            raise ValueError(
+                f"Expect fields to be some of: {', '.join(names)}, actually: {name!r:.50}"
+            )
+    limits = limits_of(body.limits, default, ceiling)
+    most = MAX_CAPTURED // (2 * max(1, len(body.tests)))
+    if body.capture_output and limits.output > most:
+        raise ValueError(
+            f"Expect limits.output of at most {most} where what {len(body.tests)} tests print is captured, "
+            f"actually: {limits.output}"
+        )
+    return Job(**{**{name: getattr(body, name) for name in names}, "limits": limits})
+
+
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    return require("pydantic", "service").TypeAdapter(kind)
+
+
+def read_body(kind: type[T], body: bytes) -> T:
+    """What a body says.
+
+    It is read straight into its fields, so that what nobody asked for takes no memory while the request waits.
+
+    Raises:
+        BadBodyError: It is no JSON.
+        ValueError: A field is missing, or of another type. In one line, without the input, which may be long and
+            hostile.
+    """
+    pydantic = require("pydantic", "service")
+    named: Any = kind  # of a type mypy does not know that it can be hashed
+    adapter = _adapter(named)
+    try:
+        try:
+            found: T = adapter.validate_json(body)
+        except pydantic.ValidationError as error:
+            if error.errors(include_input=False)[0]["type"] != "json_invalid":
+                raise
+            # Half of a surrogate pair, which Python's json writes and reads, and pydantic does not.
+            if len(body) > MAX_ODD:
+                raise
+            try:
+                data = json.loads(body)
+            except (ValueError, RecursionError):
+                raise error from None
+            found = adapter.validate_python(data)
+    except pydantic.ValidationError as error:
+        rows = error.errors(include_input=False, include_url=False)[:5]
+        what = [
+            ": ".join(filter(None, (".".join(map(str, row["loc"])), row["msg"]))) for row in rows
+        ]
+        wrong = BadBodyError if rows[0]["type"] == "json_invalid" else ValueError
+        raise wrong("; ".join(what)[:1000]) from None
+    return found
 
 
 def limits_of(asked: Mapping[str, float], default: Limits, ceiling: Limits) -> Limits:

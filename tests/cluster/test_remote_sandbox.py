@@ -103,6 +103,39 @@ def test_all_ways_to_ask(remote: RemoteSandbox) -> None:
     assert remote.in_background(lambda: 7).result() == 7
 
 
+class OnlyHere(Job):
+    """Of a module that nodes do not have."""
+
+
+def test_what_cannot_be_sent_costs_no_other(remote: RemoteSandbox) -> None:
+    class Local(Job):
+        """Of no module."""
+
+    good = [remote.submit(Job("def f(): return 1", ["assert f() == 1"])) for _ in range(90)]
+    with pytest.raises(TypeError, match="can be sent"):
+        remote.submit(Local("def f(): return 1"))
+    bad = remote.submit(OnlyHere("def f(): return 1"))
+    argument = [1]
+    calls = remote.submit_calls("def f(x): return x", "f", [((argument,), {})])
+    argument.append(2)
+    with pytest.raises(ImportError):
+        bad.result(60)
+    assert calls.result(60)[0].value == [1]
+    assert all(future.result(60).tests[0].passed for future in good)
+
+
+def test_a_forked_copy_is_refused(remote: RemoteSandbox) -> None:
+    if not (pid := os.fork()):
+        try:
+            remote.submit(Job(""))
+        except SandboxError:
+            remote.close()
+            os._exit(7)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
 def test_wrong_use_is_said_at_once(remote: RemoteSandbox) -> None:
     with pytest.raises(TypeError, match="Expect a Job"):
         remote.submit("def f(): pass")  # type: ignore[arg-type]
@@ -190,7 +223,8 @@ def test_three_failures_are_no_verdict(cluster: Any) -> None:
             return None
 
         def run(self, requests: bytes) -> bytes:
-            return packed([Failure(InfraError("no memory")) for _ in unpacked(requests)])
+            failure = packed([Failure(InfraError("no memory"))])
+            return packed([failure for _ in unpacked(requests)])
 
     made = Dispatcher(
         ray, lambda node: ray.remote(Failing).options(num_cpus=0).remote(), leave_out=False

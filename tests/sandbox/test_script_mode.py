@@ -109,6 +109,11 @@ def test_input_that_is_too_large_is_the_callers_mistake(sandbox):
         sandbox.run_script("", "x" * (1 + (16 << 20)))
 
 
+def test_a_program_that_is_too_large_is_its_own_mistake(sandbox):
+    result = sandbox.run_script("#" + "x" * (65 << 20))
+    assert (result.outcome, result.message) == (Outcome.SYNTAX_ERROR, "the program is too large")
+
+
 @pytest.mark.parametrize("stdin", [None, b"x", 3])
 def test_input_that_is_no_text_is_the_callers_mistake(sandbox, stdin):
     with pytest.raises(TypeError, match="Expect stdin to be a str, actually: <class '"):

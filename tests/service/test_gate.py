@@ -46,13 +46,16 @@ class HeldRunner:
 class Client:
     """One request, of which every message is ours."""
 
-    def __init__(self, app: gates.App, path: str = "/run_code", **headers: str) -> None:
+    def __init__(
+        self, app: gates.App, path: str = "/run_code", method: str = "", **headers: str
+    ) -> None:
         self.messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.sent: list[dict[str, Any]] = []
         self.received = 0
+        self.room = asyncio.Semaphore(1000)
         scope = {
             "type": "http",
-            "method": "GET" if path in ("/health", "/metrics") else "POST",
+            "method": method or ("GET" if path in ("/health", "/metrics") else "POST"),
             "path": path,
             "raw_path": path.encode(),
             "query_string": b"",
@@ -73,6 +76,7 @@ class Client:
         return message
 
     async def _send(self, message: dict[str, Any]) -> None:
+        await self.room.acquire()
         self.sent.append(message)
 
     def says(self, body: bytes, more: bool = False) -> Client:
@@ -222,6 +226,33 @@ def test_tokens(header: str, status: int) -> None:
         health = Client(app, "/health")
         await health.task
         assert health.status == 200
+
+    play(part)
+
+
+def test_what_is_open_takes_no_bodies_and_no_place() -> None:
+    async def part(runner: HeldRunner, admission: Admission, make: Any) -> None:
+        client = Client(make(token="s" * 32), "/health", method="POST").says(b" ", more=True)
+        await client.task
+        assert (client.status, client.received) == (405, 0)
+        assert (b"allow", b"GET") in client.sent[0]["headers"]
+
+    play(part)
+
+
+def test_a_request_keeps_its_place_until_its_answer_is_read() -> None:
+    async def part(runner: HeldRunner, admission: Admission, make: Any) -> None:
+        client = Client(make()).says(BODY)
+        client.room = asyncio.Semaphore(2)  # the head and the body are under way, and are not read
+        await until(lambda: len(runner.futures) == 1)
+        runner.futures[0].set_result(ScriptResult(Outcome.PASS))
+        await until(lambda: len(client.sent) == 2)
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert admission.admitted == 1
+        client.room.release()
+        await client.task
+        assert client.answer["status"] == "Success"
 
     play(part)
 

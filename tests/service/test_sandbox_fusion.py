@@ -10,6 +10,8 @@ import pytest
 import sandbox_fusion as fusion
 from sandbox_fusion.models import RunCodeRequest, RunCodeResponse, RunStatus, SummaryMapping
 
+from codea1_env.service.files import Parcel
+
 MAPPING = SummaryMapping(RunFailed="failed", RunTimeout="timeout")
 
 
@@ -164,6 +166,18 @@ def test_text_that_is_no_unicode(url: str) -> None:
     content = b'{"code": "\\ud800", "language": "python"}'
     answer = httpx.post(f"{url}/run_code", content=content, headers=headers).json()
     assert answer["status"] == "Failed"
+
+
+def test_a_program_with_files_stays_as_large_as_it_is() -> None:
+    code = "print('\N{GRINNING FACE}\ud800')" * 1000
+    assert len(Parcel(code, {}, ["out"]).code) < 2 * len(code.encode("utf-8", "surrogatepass"))
+
+
+def test_the_content_is_said_to_be_json(url: str) -> None:
+    content = b'{"code": "print(1)", "language": "python"}'
+    answer = httpx.post(f"{url}/run_code", content=content, headers={"content-type": "text/plain"})
+    assert answer.status_code == 422  # a page in a browser may send this
+    assert "application/json" in answer.json()["detail"]
 
 
 def test_32_clients_at_a_time(url: str) -> None:
