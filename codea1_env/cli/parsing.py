@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 import tyro
 
 from codea1_env.agents.llm.computing import Dtype
-from codea1_env.cli.errors import user_input
+from codea1_env.cli.errors import CommandLineExit, InputError, user_input
 from codea1_env.sandbox.packages import locate
 from codea1_env.training.settings import inline_table, read_inline_table
 
@@ -66,6 +69,13 @@ class ComputingOptions:
         return None if self.dtype == "auto" else self.dtype
 
 
+class _Held(io.StringIO):
+    """Keeps what would be printed to stderr, in the colours of stderr."""
+
+    def isatty(self) -> bool:
+        return sys.__stderr__ is not None and sys.__stderr__.isatty()
+
+
 _registry = tyro.constructors.ConstructorRegistry()
 
 
@@ -104,24 +114,42 @@ def parse(
             configuration file.
     """
     markers: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff,) if switches_only else ()
-    with user_input(), _registry:  # the dataclass checks its own values
-        return tyro.cli(
+    return _said_in_a_line(
+        lambda: tyro.cli(
             command,
             prog=f"codea1 {name}",
             args=list(arguments),
             default=tyro.MISSING_NONPROP if default is None else default,
             config=markers,
         )
+    )
 
 
 def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -> Command:
     """Read only the options that the command knows, and leave all others to a later `parse`."""
-    with user_input(), _registry:
-        known, _ = tyro.cli(
+    known, _ = _said_in_a_line(
+        lambda: tyro.cli(
             command,
             prog=f"codea1 {name}",
             args=list(arguments),
             return_unknown_args=True,
             add_help=False,
         )
+    )
     return known
+
+
+def _said_in_a_line(read: Callable[[], Command]) -> Command:
+    """What is read. A value that its dataclass refuses is told as all commands do, not in tyro's box."""
+    held = _Held()
+    try:
+        with user_input(), _registry, redirect_stderr(held):
+            return read()
+    except SystemExit as end:
+        cause: BaseException | None = end
+        while cause := cause.__context__:
+            # What dataclasses of ours and of users say; words that are no number, say, are left to the box.
+            if isinstance(cause, ValueError) and str(cause).lower().startswith("expect "):
+                raise InputError(str(cause)) from end
+        sys.stderr.write(held.getvalue())
+        raise CommandLineExit(end.code) from None
