@@ -20,6 +20,7 @@ from codea1_env.cli.errors import (
     in_options,
     unknown_name,
 )
+from codea1_env.support import command_start
 
 COMMANDS = {
     "play": "Show one round between two scripted players.",
@@ -75,7 +76,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if name not in COMMANDS:
             raise unknown_name("command", name, COMMANDS)
-        code: int = importlib.import_module(f"codea1_env.cli.{name}").run(rest)
+        command = importlib.import_module(f"codea1_env.cli.{name}")
+        command_start.end()
+        code: int = command.run(rest)
         sys.stdout.flush()
         return code
     except InputError as error:

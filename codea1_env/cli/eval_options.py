@@ -34,6 +34,7 @@ from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.packages import versions
+from codea1_env.support.plugins import digest_of
 
 _NAMED = 10
 """Tasks that a message names."""
@@ -173,6 +174,8 @@ class EvaluationOptions(AskingOptions):
             settings["samples_sha256"] = digest_of_file(self.samples)
             return settings
         settings["agent"] = self.agent
+        if digest := digest_of(self.agent or ""):
+            settings["agent_sha256"] = digest[:16]
         settings["num_samples"] = self.num_samples
         settings["batch_size"] = self.batch_size
         settings["seed"] = self.seed

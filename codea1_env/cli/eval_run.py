@@ -27,6 +27,7 @@ from codea1_env.evaluation.runner import EvaluationRun
 from codea1_env.evaluation.running import EvaluationPlan
 from codea1_env.evaluation.samples import SampleFile
 from codea1_env.problems import Problem
+from codea1_env.support.plugins import digest_of_class
 from codea1_env.training.interrupt import stop_request
 
 _AGENT = """Who writes the {}, a language model
@@ -131,6 +132,8 @@ def _settings(command: EvaluationCommand) -> dict[str, Any]:
     """All that verdicts depend on."""
     own = command.evaluation
     name = {"evaluates": own.kind} if own.kind else {}
+    if digest := digest_of_class(type(own)):
+        name["evaluation_sha256"] = digest[:16]
     return {**name, **command.settings(own.role), **own.settings(command.samples is None)}
 
 
