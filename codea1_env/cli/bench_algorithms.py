@@ -163,6 +163,8 @@ def _run_all(
     config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console, what: str
 ) -> bool:
     """Run jobs; returns whether nobody interrupted that."""
+    if not jobs:
+        return True
     for damage in scheduling.forget_unusable(jobs):
         console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
     before = signal.signal(signal.SIGTERM, _interrupt)

@@ -45,7 +45,7 @@ class Sources:
     preset: _Preset = None
     baseline: _Baseline = None
     quick: Switch = False
-    """A run of a few seconds that goes through everything: --preset quick, over any other preset."""
+    """A run of a few seconds: --preset quick, or over another preset the sizes of --preset shortest."""
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE.toml")] = None
     """Settings from a TOML file; `--dry-run` prints one with every setting in it."""
     resume: Switch = False
@@ -108,7 +108,8 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
     config = TrainConfig()
     if sources.resume:
         return _settings_of_run(sources)
-    for preset in filter(None, (sources.preset, "quick" if sources.quick else None)):
+    quick = ("shortest" if sources.preset else "quick") if sources.quick else None
+    for preset in filter(None, (sources.preset, quick)):
         table = preset_table(preset)
         config = apply_table(_without_budget(config, table), table, f"preset {preset}")
     if sources.baseline is not None:

@@ -1,0 +1,50 @@
+"""Tables for narrow terminals: columns that do not fit stand below, each part with the names in front."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Column, Table
+
+
+def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
+    """Divide a table into parts that a screen has room for, as far as single columns allow.
+
+    Args:
+        table: Its first column has names.
+        console: Where it is shown.
+        width: Characters of a line.
+
+    Example:
+        >>> table = Table("name", "one", "two")
+        >>> table.add_row("x", "0.500 [0.400, 0.600]", "0.600 [0.500, 0.700]")
+        >>> [len(part.columns) for part in parts_of(table, Console(), 40)]
+        [2, 2]
+    """
+    gaps = 3  # padding, and what may stand between columns
+    names, *others = table.columns
+    first = gaps + _width(names, console)
+    group: list[Column] = []
+    left = width - first
+    for column in others:
+        needed = gaps + _width(column, console)
+        if group and needed > left:
+            yield _part(table, [names, *group])
+            group, left = [], width - first
+        group.append(column)
+        left -= needed
+    yield _part(table, [names, *group])
+
+
+def _width(column: Column, console: Console) -> int:
+    cells = [column.header, *column.cells]
+    return max(Measurement.get(console, console.options, cell).maximum for cell in cells)
+
+
+def _part(table: Table, columns: Sequence[Column]) -> Table:
+    part = copy.copy(table)
+    part.columns = list(columns)
+    return part
