@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -35,7 +36,7 @@ GOOD = {
     "entry_point": "one",
     "reference": "def one():\n    return 1",
     "tests": ["assert one() == 1"],
-    "metadata": {},
+    "metadata": {"split": "train"},
 }
 
 
@@ -124,6 +125,22 @@ def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[
     for option in " ".join(words).split(" --")[1:]:
         explanation = option.split(" (default")[0].split(" (required")[0].split()
         assert len(explanation) > 2, option
+
+
+@pytest.mark.parametrize("command", ["bench algorithms", "eval tests", "train"])
+def test_help_breaks_lines_where_the_screen_ends(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.strip("│|") for line in options_of(command, capsys).splitlines()]
+    assert all(len(line) <= 80 for line in lines)
+    for line, below in itertools.pairwise(lines):
+        indent = len(line) - len(line.lstrip())
+        goes_on = (
+            indent > 6 and below.startswith(" " * indent) and below[indent : indent + 1].strip()
+        )
+        if goes_on and "--" not in line + below:
+            assert len(line.rstrip()) + 1 + len(below.split()[0]) > 76, line
 
 
 # Mistakes of the user: exit code 2, one message, no traceback
