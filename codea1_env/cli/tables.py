@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Column, Table
 
+_WIDEST = 1 << 16
+
 
 def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
     """Divide a table into parts that a screen has room for, as far as single columns allow.
@@ -24,24 +26,16 @@ def parts_of(table: Table, console: Console, width: int) -> Iterator[Table]:
         >>> [len(part.columns) for part in parts_of(table, Console(), 40)]
         [2, 2]
     """
-    gaps = 3  # padding, and what may stand between columns
+    unbounded = console.options.update(max_width=_WIDEST)
     names, *others = table.columns
-    first = gaps + _width(names, console)
     group: list[Column] = []
-    left = width - first
     for column in others:
-        needed = gaps + _width(column, console)
-        if group and needed > left:
+        wider = _part(table, [names, *group, column])
+        if group and Measurement.get(console, unbounded, wider).maximum > width:
             yield _part(table, [names, *group])
-            group, left = [], width - first
+            group = []
         group.append(column)
-        left -= needed
     yield _part(table, [names, *group])
-
-
-def _width(column: Column, console: Console) -> int:
-    cells = [column.header, *column.cells]
-    return max(Measurement.get(console, console.options, cell).maximum for cell in cells)
 
 
 def _part(table: Table, columns: Sequence[Column]) -> Table:
