@@ -25,7 +25,7 @@ from codea1_env.agents.llm import transformers_backend
 from codea1_env.agents.llm.model_shape import shape_of
 from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.models import resolve
-from codea1_env.cli.train import SourcesAndFolder, base_settings
+from codea1_env.cli.train_settings import SourcesAndFolder, base_settings
 from codea1_env.training import TrainConfig
 from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.memory_plan import Devices, plan_memory

@@ -12,7 +12,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.support.registration import register_environments
+from codea1_env.support import command_start
+
+command_start.begin()  # before what takes long
+
+from codea1_env.support.registration import register_environments  # noqa: E402
 
 __version__ = "0.1.0"
 

@@ -26,11 +26,16 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from codea1_env.support.plugins import find
+
+
+class RewardError(ValueError):
+    """A reward function of yours raised, or returned something else than two rewards."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +252,7 @@ def suite_rewards(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) 
         the program does not execute and the suite is paid nothing, and where other rewards are paid.
 
     Raises:
-        ValueError: A function of yours returned something else than two rewards.
+        RewardError: A function of yours raised, or returned something else than two rewards.
 
     Example:
         >>> suite_rewards(SuiteOutcome(True, [False, True], 1, history_passed=3, history_total=8))
@@ -256,7 +261,16 @@ def suite_rewards(outcome: SuiteOutcome, config: RewardConfig = RewardConfig()) 
         None
     """
     size = config.num_tests
-    code, test = _checked(find_reward(config.function)(outcome, config), config)
+    function = find_reward(config.function)
+    try:
+        paid = function(outcome, config)
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1].lineno
+        raise RewardError(
+            f"Expect the reward function {config.function!r} to pay every suite, actually, line {line}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    code, test = _checked(paid, config)
     return SuiteRewards(
         code=code,
         test=test,
@@ -275,7 +289,7 @@ def _checked(paid: Any, config: RewardConfig) -> tuple[float | None, float]:
     else:
         if math.isfinite(test) and (code is None or math.isfinite(code)):
             return code, test
-    raise ValueError(
+    raise RewardError(
         f"Expect the reward function {config.function!r} to return the program's reward (or None) and the suite's, "
         f"two finite numbers, actually: {paid!r:.200}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -35,7 +36,7 @@ GOOD = {
     "entry_point": "one",
     "reference": "def one():\n    return 1",
     "tests": ["assert one() == 1"],
-    "metadata": {},
+    "metadata": {"split": "train"},
 }
 
 
@@ -88,8 +89,22 @@ def test_help_imports_neither_game_nor_training() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (
-        done.stdout.splitlines()[-1] == "['codea1_env.support', 'codea1_env.support.registration']"
+        done.stdout.splitlines()[-1]
+        == "['codea1_env.support', 'codea1_env.support.command_start', 'codea1_env.support.registration']"
     )
+
+
+def test_interrupt_while_loading_ends_quietly(tmp_path: Path) -> None:
+    slow = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(30)"
+    (tmp_path / "pettingzoo.py").write_text(slow)
+    done = subprocess.run(
+        [sys.executable, "-m", "codea1_env.cli", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(codea1_env.__file__).parent.parent}"},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_no_command_shows_usage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,6 +127,22 @@ def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[
         assert len(explanation) > 2, option
 
 
+@pytest.mark.parametrize("command", ["bench algorithms", "eval tests", "train"])
+def test_help_breaks_lines_where_the_screen_ends(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.strip("│|") for line in options_of(command, capsys).splitlines()]
+    assert all(len(line) <= 80 for line in lines)
+    for line, below in itertools.pairwise(lines):
+        indent = len(line) - len(line.lstrip())
+        goes_on = (
+            indent > 6 and below.startswith(" " * indent) and below[indent : indent + 1].strip()
+        )
+        if goes_on and "--" not in line + below:
+            assert len(line.rstrip()) + 1 + len(below.split()[0]) > 76, line
+
+
 # Mistakes of the user: exit code 2, one message, no traceback
 
 
@@ -121,7 +152,11 @@ def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[
         (["trian"], "unknown command 'trian'. Did you mean 'train'?"),
         (["train", "--baseline", "nobook"], "unknown baseline 'nobook'. Did you mean 'no-book'?"),
         (["train", "--preset", "x"], "unknown preset 'x'. Expect one of: paper, quick"),
-        (["train", "--alpha", "7"], "Expect alpha to be between 0 and 1, actually: 7.0"),
+        (["train", "--alpha", "7"], "Expect --alpha to be between 0 and 1, actually: 7.0"),
+        (["train", "--max-steps", "0"], "Expect --max-steps to be greater than 0, actually: 0"),
+        (["train", "--tester", "no.py:X", "--dry-run"], "tester.player: Expect no.py to be a"),
+        (["train", "--algorithm", "no.py:X", "--dry-run"], "algorithm: Expect no.py to be a"),
+        (["train", "--problems", "no.py:X", "--dry-run"], "Expect no.py to be a Python file"),
         (["train", "--config", "none.toml"], "cannot read the configuration none.toml"),
         (["train", "--resume"], "expect --output-dir DIR with --resume"),
         (["train", "--resume", "--output-dir", "none"], "Expect none to be the folder of a run"),
@@ -131,10 +166,16 @@ def test_help_explains_every_option(command: str, capsys: pytest.CaptureFixture[
         (["play", "--problems", "none.jsonl"], "none.jsonl"),
         (["play", "--coder", "mutnat"], "unknown player 'mutnat'. Did you mean 'mutant'?"),
         (["play", "--tester", "none.py:Me"], "Expect none.py to be a Python file"),
-        (["play", "--rounds", "0"], "Expect max_rounds to be a positive integer, actually: 0"),
+        (["play", "--problem", "x"], "unknown problem 'x'. Expect one of 104, such as starter/"),
+        (["play", "--rounds", "0"], "expect --rounds to be at least 1, actually: 0"),
         (["problems", "show", "starter/ad"], "unknown problem 'starter/ad'. Did you mean"),
         (["problems", "list", "--problems", "none.jsonl"], "none.jsonl"),
+        (["problems", "list", "none.jsonl"], "none.jsonl"),
         (["problems", "validate", "none.jsonl"], "none.jsonl"),
+        (["problems", "validate", "--problems", "none.jsonl"], "none.jsonl"),
+        (["problems", "validate"], "expect the problems to check: codea1 problems validate SOURCE"),
+        (["problems", "validate", "starter", "--limit", "0"], "Expect --limit to be at least 1"),
+        (["sandbox", "serve", "--workers", "0"], "Expect --workers to be at least 1, actually: 0"),
         (["sandbox", "doc"], "unknown command 'sandbox doc'. Did you mean 'sandbox doctor'"),
     ],
 )

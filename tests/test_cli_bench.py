@@ -35,6 +35,15 @@ def test_results_folder(bench: Path):
     )
 
 
+def test_resumed_with_its_own_settings(bench: Path, capsys):
+    assert run(["bench", "algorithms", "--resume", "--output-dir", str(bench), "--json"]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert (about["runs"], about["done"], about["failed"]) == (2, 2, 0)
+    changed = ["--resume", "--output-dir", str(bench), "--max-steps", "3"]
+    assert run(["bench", "algorithms", *changed]) == 2
+    assert "actually: --max-steps was 2, now 3" in capsys.readouterr().err
+
+
 def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
     broken = tmp_path / "broken.py"
     broken.write_text(
@@ -55,7 +64,8 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
     ("arguments", "message"),
     [
         (["algorithms", "--algorithms", "golden-test"], "Did you mean 'golden-tests'"),
-        (["algorithms", "--seeds", "0"], "Expect seeds to be at least 1"),
+        (["algorithms", "--algorithms", "mine.py"], "the class behind the file, as mine.py:NAME"),
+        (["algorithms", "--seeds", "0"], "Expect --seeds to be at least 1"),
         (["algorithms", "--problems", "starer"], "starer"),
         (["algorithms", "--resume"], "expect --output-dir DIR with --resume"),
         (["algorithm"], "Did you mean 'bench algorithms'"),
@@ -72,9 +82,9 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
         (["algorithms", "--algorithms", "gspo"], "coder.algorithm: Expect an algorithm for tabular players: grpo"),
         (["algorithms", "--preset", "nope"], "unknown preset 'nope'. Expect one of: paper"),
         (["algorithms", "--preset", "tabular", "--quick"], "expect --quick or --preset, actually: both"),
-        (["algorithms", "--processes", "0"], "Expect processes to be at least 1"),
-        (["algorithms", "--max-steps", "0"], "Expect max_steps to be at least 1"),
-        (["algorithms", "--max-problems", "0"], "Expect max_problems to be at least 1"),
+        (["algorithms", "--processes", "0"], "Expect --processes to be at least 1"),
+        (["algorithms", "--max-steps", "0"], "Expect --max-steps to be at least 1"),
+        (["algorithms", "--max-problems", "0"], "Expect --max-problems to be at least 1"),
         (["algorithms", "--algorithms"], "Expect algorithms to name at least one"),
         (["algorithms", "--output-dir", "a_file"], "Expect a_file to be a new or an empty folder"),
     ],

@@ -158,7 +158,7 @@ def test_a_used_folder_is_not_overwritten(tmp_path, capsys):
     assert run(["eval", "code", *arguments, "--max-problems", "2"]) == 2
     assert "Add --resume to go on" in capsys.readouterr().err
     assert run(["eval", "code", *arguments, "--max-problems", "3", "--resume"]) == 2
-    assert "max_problems was 2, now 3" in capsys.readouterr().err
+    assert "--max-problems was 2, now 3" in capsys.readouterr().err
     before = (tmp_path / "report.json").read_bytes()
     report_of([*arguments, "--max-problems", "2", "--resume"], capsys)
     assert (tmp_path / "report.json").read_bytes() == before

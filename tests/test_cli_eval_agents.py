@@ -33,6 +33,9 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen: list[dict[str, Any]] = []
+        self.team: str | None = None
+        self.model = "first-model"
+        self.text: str | None = f"Sure:\n```python\n{PROBLEMS[0].reference}```\n"
 
     @property
     def url(self) -> str:
@@ -43,12 +46,13 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self.reply({"data": [{"id": "first-model"}]})
+        self.reply({"data": [{"id": self.server.model}]})
 
     def do_POST(self) -> None:
         self.server.seen.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        text = f"Sure:\n```python\n{PROBLEMS[0].reference}```\n"
-        self.reply({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+        self.server.team = self.headers["X-Team"]
+        message = {"content": self.server.text}
+        self.reply({"choices": [{"message": message, "finish_reason": "stop"}]})
 
     def reply(self, content: Any) -> None:
         body = json.dumps(content).encode()
@@ -86,6 +90,53 @@ def test_a_server_is_asked_with_the_settings_of_the_paper(server, tmp_path, caps
     row = json.loads((tmp_path / "samples.jsonl").read_text().splitlines()[0])
     assert row["solution"] == PROBLEMS[0].reference
     assert row["answer"].startswith("Sure:")
+
+
+def test_the_model_of_a_server_is_kept_and_empty_answers_are_counted(server, tmp_path, capsys):
+    server.text = None
+    arguments = [*FEW, "--agent", server.url, "--output-dir", str(tmp_path)]
+    arguments += ["--request", 'effort = "low", max_tokens = "None"']
+    assert run(["eval", "code", *arguments, "--headers", 'X-Team = "a"', "--json"]) == 0
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert "6 of 6 answers are empty" in err
+    assert report["empty_answers"] == 6
+    assert (report["settings"]["model"], report["settings"]["backend"]) == ("first-model", "server")
+    assert server.team == "a"
+    assert server.seen[0]["effort"] == "low"
+    assert "max_tokens" not in server.seen[0]
+    server.model = "second-model"
+    assert run(["eval", "code", *arguments, "--resume"]) == 2
+    assert "model was 'first-model', now 'second-model'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("agent", ["refrence", "none.py:Me"])
+def test_a_wrong_name_is_told_before_anything_is_loaded(agent, capsys, monkeypatch):
+    monkeypatch.setattr("codea1_env.cli.eval_options.load_problems", None)
+    assert run(["eval", "code", "--agent", agent]) == 2
+    assert agent[:4] in capsys.readouterr().err
+
+
+OWN = """
+from codea1_env.evaluation import ProgramEvaluation
+
+class Long(ProgramEvaluation):
+    figure = "long"
+
+    def judge(self, problem, sample):
+        return {"long": len(sample.code) > 99}
+"""
+
+
+def test_an_evaluation_goes_on_with_the_same_file_only(tmp_path, capsys):
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    asked = ["--agent", "reference", "--max-problems", "1", "--output-dir", str(tmp_path / "r")]
+    assert run(["eval", "run", f"{file}:Long", *asked]) == 0
+    assert run(["eval", "run", f"{file}:Long", *asked, "--resume"]) == 0
+    file.write_text(OWN.replace("99", "9"))
+    assert run(["eval", "run", f"{file}:Long", *asked, "--resume"]) == 2
+    assert "evaluation_sha256 was" in capsys.readouterr().err
 
 
 def test_a_server_is_asked_for_one_test_at_a_time(server, tmp_path, capsys):

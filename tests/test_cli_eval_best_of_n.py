@@ -92,7 +92,7 @@ def test_a_resumed_evaluation_has_the_same_report(programs, tmp_path, capsys):
     assert files == {name: (tmp_path / name).read_bytes() for name in files}
     changed = [*map(str, options), "--num-tests", "2", "--output-dir", str(tmp_path), "--resume"]
     assert run(["eval", "best-of-n", *changed]) == 2
-    assert "num_tests was 8, now 2" in capsys.readouterr().err
+    assert "--num-tests was 8, now 2" in capsys.readouterr().err
 
 
 def test_tests_from_a_file(programs, tmp_path, capsys):

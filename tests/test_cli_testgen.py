@@ -245,7 +245,8 @@ def test_a_run_can_be_trained_on_the_suites(tmp_path, capsys):
     arguments = ["testgen", "--problems", "starter", "--split", "train", "--agent", "golden"]
     assert run([*arguments, "--max-problems", "8", "--output-dir", str(tmp_path / "r")]) == 0
     path = str(tmp_path / "r" / "problems.jsonl")
-    train = ["train", "--problems", path, "--quick", "--output-dir", str(tmp_path / "run")]
+    train = ["train", "--problems", path, "--preset", "shortest"]
+    train += ["--output-dir", str(tmp_path / "run")]
     assert run(train) == 0
     assert "Error" not in capsys.readouterr().err
 

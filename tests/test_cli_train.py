@@ -16,7 +16,7 @@ import pytest
 
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run
-from codea1_env.cli.train import PRESETS
+from codea1_env.training.preset_files import PRESETS
 
 
 def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -104,6 +104,9 @@ def test_quick_run_from_the_shell(tmp_path: Path) -> None:
     assert "Run folder: mine" in done.stdout
     assert "\x1b" not in done.stdout
     assert (tmp_path / "mine" / "config.toml").is_file()
+    rows = list(map(json.loads, (tmp_path / "mine" / "metrics.jsonl").read_text().splitlines()))
+    for name in ("held_out/pass_rate", "held_out/kill_rate"):  # the first command shows learning
+        assert rows[-1][name] > rows[0][name] + 0.1
 
     again = train("--quick", "--output-dir", "mine", cwd=tmp_path)
     assert again.returncode == 2
@@ -132,7 +135,7 @@ def test_run_at_another_level_of_the_sandbox(
 
 
 def test_run_without_a_folder_makes_one(tmp_path: Path) -> None:
-    done = train("--quick", "--json", cwd=tmp_path)
+    done = train("--quick", "--max-steps", "2", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["finished"] is True
@@ -209,17 +212,75 @@ def test_a_number_of_steps_goes_before_a_time_budget(
 def test_a_quick_run_has_no_time_budget(capsys: pytest.CaptureFixture[str]) -> None:
     settings = settings_of(capsys, *LLM, "--quick")
     assert settings["time_budget"] == "None"
-    assert settings["max_steps"] == settings_of(capsys, "--quick")["max_steps"]
+    assert settings["max_steps"] == settings_of(capsys, "--preset", "shortest")["max_steps"]
+
+
+def test_fields_of_a_trainer_stay_beside_those_of_the_command_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = settings_of(capsys, *LLM)["coder"]["trainer"]
+    assert before
+    given = settings_of(capsys, *LLM, "--coder.trainer", "warmup_steps = 3")["coder"]["trainer"]
+    assert given == before | {"warmup_steps": 3}
+
+
+REWARDS = """
+def odd(outcome, config):
+    return "a lot"
+
+def away(outcome, config):
+    raise SystemExit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("odd", 2, "the reward function 'mine.py:odd' to return the program's reward (or None)"),
+        ("away", 1, "actually it ended the program: SystemExit(0) in "),
+    ],
+)
+def test_rewards_of_ones_own_that_fail_take_a_line(
+    name: str,
+    code: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(REWARDS)
+    assert run(["train", "--quick", "--rewards", f"mine.py:{name}", "--output-dir", "r"]) == code
+    err = capsys.readouterr().err
+    assert said in err
+    assert "Traceback" not in err
+    assert not Path("r").exists()
+
+
+def test_a_resumed_run_says_that_a_file_of_ones_own_is_another(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("mine.py")
+    file.write_text("def same(outcome, config):\n    return 0.5, 0.5\n")
+    short = ["train", "--preset", "shortest", "--eval-steps", "9", "--output-dir", "r"]
+    assert run([*short, "--rewards", "mine.py:same", "--max-steps", "1"]) == 0
+    file.write_text("def same(outcome, config):\n    return 1.0, 0.0\n")
+    assert run(["train", "--resume", "--output-dir", "r", "--max-steps", "2"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "after step 1. Not the same as before: mine.py:same." in out
+    rows = Path("r/own_files.jsonl").read_text().splitlines()
+    assert [json.loads(row)["step"] for row in rows] == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*LLM, "--time-budget", "0"], "time_budget to be greater than 0, actually: 0.0"),
-        ([*LLM, "--time-budget", "-1"], "time_budget to be greater than 0"),
-        ([*LLM, "--time-budget", "inf"], "time_budget to be a number of minutes"),
-        (["--time-budget", "5"], "Expect time_budget with language models"),
-        ([*LLM, "--threads", "0"], "threads to be greater than 0"),
+        ([*LLM, "--time-budget", "0"], "--time-budget to be greater than 0, actually: 0.0"),
+        ([*LLM, "--time-budget", "-1"], "--time-budget to be greater than 0"),
+        ([*LLM, "--time-budget", "inf"], "--time-budget to be a number of minutes"),
+        (["--time-budget", "5"], "Expect --time-budget with language models"),
+        ([*LLM, "--threads", "0"], "Expect --threads to be greater than 0"),
     ],
 )
 def test_bad_budgets_and_threads(

@@ -37,7 +37,7 @@ def test_presets_fit_where_they_say(preset: str, capsys: pytest.CaptureFixture[s
     ("arguments", "named"),
     [
         (["--preset", "qwen2.5-coder-3b"], "lora_rank"),
-        (["--preset", "qwen2.5-coder-1.5b", "--generation-batch", "64"], "generation_batch"),
+        (["--preset", "qwen2.5-coder-1.5b", "--generation-batch", "64"], "--generation-batch"),
         (["--preset", "qwen2.5-coder-1.5b-lora", "--max-problems", "None"], None),
         (["--preset", "qwen2.5-coder-7b", "--lora-rank", "0"], "smaller model"),
     ],

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from codea1_env.problem_sets.calls import literal_calls
-from codea1_env.problem_sets.validate import FindingKind, ProblemFinding, validate_problems
-from codea1_env.problems import ProblemsError
+from codea1_env.problem_sets.findings import FindingKind, ProblemFinding
+from codea1_env.problem_sets.validate import validate_problems
+from codea1_env.problems import ProblemsError, load_problems
 from codea1_env.sandbox import Limits, Sandbox
 
 GOOD: dict[str, Any] = {
@@ -55,6 +56,12 @@ def check(path: Path, *rows: object, sandbox: Sandbox) -> list[ProblemFinding]:
         ({"reference": "def double(x): return hash('a') % 2 * 2 if False else next(iter({'a', 'b'}))",
           "tests": [f"assert double({n}) == 'a'" for n in range(3)]}, None, ""),
         ({"tests": []}, FindingKind.NO_TESTS, "Expect tests or a test_program, actually neither"),
+        ({"tests": ["assert True"]}, FindingKind.REFERENCE_FAILS, "never"),
+        ({"tests": ["double(2)", "double(3)"]}, FindingKind.WEAK_TESTS, "pass them, such as with "),
+        ({"reference": "def double(x): return x + x", "tests": ["assert double(0) == 0"]}, FindingKind.WEAK_TESTS, "x + x -> x - x in line 1"),
+        ({"tests": ["assert double(2) == 4\n\nassert double(0) == 0"]}, FindingKind.NOT_PLAYABLE, "tests that are one statement each"),
+        ({"reference": "print(2 * int(input()))", "tests": [], "stdin_tests": [{"stdin": "2", "stdout": "4"}]},
+         FindingKind.NOT_PLAYABLE, "its programs read standard input"),
         ({"prompt": GOOD["prompt"]}, FindingKind.DUPLICATE_PROMPT, "Expect every prompt once, actually it is also at"),
         ({"task_id": "demo/double"}, FindingKind.DUPLICATE_ID, "Expect every task_id once, actually it is also at"),
     ],
@@ -125,6 +132,14 @@ def test_warnings_do_not_make_a_set_useless(tmp_path: Path, sandbox: Sandbox) ->
     report = validate_problems(file, sandbox)
     assert report.ok
     assert [finding.kind for finding in report.warnings] == [FindingKind.NO_TESTS]
+
+
+def test_set_that_training_does_not_take_says_why(tmp_path: Path, sandbox: Sandbox) -> None:
+    findings = check(tmp_path, row(metadata={"split": "dev"}), sandbox=sandbox)
+    assert [finding.kind for finding in findings] == [FindingKind.NOT_PLAYABLE]
+    assert "actually the splits are dev. Train with --split dev" in findings[0].message
+    with pytest.raises(ProblemsError, match="Expect the split to be one of dev"):
+        load_problems(str(tmp_path / "set.jsonl"), "train")
 
 
 def test_slow_reference_is_a_warning(

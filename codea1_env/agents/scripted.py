@@ -13,7 +13,7 @@ from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.calls import listed_tests
-from codea1_env.problems import Problem
+from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.shown_tests import split_examples
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import Observation
@@ -40,12 +40,13 @@ class ScriptedAgent(FixedAgent, ABC):
     """Base of players that know the problems, and may draw from their own random generator.
 
     Args:
-        problems: The problems of the game. A scripted player knows reference and golden tests.
+        problems: The problems of the game; None for the starter set. A scripted player knows reference and golden tests.
         seed: Seed of the player's random choices.
     """
 
-    def __init__(self, problems: Sequence[Problem], seed: int = 0) -> None:
+    def __init__(self, problems: Sequence[Problem] | None = None, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
+        problems = load_problems("starter") if problems is None else problems
         self._problems = ByPrompt(problems)
         self._known: dict[str, list[str]] = {}
 
@@ -96,9 +97,14 @@ class MutantCoder(ScriptedAgent):
         seed: Seed of the choice among the mutants.
     """
 
-    def __init__(self, problems: Sequence[Problem], sandbox: Sandbox, seed: int = 0) -> None:
+    def __init__(
+        self,
+        problems: Sequence[Problem] | None = None,
+        sandbox: Sandbox | None = None,
+        seed: int = 0,
+    ) -> None:
         super().__init__(problems, seed)
-        self._sandbox = sandbox
+        self._sandbox = sandbox or default_sandbox()
 
     def answer(self, problem: Problem) -> str:
         """Return a mutant, or the reference where there is nothing to mutate."""
@@ -125,7 +131,7 @@ class GoldenTester(ScriptedAgent):
 
     def __init__(
         self,
-        problems: Sequence[Problem],
+        problems: Sequence[Problem] | None = None,
         num_tests: int | None = 8,
         seed: int = 0,
         sandbox: Sandbox | None = None,
@@ -167,14 +173,14 @@ class BoundaryTester(ScriptedAgent):
 
     def __init__(
         self,
-        problems: Sequence[Problem],
-        sandbox: Sandbox,
+        problems: Sequence[Problem] | None = None,
+        sandbox: Sandbox | None = None,
         num_tests: int = 8,
         seed: int = 0,
     ) -> None:
         super().__init__(problems, seed)
         self.num_tests = num_tests
-        self._sandbox = sandbox
+        self._sandbox = sandbox or default_sandbox()
 
     def answer(self, problem: Problem) -> str:
         """Return a suite of boundary tests."""

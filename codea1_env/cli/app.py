@@ -12,7 +12,15 @@ import sys
 from collections.abc import Sequence
 
 import codea1_env
-from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, unknown_name
+from codea1_env.cli.errors import (
+    INTERRUPTED,
+    CommandLineExit,
+    FailureError,
+    InputError,
+    in_options,
+    unknown_name,
+)
+from codea1_env.support import command_start
 
 COMMANDS = {
     "play": "Show one round between two scripted players.",
@@ -69,14 +77,23 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if name not in COMMANDS:
             raise unknown_name("command", name, COMMANDS)
-        code: int = importlib.import_module(f"codea1_env.cli.{name}").run(rest)
+        command = importlib.import_module(f"codea1_env.cli.{name}")
+        command_start.end()
+        code: int = command.run(rest)
         sys.stdout.flush()
         return code
     except InputError as error:
-        print(f"codea1: {error}", file=sys.stderr)
+        print(f"codea1: {in_options(str(error), rest)}", file=sys.stderr)
         return 2
     except FailureError as error:
         print(f"codea1: {error}", file=sys.stderr)
+        return 1
+    except CommandLineExit:
+        raise
+    except SystemExit as error:
+        from codea1_env.support.plugins import exit_of
+
+        print(f"codea1: {exit_of(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("codea1: interrupted", file=sys.stderr)

@@ -28,7 +28,13 @@ from codea1_env.baselines.bench import (
 )
 from codea1_env.baselines.bench import schedule as scheduling
 from codea1_env.baselines.bench.entries import Entry
-from codea1_env.baselines.bench.results import SWEEP, Result, open_folder, write_results
+from codea1_env.baselines.bench.results import (
+    SWEEP,
+    Result,
+    open_folder,
+    read_settings,
+    write_results,
+)
 from codea1_env.baselines.bench.suite import QUICK, with_preset
 from codea1_env.baselines.bench.sweep import choose, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
@@ -46,6 +52,8 @@ class Basis:
 
     preset: str | None = None
     quick: bool = False
+    resume: bool = False
+    output_dir: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,8 @@ class AlgorithmsCommand:
     output_dir: Path | None = None
     """Results folder; None for a new one in runs/, named after the time."""
     resume: bool = False
-    """Go on with the benchmark in --output-dir, and run again what failed; more algorithms and seeds, and another
-    sweep, may be given."""
+    """Go on with the benchmark in --output-dir, with its own settings, and run again what failed; more algorithms and
+    seeds, and another sweep, may be given."""
     json: bool = False
     """Print the results to stdout as one JSON object; the progress display goes to stderr."""
 
@@ -74,7 +82,12 @@ def run(arguments: Sequence[str]) -> int:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # module:Class of the user, as `python -m` would find it
     basis = parse_some(Basis, arguments, name="bench algorithms")
+    if basis.resume and basis.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
     settings = QUICK if basis.quick else BenchConfig()
+    if basis.output_dir and basis.resume and not (basis.quick or basis.preset):
+        with user_input():
+            settings = read_settings(basis.output_dir)
     if basis.preset is not None:
         if basis.quick:
             raise InputError(
@@ -99,8 +112,6 @@ def run(arguments: Sequence[str]) -> int:
         load_problems(base.problems, base.split)
         for entry in entries:
             check_algorithms(entry.apply(base), files=True)
-    if command.resume and command.output_dir is None:
-        raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
     folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")
     with user_input():
         results = open_folder(folder, config, resume=command.resume)
@@ -152,6 +163,8 @@ def _run_all(
     config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console, what: str
 ) -> bool:
     """Run jobs; returns whether nobody interrupted that."""
+    if not jobs:
+        return True
     for damage in scheduling.forget_unusable(jobs):
         console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
     before = signal.signal(signal.SIGTERM, _interrupt)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
+
+
+_NAMED = 30
+"""Names that a message lists."""
 
 
 class InputError(Exception):
@@ -18,16 +23,27 @@ class FailureError(Exception):
     """Our own failure, or the machine's: ends the command with this message and exit code 1."""
 
 
+class CommandLineExit(SystemExit):
+    """`--help` was shown, or a command line refused. Any other `SystemExit` is of the user's own code."""
+
+
 @contextmanager
 def library_errors() -> Iterator[None]:
     """Tell a user in one line what the library raises about problem sets and about the sandbox."""
     from codea1_env.oracle import BrokenReferenceError
     from codea1_env.problems import ProblemsError
+    from codea1_env.rewards import RewardError
     from codea1_env.sandbox import AnalysisError, LevelUnavailableError, SandboxError
 
     try:
         yield
-    except (ProblemsError, BrokenReferenceError, LevelUnavailableError, ImportError) as error:
+    except (
+        ProblemsError,
+        BrokenReferenceError,
+        LevelUnavailableError,
+        RewardError,
+        ImportError,
+    ) as error:
         raise InputError(str(error)) from error
     except AnalysisError as error:
         raise InputError(
@@ -65,9 +81,34 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
         "unknown command 'x'. Expect one of: play, train"
     """
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    many = len(names) > _NAMED
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4 if many else 0.6)
     if near:
         hint = f"Did you mean {' or '.join(repr(other) for other in near)}?"
+    elif many:
+        hint = f"Expect one of {len(names)}, such as {', '.join(names[:3])}"
     else:
         hint = f"Expect one of: {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}. {hint}")
+
+
+def in_options(message: str, arguments: Sequence[str]) -> str:
+    """Call settings as the command line does, if they were given there.
+
+    Example:
+        >>> in_options("Expect max_steps to be greater than 0, actually: 0", ["--max-steps", "0"])
+        'Expect --max-steps to be greater than 0, actually: 0'
+        >>> in_options("Expect problems to play, actually: none", ["--problems=mine.py:none"])
+        'Expect problems to play, actually: none'
+    """
+    options = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    for option in dict.fromkeys(options):
+        name = re.escape(option.removeprefix("--").replace("-", "_"))
+        # A name of one plain word is also a word: it is the setting only where a sentence begins with it.
+        place = (
+            rf"(?<![\w.-]){name}(?![\w=])"
+            if re.search("[_.]", name)
+            else rf"(?<=^.xpect ){name}(?= (?:not )?to be )"
+        )
+        message = re.sub(place, option, message)
+    return message

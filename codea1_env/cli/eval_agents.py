@@ -5,11 +5,11 @@ An answer may depend on the batch and its seed alone: then an evaluation can go 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from codea1_env.agents.models import ModelError
 from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.export import find_weights
-from codea1_env.cli.players import CODERS, TESTERS, is_own, make_player
+from codea1_env.cli.players import CODERS, TESTERS, check_name, is_own, make_player
 from codea1_env.evaluation.running import AgentOf
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.plugins import find
 from codea1_env.training import RunError
 from codea1_env.training.saved_run import load_run
 
@@ -52,6 +53,10 @@ class SamplingOptions:
     """Tests of an answer of a scripted tester. A table has its own number, which it was trained with."""
     computing: Computing | None = None
     """How language models of this process compute; None measures it."""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """More fields of what a server is asked."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """More headers of it."""
 
 
 def weights_of(name: str) -> str | None:
@@ -77,6 +82,33 @@ def is_language_model(role: Role, name: str) -> bool:
         return True
     known = name in _SCRIPTED[role] or is_own(name)
     return not known and is_model(name) and not _is_table(role, name)
+
+
+def check_agent(role: Role, name: str) -> None:
+    """Refuse a name that means nobody, before anything is loaded.
+
+    Raises:
+        InputError: It does.
+    """
+    a_run = (Path(name) / "config.toml").is_file()
+    if is_own(name):
+        try:
+            find(name, "player")
+        except ValueError as error:
+            raise InputError(str(error)) from error
+    elif not (a_run or is_server(name) or is_model(name)):
+        check_name(name, _SCRIPTED[role])
+
+
+def served_model(name: str, headers: Mapping[str, str]) -> str:
+    """Return the name that a server has for its first model.
+
+    Raises:
+        BackendError: It cannot be reached, or names none.
+    """
+    backend = OpenAIBackend(name, headers=headers)
+    backend.close()
+    return backend.model
 
 
 def player_of(
@@ -108,7 +140,13 @@ def player_of(
         if is_server(name):
             sampling = asking.sampling
             context = sampling.max_prompt_length + sampling.max_completion_length
-            backend = OpenAIBackend(name, asking.model, context_length=context)
+            backend = OpenAIBackend(
+                name,
+                asking.model,
+                context_length=context,
+                fields=asking.request,
+                headers=asking.headers,
+            )
             return _drawing(LLMAgent(backend, sampling), asking.wording)
         if (Path(name) / "config.toml").is_file():
             if _is_table(role, name):

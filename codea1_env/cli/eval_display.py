@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 
+from codea1_env.cli.tables import parts_of
 from codea1_env.evaluation.best_of_n.runs import CHOSEN
 from codea1_env.evaluation.comparison import Change, Comparison
 from codea1_env.evaluation.statistics import Estimate, percent
@@ -139,7 +140,8 @@ def print_table(
         table.add_column(heading, justify="right" if i else "left", no_wrap=whole_names and not i)
     for row in others:
         table.add_row(*row)
-    console.print(table, highlight=False)
+    for part in parts_of(table, console, console.width):
+        console.print(part, highlight=False)
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -20,7 +20,14 @@ from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.player import Engine, computing_for
 from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
-from codea1_env.cli.eval_agents import Role, SamplingOptions, is_language_model, weights_of
+from codea1_env.cli.eval_agents import (
+    Role,
+    SamplingOptions,
+    is_language_model,
+    is_server,
+    served_model,
+    weights_of,
+)
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
 from codea1_env.evaluation.result_folder import (
     SETTINGS,
@@ -34,6 +41,7 @@ from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.packages import versions
+from codea1_env.support.plugins import digest_of
 
 _NAMED = 10
 """Tasks that a message names."""
@@ -50,6 +58,11 @@ class AskingOptions(ComputingOptions):
     and is many times faster on a GPU."""
     model: str | None = None
     """The server's name for the model; None for its first."""
+    request: dict[str, Any] = field(default_factory=dict)
+    """More fields of what a server is asked, such as 'reasoning_effort = "low", max_completion_tokens = 2048, max_tokens =
+    "None"': None leaves a field out."""
+    headers: dict[str, Any] = field(default_factory=dict)
+    """More headers of what a server is asked, such as 'X-Team = "a"'. They are in no file."""
     num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")]
     """Samples per problem that an agent writes."""
     temperature: float = 0.7
@@ -96,7 +109,14 @@ class AskingOptions(ComputingOptions):
     def asking(self, wording: PromptTemplate, num_tests: int = 8) -> SamplingOptions:
         """How the agent is asked: in this wording, and a scripted tester for so many tests."""
         return SamplingOptions(
-            self.sampling(), wording, self.model, self.backend, num_tests, self.computing()
+            self.sampling(),
+            wording,
+            self.model,
+            self.backend,
+            num_tests,
+            self.computing(),
+            self.request,
+            {name: str(value) for name, value in self.headers.items()},
         )
 
     def computing(self, recorded: Mapping[str, Any] | None = None) -> Computing | None:
@@ -173,12 +193,20 @@ class EvaluationOptions(AskingOptions):
             settings["samples_sha256"] = digest_of_file(self.samples)
             return settings
         settings["agent"] = self.agent
+        if digest := digest_of(self.agent or ""):
+            settings["agent_sha256"] = digest[:16]
         settings["num_samples"] = self.num_samples
         settings["batch_size"] = self.batch_size
         settings["seed"] = self.seed
         if is_language_model(role, self.agent or ""):
+            if is_server(self.agent or "") and self.model is None:
+                # Of two models behind one address the answers are not to be mixed.
+                model = served_model(self.agent or "", {k: str(v) for k, v in self.headers.items()})
+                object.__setattr__(self, "model", model)
             settings["model"] = self.model
-            settings["backend"] = self.backend
+            if self.request:
+                settings["request"] = self.request
+            settings["backend"] = "server" if is_server(self.agent or "") else self.backend
             settings["prompts"] = self.prompts
             computing = self.computing()
             if computing is not None:

@@ -15,18 +15,19 @@ from rich.console import Console
 
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
 from codea1_env.cli.errors import user_input
-from codea1_env.cli.eval_agents import SamplingOptions, player_of
+from codea1_env.cli.eval_agents import SamplingOptions, check_agent, player_of
 from codea1_env.cli.eval_display import EvaluationProgress, percent, plain, print_report
 from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_evaluation
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
 from codea1_env.evaluation.report import build_report
-from codea1_env.evaluation.result_folder import REPORT, ResultFolder
+from codea1_env.evaluation.result_folder import REPORT, SAMPLES, ResultFolder
 from codea1_env.evaluation.runner import EvaluationRun
 from codea1_env.evaluation.running import EvaluationPlan
 from codea1_env.evaluation.samples import SampleFile
 from codea1_env.problems import Problem
+from codea1_env.support.plugins import digest_of_class
 from codea1_env.training.interrupt import stop_request
 
 _AGENT = """Who writes the {}, a language model
@@ -73,6 +74,8 @@ def run(name: str, arguments: Sequence[str]) -> int:
     command = parse(_command_of(kind), arguments, name=title)
     with user_input():
         command = dataclasses.replace(command, **command.evaluation.choose())
+    if command.agent is not None:
+        check_agent(kind.role, command.agent)
     return run_evaluation(
         command,
         title,
@@ -131,6 +134,8 @@ def _settings(command: EvaluationCommand) -> dict[str, Any]:
     """All that verdicts depend on."""
     own = command.evaluation
     name = {"evaluates": own.kind} if own.kind else {}
+    if digest := digest_of_class(type(own)):
+        name["evaluation_sha256"] = digest[:16]
     return {**name, **command.settings(own.role), **own.settings(command.samples is None)}
 
 
@@ -175,5 +180,15 @@ def _evaluate(
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, _settings(command), read.unknown)
+    answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]
+    empty = sum(not str(answer).strip() for answer in answers)
+    if command.agent is not None and empty:
+        report["empty_answers"] = empty
+        console.print(
+            f"Warning: {empty} of {len(answers)} answers are empty. A model that thinks may need more tokens: "
+            "--max-completion-length",
+            highlight=False,
+            soft_wrap=True,
+        )
     folder.write(REPORT, report)
     return report

@@ -8,6 +8,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, MarkdownElement, TableElement
 from rich.table import Table
 
+from codea1_env.cli.tables import parts_of
+
 _PIPE_WIDTH = 150
 """Columns where nobody says how many there are, as in a pipe: enough for most tables."""
 
@@ -17,10 +19,12 @@ class _FoldedTable(TableElement):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
-            if isinstance(part, Table):
-                for column in part.columns:
-                    column.overflow = "fold"
-            yield part
+            if not isinstance(part, Table):
+                yield part
+                continue
+            for column in part.columns:
+                column.overflow = "fold"
+            yield from parts_of(part, console, options.max_width)
 
 
 class _Report(Markdown):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar, get_origin
+from typing import Annotated, Any, Literal, TextIO, TypeVar, get_origin
 
 import tyro
 
 from codea1_env.agents.llm.computing import Dtype
-from codea1_env.cli.errors import user_input
+from codea1_env.cli.errors import CommandLineExit, InputError, user_input
+from codea1_env.cli.help_texts import fitted, in_paragraphs, join_lines
 from codea1_env.sandbox.packages import locate
 from codea1_env.training.settings import inline_table, read_inline_table
 
@@ -66,6 +70,21 @@ class ComputingOptions:
         return None if self.dtype == "auto" else self.dtype
 
 
+class _Held(io.StringIO):
+    """Keeps what would be printed to a stream, in the colours of that stream."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # what it may be drawn with
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+
 _registry = tyro.constructors.ConstructorRegistry()
 
 
@@ -103,25 +122,50 @@ def parse(
         switches_only: Offer `--flag` only. Otherwise every flag has its `--no-flag`, too, which undoes a
             configuration file.
     """
+    description = None
+    if {"-h", "--help"} & set(arguments):
+        join_lines(command)
+        description = in_paragraphs(command.__doc__) if isinstance(command, type) else None
     markers: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff,) if switches_only else ()
-    with user_input(), _registry:  # the dataclass checks its own values
-        return tyro.cli(
+    return _said_in_a_line(
+        lambda: tyro.cli(
             command,
             prog=f"codea1 {name}",
+            description=description,
             args=list(arguments),
             default=tyro.MISSING_NONPROP if default is None else default,
             config=markers,
         )
+    )
 
 
 def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -> Command:
     """Read only the options that the command knows, and leave all others to a later `parse`."""
-    with user_input(), _registry:
-        known, _ = tyro.cli(
+    known, _ = _said_in_a_line(
+        lambda: tyro.cli(
             command,
             prog=f"codea1 {name}",
             args=list(arguments),
             return_unknown_args=True,
             add_help=False,
         )
+    )
     return known
+
+
+def _said_in_a_line(read: Callable[[], Command]) -> Command:
+    """What is read. A value that its dataclass refuses is told as all commands do, not in tyro's box."""
+    held, shown = _Held(sys.stderr), _Held(sys.stdout)
+    try:
+        with user_input(), _registry, redirect_stderr(held), redirect_stdout(shown):
+            return read()
+    except SystemExit as end:
+        cause = end.__context__
+        while cause is not None:
+            # What dataclasses of ours and of users say; words that are no number, say, are left to the box.
+            if isinstance(cause, ValueError) and str(cause).lower().startswith("expect "):
+                raise InputError(str(cause)) from end
+            cause = cause.__context__
+        sys.stderr.write(held.getvalue())
+        sys.stdout.write(fitted(shown.getvalue()))
+        raise CommandLineExit(end.code) from None

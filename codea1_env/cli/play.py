@@ -46,6 +46,13 @@ class PlayCommand(ComputingOptions):
     json: bool = False
     """Print what happened as one JSON object instead."""
 
+    def __post_init__(self) -> None:
+        for name, least in (("rounds", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(
+                    f"expect --{name} to be at least {least}, actually: {getattr(self, name)}"
+                )
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 play`; returns the exit code."""
@@ -70,9 +77,8 @@ def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) ->
             render_mode=None if command.json else command.render,
             sandbox=sandbox,
         )
-    with user_input():  # a negative seed, say
-        chosen = {} if command.problem is None else {"problem_id": command.problem}
-        observations, infos = env.reset(seed=command.seed, options=chosen)
+    chosen = {} if command.problem is None else {"problem_id": command.problem}
+    observations, infos = env.reset(seed=command.seed, options=chosen)
     players = {
         CODER: make_player(
             command.coder, CODERS, problems, sandbox, command.seed, computing=command

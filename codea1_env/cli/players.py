@@ -42,6 +42,19 @@ def is_own(name: str) -> bool:
     return (":" in name and "://" not in name) or name.endswith(".py")
 
 
+def check_name(name: str, known: Sequence[str]) -> None:
+    """Refuse a name that no scripted player has.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    if name not in known:
+        raise InputError(
+            f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
+            "a folder takes a language model)"
+        )
+
+
 def make_player(
     name: str,
     known: Sequence[str],
@@ -75,11 +88,7 @@ def make_player(
             return load_player(name, seed, computing=chosen)
         except (ValueError, ImportError) as error:
             raise InputError(str(error)) from error
-    if name not in known:
-        raise InputError(
-            f"{unknown_name('player', name, known)} (FILE.py:NAME takes your own; {DEFAULT_MODEL}, owner/name or "
-            "a folder takes a language model)"
-        )
+    check_name(name, known)
     bare = [problem.task_id for problem in problems if not problem.reference.strip()]
     if known is CODERS and bare:
         raise InputError(

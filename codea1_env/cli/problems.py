@@ -12,19 +12,21 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from codea1_env.cli.errors import library_errors, unknown_name, user_input
+from codea1_env.cli.errors import InputError, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
-from codea1_env.problem_sets.validate import ValidationReport, validate_problems
+from codea1_env.problem_sets.findings import ValidationReport
+from codea1_env.problem_sets.validate import validate_problems
 from codea1_env.problems import Problem, StdinTest, load_problems
 from codea1_env.sandbox import Sandbox
 
-_Source = Annotated[
-    str,
-    tyro.conf.arg(
-        metavar="SOURCE",
-        help='"starter" (bundled), humaneval+, mbpp+, mbpp, kodcode, bigcodebench, ult, a data set of the '
-        "Hugging Face hub, a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours).",
-    ),
+_HELP = (
+    '"starter" (bundled), humaneval+, mbpp+, mbpp, kodcode, bigcodebench, ult, a data set of the Hugging Face hub, '
+    "a .jsonl, .jsonl.gz or .parquet file, or FILE.py:NAME (a function of yours)."
+)
+_Set = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=_HELP)]
+_Option = Annotated[
+    str | None,
+    tyro.conf.arg(metavar="SOURCE", help="The same as an option, as other commands have it."),
 ]
 
 
@@ -32,7 +34,8 @@ _Source = Annotated[
 class List:
     """List the problems of a source."""
 
-    problems: _Source = "starter"
+    source: _Set = "starter"
+    problems: _Option = None
     split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Only this split: "train" or "eval" of the bundled problems."""
     json: bool = False
@@ -45,7 +48,8 @@ class Show:
 
     problem: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Its id, as `codea1 problems list` shows it."""
-    problems: _Source = "starter"
+    source: _Set = "starter"
+    problems: _Option = None
     json: bool = False
     """Print it as one JSON object, a row of a .jsonl file."""
 
@@ -54,8 +58,8 @@ class Show:
 class Validate:
     """Check a problem set: names every error with file and line. Exit code 1 if there are errors."""
 
-    path: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
-    """A .jsonl, .jsonl.gz or .parquet file; any other source of problems is fine, too."""
+    source: _Set = ""
+    problems: _Option = None
     split: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Check only this split."""
     limit: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
@@ -85,6 +89,8 @@ _Actions = (
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 problems`; returns the exit code."""
     command: List | Show | Validate = parse(cast(Any, _Actions), arguments, name="problems")
+    if command.problems is not None:
+        command = dataclasses.replace(command, source=command.problems)
     if isinstance(command, List):
         return list_problems(command)
     if isinstance(command, Show):
@@ -95,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
 def list_problems(command: List) -> int:
     """Print one line per problem."""
     with user_input():
-        problems = load_problems(command.problems, command.split)
+        problems = load_problems(command.source, command.split)
     if command.json:
         for problem in problems:
             print(json.dumps(_summary(problem)))
@@ -122,7 +128,7 @@ def _summary(problem: Problem) -> dict[str, object]:
 def show_problem(command: Show) -> int:
     """Print one problem."""
     with user_input():
-        problems = {problem.task_id: problem for problem in load_problems(command.problems)}
+        problems = {problem.task_id: problem for problem in load_problems(command.source)}
     if command.problem not in problems:
         raise unknown_name("problem", command.problem, problems)
     problem = problems[command.problem]
@@ -150,6 +156,11 @@ def _shown(test: StdinTest) -> str:
 
 def validate(command: Validate) -> int:
     """Print one line per finding; returns 1 if there are errors."""
+    if not command.source:
+        raise InputError(
+            "expect the problems to check: codea1 problems validate SOURCE, where SOURCE is a file, FILE.py:NAME "
+            "or a name such as starter"
+        )
     console = Console(stderr=True)
     with (
         library_errors(),
@@ -162,7 +173,7 @@ def validate(command: Validate) -> int:
     ):
         task = bar.add_task("references", total=None)
         report = validate_problems(
-            command.path,
+            command.source,
             sandbox,
             split=command.split,
             limit=command.limit,

@@ -139,9 +139,10 @@ class ResultFolder(LogFolder):
             if key not in kind.extensible and before.get(key) != now.get(key)
         ]
         if other:
+            files = " and files" if any("_sha256 was" in each for each in other) else ""
             raise FolderError(
                 f"Expect the settings that {self.path} was begun with, actually: {'; '.join(other)}. Give the "
-                "same options, or name another folder."
+                f"same options{files}, or name another folder."
             )
 
 

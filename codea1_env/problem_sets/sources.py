@@ -73,6 +73,7 @@ HUB_SOURCES = {
         },
     ),
 }
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 TIERS = ("easy", "medium", "hard")
 
@@ -102,7 +103,7 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
     path = Path(source)
     if source.endswith(SUFFIXES) or path.exists():
         return _file_rows(path)
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", source) and Path(source).suffix not in (".json", ".csv"):
+    if _HUB_ID.fullmatch(source) and Path(source).suffix not in (".json", ".csv"):
         return _hub_rows(source, HubSource(source), split)
     names = ["starter", *HUB_SOURCES]
     near = difflib.get_close_matches(source.lower(), names, n=3, cutoff=0.4)
@@ -112,6 +113,17 @@ def rows(source: str, split: str | None = None) -> Iterator[Row | ProblemsError]
         f"ends in {', '.join(SUFFIXES)}, actually: {source!r:.200}. "
         + (f"Did you mean {' or '.join(near)}?" if near else "Check the name or the path."),
     )
+
+
+def needs_network(source: str) -> bool:
+    """Whether the rows of a source come from the hub.
+
+    Example:
+        >>> needs_network("mbpp+"), needs_network("starter"), needs_network("mine.py:problems")
+        (True, False, False)
+    """
+    a_file = source.endswith(SUFFIXES) or Path(source).exists()
+    return source in HUB_SOURCES or (not a_file and _HUB_ID.fullmatch(source) is not None)
 
 
 def _of_variant(

@@ -11,15 +11,15 @@ that it returns for the literal calls in its tests are compared as well.
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.problem_sets.calls import literal_calls
+from codea1_env.problem_sets.findings import FindingKind, ProblemFinding, ValidationReport
 from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.weak_tests import submit_to_mutants
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.sandbox import (
     AnalysisError,
@@ -41,85 +41,8 @@ SLOW = Limits().call_cpu_time
 SLOW_PROGRAM = Limits().test_cpu_time
 """The same for a whole test program."""
 _BATCH = 32
-
-
-class FindingKind(enum.Enum):
-    """What can be wrong with a problem."""
-
-    BROKEN_ROW = "broken-row"
-    """The row cannot be read, or its fields have wrong types."""
-    DUPLICATE_ID = "duplicate-id"
-    """Another row has the same task_id."""
-    UNPARSABLE_REFERENCE = "unparsable-reference"
-    """The reference is not a Python program."""
-    MISSING_ENTRY_POINT = "missing-entry-point"
-    """The reference does not define the function that is asked for."""
-    REFERENCE_FAILS = "reference-fails"
-    """The reference does not run, or fails one of its own tests."""
-    NON_DETERMINISTIC = "non-deterministic"
-    """Two runs of the reference differ."""
-    NO_REFERENCE = "no-reference"
-    """There is no reference: the problem can be evaluated on, but not be played."""
-    NO_TESTS = "no-tests"
-    """There is nothing to judge a program by."""
-    DUPLICATE_PROMPT = "duplicate-prompt"
-    """Another row shows the coder the same text: the two cannot be told apart in play."""
-    SLOW_REFERENCE = "slow-reference"
-    """A test of the reference takes longer than the usual limit of a test."""
-
-    @property
-    def is_warning(self) -> bool:
-        """Whether a set with this finding can still be used."""
-        return self in (
-            FindingKind.NO_REFERENCE,
-            FindingKind.NO_TESTS,
-            FindingKind.DUPLICATE_PROMPT,
-            FindingKind.SLOW_REFERENCE,
-        )
-
-
-@dataclass(frozen=True)
-class ProblemFinding:
-    """One thing that is wrong, and where."""
-
-    kind: FindingKind
-    where: str
-    """File and line."""
-    task_id: str
-    """Empty if the row could not be read."""
-    message: str
-    """What was expected, what came, what to do."""
-
-    def __str__(self) -> str:
-        level = "warning" if self.kind.is_warning else "error"
-        name = f" {self.task_id}:" if self.task_id else ""
-        return f"{self.where}: {level} [{self.kind.value}]{name} {self.message}"
-
-
-@dataclass(frozen=True)
-class ValidationReport:
-    """What the check of a problem set found."""
-
-    source: str
-    problems: int
-    """Rows that could be read."""
-    tests: int
-    findings: tuple[ProblemFinding, ...]
-
-    @property
-    def errors(self) -> tuple[ProblemFinding, ...]:
-        """The findings that make a problem useless."""
-        return tuple(finding for finding in self.findings if not finding.kind.is_warning)
-
-    @property
-    def warnings(self) -> tuple[ProblemFinding, ...]:
-        """The other findings."""
-        return tuple(finding for finding in self.findings if finding.kind.is_warning)
-
-    @property
-    def ok(self) -> bool:
-        """Whether there are no errors."""
-        return not self.errors
+_PARAGRAPHS = "\n\n"
+"""Stands between the tests of a suite, and so in none that a tabular tester submits."""
 
 
 def validate_problems(
@@ -168,27 +91,66 @@ def validate_problems(
                 batch.append((index, item))
             else:
                 message = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
-                findings.append(
-                    (
-                        index,
-                        ProblemFinding(
-                            FindingKind.NO_REFERENCE, item.where, item.problem.task_id, message
-                        ),
-                    )
-                )
+                findings.append((index, _finding(FindingKind.NO_REFERENCE, item, message)))
         runs = [
             [_submit(sandbox, item.problem, limits, seed) for seed in (0, 1)] for _, item in batch
         ]
+        on_mutants: list[tuple[int, Located, Callable[[], str]]] = []
         for (index, item), (first, second) in zip(batch, runs, strict=True):
             results = first.result(), second.result()
-            for kind, message in _judge(item.problem, *results, sandbox, limits):
-                finding = ProblemFinding(kind, item.where, item.problem.task_id, message)
-                findings.append((index, finding))
+            found = [*_judge(item.problem, *results, sandbox, limits)]
+            if not found:
+                on_mutants.append(
+                    (index, item, submit_to_mutants(item.problem, results[0], sandbox))
+                )
+            found += _refused_by_training(item.problem)
+            findings += [(index, _finding(kind, item, message)) for kind, message in found]
+        for index, item, said in on_mutants:
+            if message := said():
+                findings.append((index, _finding(FindingKind.WEAK_TESTS, item, message)))
         if progress is not None:
             progress(min(start + _BATCH, len(kept)), len(kept))
+    if split is None:
+        findings += [(len(items), each) for each in _no_training_split(str(source), kept)]
     ordered = tuple(finding for _, finding in sorted(findings, key=lambda pair: pair[0]))
     tests = sum(len(item.problem.all_tests) + len(item.problem.stdin_tests) for _, item in kept)
     return ValidationReport(str(source), len(kept), tests, ordered)
+
+
+def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
+    return ProblemFinding(kind, item.where, item.problem.task_id, message)
+
+
+def _refused_by_training(problem: Problem) -> Iterator[tuple[FindingKind, str]]:
+    """What `codea1 train` says of a problem that has a reference."""
+    if problem.stdin_tests:
+        yield (
+            FindingKind.NOT_PLAYABLE,
+            "Expect a function that can be called, to be played and trained on, actually its programs read standard "
+            "input. Only `codea1 eval code` can use it.",
+        )
+    elif problem.all_tests and all(_PARAGRAPHS in test for test in problem.all_tests):
+        yield (
+            FindingKind.NOT_PLAYABLE,
+            "Expect tests that are one statement each, for tabular testers, actually there is none. Language models "
+            "can be trained on it.",
+        )
+
+
+def _no_training_split(
+    source: str, items: Sequence[tuple[int, Located]]
+) -> Iterator[ProblemFinding]:
+    """What `codea1 train` says of the set, if nothing is said to it of splits."""
+    splits = sorted({item.problem.metadata.get("split", "") for _, item in items} - {""})
+    if items and "train" not in splits:
+        actually = f"the splits are {', '.join(splits)}" if splits else "there are no splits"
+        yield ProblemFinding(
+            FindingKind.NOT_PLAYABLE,
+            source,
+            "",
+            f"Expect problems of the split 'train', which `codea1 train` takes unless it is told another, actually "
+            f"{actually}. Train with --split {splits[0] if splits else None}, or set metadata.split.",
+        )
 
 
 def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, ProblemFinding]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -82,6 +83,42 @@ def name_of(function: Any) -> str:
     return f"{home}:{name}"
 
 
+def digest_of(name: str) -> str | None:
+    """SHA-256 of the file behind `FILE.py:NAME`, `module:NAME` or a file's own name; None if there is no such file.
+
+    Example:
+        >>> len(digest_of("codea1_env.support.plugins:find")), digest_of("code-a1")
+        (64, None)
+    """
+    home, colon, _ = name.rpartition(":")
+    path = Path(home if home.endswith(".py") else name)
+    if colon and not home.endswith(".py"):
+        module = sys.modules.get(home)
+        path = Path(getattr(module, "__file__", None) or name)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def digest_of_class(kind: type[Any]) -> str | None:
+    """SHA-256 of the file that defines a class of the user's; None for one of this package.
+
+    Example:
+        >>> digest_of_class(Path) is None, digest_of_class(ValueError)
+        (False, None)
+    """
+    home = kind.__module__
+    path = getattr(sys.modules.get(home), "__file__", None)
+    return None if path is None or home.startswith("codea1_env.") else digest_of(path)
+
+
+def exit_of(error: SystemExit) -> str:
+    """What to say where code of the user's ended the program instead of returning."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        "Expect code of yours to return, or to raise an error, actually it ended the program: "
+        f"SystemExit({error.code!r}) in {place.filename}, line {place.lineno}."
+    )
+
+
 def _from_path(module: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
@@ -111,7 +148,7 @@ def load_file(path: Path) -> Any:
         raise ValueError(
             f"Expect {path} to be Python, actually, line {error.lineno}: {error.msg}"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = [
             each.lineno
             for each in traceback.extract_tb(error.__traceback__)

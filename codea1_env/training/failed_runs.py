@@ -10,8 +10,10 @@ from types import TracebackType
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.agents.policy import AlgorithmError
+from codea1_env.rewards import RewardError
 from codea1_env.rollout import AnswerError
 from codea1_env.support.logs import read_rows
+from codea1_env.support.plugins import exit_of
 from codea1_env.training.checkpoints import checkpoints, remove_start, step_of
 from codea1_env.training.errors import PlayerError
 from codea1_env.training.run_folder import METRICS, RunFolder
@@ -35,14 +37,22 @@ def leave_nothing(
 
 @contextmanager
 def explained_failures(path: Path) -> Iterator[None]:
-    """Tell where a run can be resumed when a language model or its engine fails."""
+    """Tell where a run can be resumed when code of the user's fails, or a language model or its engine."""
     try:
         yield
-    except (AnswerError, BackendError, UpdateError, AlgorithmError) as error:
+    except (
+        AnswerError,
+        BackendError,
+        UpdateError,
+        AlgorithmError,
+        RewardError,
+        SystemExit,
+    ) as error:
+        said = exit_of(error) if isinstance(error, SystemExit) else str(error)
         if not _has_steps(path):
-            raise PlayerError(str(error)) from error
+            raise PlayerError(said) from error
         raise PlayerError(
-            f"{error} The run is saved after step {step_of(checkpoints(path)[-1])}. Once the cause is removed: "
+            f"{said} The run is saved after step {step_of(checkpoints(path)[-1])}. Once the cause is removed: "
             f"codea1 train --resume --output-dir {path}"
         ) from error
 

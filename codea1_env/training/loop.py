@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 
 from codea1_env.agents.llm.completions import BackendError
@@ -16,7 +14,6 @@ from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.reporting import report
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
@@ -37,8 +34,10 @@ from codea1_env.training.language_models import LanguageModels, Role
 from codea1_env.training.lessons import demonstrations, lessons
 from codea1_env.training.measuring import drawn, measure, new_past, remember, with_control
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
+from codea1_env.training.own_code import note_own_files
 from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import OwnPlayer, make_language_model, make_players
+from codea1_env.training.problems_of_run import problems_of_run, problems_of_step
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.reference_check import failing_references, warning_of
 from codea1_env.training.resampling import DynamicSampling
@@ -94,7 +93,7 @@ def train(
     console = console or Console()
     started = time.perf_counter()
     check_installed(config.tracker)
-    problems = _load(config)
+    problems = problems_of_run(config)
     if rank() > 0:
         return _follow(config, len(problems))
     with ExitStack() as stack:
@@ -152,7 +151,9 @@ def train(
 
         if saved:
             book, past = load_checkpoint(saved[0], players.coder, players.tester, config)
-            display.say(f"Resuming {folder.path} after step {step}.")
+        changed = note_own_files(folder.path, config, step)
+        if saved:
+            display.say(f"Resuming {folder.path} after step {step}.{changed}")
         folder.write_config(config)
         folder.truncate(step if saved else -1)
 
@@ -274,34 +275,6 @@ def _follow(config: TrainConfig, problems: int) -> TrainResult:
     models.follow()
     models.close()
     return TrainResult(config.output_dir or Path("runs"), config.max_steps, True, {}, {})
-
-
-def problems_of_step(
-    problems: Sequence[Problem], seed: int, step: int, number: int
-) -> list[Problem]:
-    """Return the problems of a step (counted from 0).
-
-    Every epoch visits the problems in a new order. Those that do not fill a step are left for the next epoch,
-    so that a step never has a problem twice. It all follows from the arguments: a resumed run needs no
-    cursor but the step.
-    """
-    number = min(number, len(problems))
-    epoch, place = divmod(step, len(problems) // number)
-    order = np.random.default_rng([seed, epoch]).permutation(len(problems))
-    return [problems[index] for index in order[place * number : (place + 1) * number]]
-
-
-def _load(config: TrainConfig) -> list[Problem]:
-    problems = load_problems(config.problems, config.split, config.difficulty)[
-        : config.max_problems
-    ]
-    if not problems:
-        raise RunError(
-            f"Expect problems to train on, actually: {config.problems!r} has none in the split "
-            f"{config.split!r}. Choose another split, or None for all problems."
-        )
-    check_playable(problems)
-    return problems
 
 
 def _result(path: Path, step: int, config: TrainConfig, console: Console) -> TrainResult:

@@ -4,6 +4,7 @@ config.toml       the configuration; enough to repeat the run
 metrics.jsonl     one row per step: the same bytes for the same configuration, also after a resume
 episodes.jsonl    what was played, one row per problem and step: the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
+own_files.jsonl   which files of the user's it was run with, see `codea1_env.training.own_code`
 timings.jsonl     seconds of each phase, which differ from run to run
 checkpoints/      see `codea1_env.training.checkpoints`
 """
@@ -149,7 +150,8 @@ class RunFolder(LogFolder):
     def discard(self) -> None:
         """Close the run, and remove it: it has not begun."""
         self.close()
-        for name in ("config.toml", METRICS, EPISODES, HELD_OUT, TIMINGS, ".lock"):
+        own = "own_files.jsonl"  # see training/own_code.py
+        for name in ("config.toml", METRICS, EPISODES, HELD_OUT, TIMINGS, own, ".lock"):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):  # something else lies in it
             self.path.rmdir()

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from codea1_env.agents.llm.reporting import report
 from codea1_env.problems import Problem
-from codea1_env.training.loop import problems_of_step
 from codea1_env.training.metrics import mean
+from codea1_env.training.problems_of_run import problems_of_step
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
 

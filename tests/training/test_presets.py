@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from problem_rows import LAYOUTS, write_lines
 
-from codea1_env.cli.train import PRESETS, SourcesAndFolder, base_settings
+from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
 from codea1_env.problems import ProblemsError, load_problems
 from codea1_env.training.unseen import unseen_problems
 

@@ -16,11 +16,11 @@ _AGAIN = frozenset([408, 409, 425, 429, 500, 502, 503, 504])
 """Answers after which the same request may succeed."""
 _SHOWN = 300
 """Characters of a server's error message that are repeated."""
-_GIVE_KEY = "Give the server's key as api_key, or in the environment as OPENAI_API_KEY"
+_GIVE_KEY = "Give the server's key in the environment as OPENAI_API_KEY"
 _HINTS = {
     401: _GIVE_KEY,
     403: _GIVE_KEY,
-    404: "Check base_url (it usually ends with /v1) and the model's name",
+    404: "Check the server's address (it usually ends with /v1) and the model's name",
 }
 _OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)", re.IGNORECASE)
 """This machine's own servers, which no proxy of the environment reaches."""
@@ -35,6 +35,7 @@ class JSONClient:
         timeout: Seconds to wait for one answer.
         attempts: How often a request is sent before giving up.
         first_delay: Seconds before the second attempt; each further delay is twice as long.
+        headers: More headers of every request. They are in no message.
 
     Raises:
         ValueError: An argument is wrong.
@@ -48,6 +49,7 @@ class JSONClient:
         timeout: float = 300.0,
         attempts: int = 5,
         first_delay: float = 0.5,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         if not base_url.startswith(("http://", "https://")):
             raise ValueError(
@@ -60,7 +62,8 @@ class JSONClient:
         self.first_delay = first_delay
         self._httpx: Any = require("httpx", "evaluation")
         self._client = self._httpx.Client(
-            headers={} if api_key is None else {"Authorization": f"Bearer {api_key}"},
+            headers=({} if api_key is None else {"Authorization": f"Bearer {api_key}"})
+            | dict(headers or {}),
             timeout=timeout,
             follow_redirects=True,
             limits=self._httpx.Limits(max_connections=None),  # as many as there are threads
@@ -117,7 +120,7 @@ class JSONClient:
             delay = max(delay, float(asked)) if asked.isdigit() else delay
         raise BackendError(
             f"Expect an answer from {url}, actually after {self.attempts} attempts: {reason}. Start the server, "
-            "or check base_url, and go on with --resume"
+            "or check its address, and go on with --resume"
         )
 
 

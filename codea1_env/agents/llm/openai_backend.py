@@ -42,6 +42,8 @@ class OpenAIBackend:
         concurrency: Requests at a time.
         timeout: Seconds to wait for one answer.
         attempts: How often a request is sent before giving up.
+        fields: More fields of every request for an answer, such as reasoning_effort; None leaves a field out.
+        headers: More headers of every request.
 
     Raises:
         BackendError: No model was named, and the server names none.
@@ -60,9 +62,12 @@ class OpenAIBackend:
         concurrency: int = 32,
         timeout: float = 300.0,
         attempts: int = 5,
+        fields: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         key = api_key or os.environ.get("OPENAI_API_KEY")
-        self._client = JSONClient(base_url, key, timeout, attempts)
+        self._client = JSONClient(base_url, key, timeout, attempts, headers=headers)
+        self._more = dict(fields or {})
         self.model = model or self._first_model()
         self.tokenizer = tokenizer
         self.concurrency = concurrency
@@ -192,7 +197,8 @@ class OpenAIBackend:
             raise BackendError(
                 f"Expect top_k=0 with a server that is not vLLM, actually: {sampling.top_k}"
             )
-        return fields
+        fields |= self._more
+        return {name: value for name, value in fields.items() if value is not None}
 
     def _ask(self, body: Mapping[str, Any], cancelled: threading.Event) -> Completion:
         answer = self._client.ask("chat/completions", body, cancelled)

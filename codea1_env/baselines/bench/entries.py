@@ -92,6 +92,10 @@ def find_entry(name: str) -> Entry:
                 f"{found.__name__} has no {', '.join(missing)}"
             )
         return Entry(name, "player")
+    if name.endswith(".py"):
+        raise EntryError(
+            f"Expect the class behind the file, as {name}:NAME, actually: {name!r}. NAME is an algorithm or a player."
+        )
     known = [*BASELINES, *ALGORITHMS]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(known)}"

@@ -161,6 +161,7 @@ def leaderboard(
     first = table.entries[0] if table.entries else ""
     wanted = config.seeds * len(config.algorithms)
     new = table.scores(first, "new_kill_rate")
+    remark = _nobody_learned(table)
     order = sorted(table.entries, key=lambda name: -(table.mean(name, "pass_rate") or -1.0))
     lines = [
         "# Leaderboard",
@@ -170,6 +171,7 @@ def leaderboard(
         "",
         f"    {command(config)}",
         "",
+        *([remark, ""] if remark else []),
         "Pass rate: share of held-back golden tests that the coder's programs pass. Kill rate: share of held-back",
         "mutants that the tester's suites kill; new kill rate: the same of those that copies of the examples in the problem's text",
         f"do not kill, of the {0 if new is None else new.shape[1]} problems that have some with every seed. No reward uses any of them. IQM is the interquartile mean over seeds and",
@@ -217,6 +219,18 @@ def command(config: BenchConfig) -> str:
     words += ["--max-steps", str(config.max_steps), "--num-iterations", str(config.num_iterations)]
     words += ["--sweep", *(f"{each:g}" for each in config.sweep)]
     return shlex.join([*words, "--sweep-seeds", str(config.sweep_seeds)])
+
+
+def _nobody_learned(table: Table) -> str:
+    """Say what a benchmark shows whose coders are no better than at their start; empty text for others."""
+    chances = [table.improvement(name, START, "pass_rate") for name in table.entries]
+    known = [chance for chance in chances if chance is not None]
+    if not known or any(chance.low > 0.5 for chance in known):
+        return ""
+    return (
+        "**No coder here is clearly above the players before training.** A benchmark that is too short for that, as `--quick` "
+        "is, shows that everything works, and nothing about which algorithm is better."
+    )
 
 
 def _no_better_than_copies(table: Table, names: Mapping[str, str]) -> list[str]:

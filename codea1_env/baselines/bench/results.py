@@ -25,7 +25,8 @@ from codea1_env.baselines.bench.run_result import (
 )
 from codea1_env.baselines.bench.schedule import TrainingJob
 from codea1_env.baselines.bench.suite import BenchConfig
-from codea1_env.evaluation.result_folder import FolderKind, ResultFolder
+from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
+from codea1_env.training.settings import SettingsError, apply_table
 
 RESULTS = "results.jsonl"
 SWEEP = "sweep.jsonl"
@@ -62,6 +63,29 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFol
     settings = dataclasses.asdict(config)
     del settings["processes"]
     return ResultFolder(folder, settings, resume=resume, kind=_BENCHMARK)
+
+
+def read_settings(folder: Path) -> BenchConfig:
+    """The settings that a benchmark was begun with.
+
+    Raises:
+        FolderError: The folder holds no benchmark of this version.
+    """
+    path = folder / _BENCHMARK.settings
+    if not path.is_file():
+        raise FolderError(
+            f"Expect {folder} to hold a benchmark to resume, actually: it has no {path.name}. Check the folder, or "
+            "leave --resume out."
+        )
+    table = read_json(path).get("settings")
+    try:
+        if not isinstance(table, dict):
+            raise SettingsError(f"{path}: no settings")
+        return apply_table(BenchConfig(), table, str(path))
+    except SettingsError as error:
+        raise FolderError(
+            f"Expect the settings of a benchmark of this version, actually: {error}. Name another folder."
+        ) from error
 
 
 def collect(jobs: Sequence[TrainingJob]) -> list[Result]:

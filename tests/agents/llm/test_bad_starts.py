@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.cli.train import PRESETS, SourcesAndFolder, base_settings
+from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig
 from codea1_env.training.settings import replaced
 

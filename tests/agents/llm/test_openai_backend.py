@@ -173,7 +173,7 @@ def test_server_may_ask_to_wait(server: Server) -> None:
 def test_key_is_sent_and_in_no_message(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-1")
     server.script = [(401, "no")]
-    with pytest.raises(BackendError, match="api_key") as caught:
+    with pytest.raises(BackendError, match="OPENAI_API_KEY") as caught:
         backend_of(server).generate(CHATS[:1], SAMPLING, 0)
     assert "secret" not in str(caught.value)
     backend_of(server, api_key="secret-2").generate(CHATS[:1], SAMPLING, 0)

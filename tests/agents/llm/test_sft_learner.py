@@ -20,7 +20,7 @@ from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.agents.llm.rows import TrainingRow
 from codea1_env.agents.llm.sft_learner import SFTDrive, SFTLearner
 from codea1_env.agents.llm.sft_settings import imitation_config
-from codea1_env.cli.train import PRESETS, SourcesAndFolder, base_settings
+from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
 from codea1_env.problems import Problem
 from codea1_env.spaces import Observation, observe
 
