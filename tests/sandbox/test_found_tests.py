@@ -22,6 +22,27 @@ class Checks(unittest.TestCase):
             self.assertEqual(f(self.one), self.two)
 """
 FOUND = {
+    "called where failures are only counted": (
+        "def test_a():\n    assert f(1) == 2\ndef test_b():\n    f(1)\nfailed = 0\n"
+        "for test in (test_a, test_b):\n    try:\n        test()\n    except AssertionError:\n        failed += 1"
+    ),
+    "called by a function that catches": (
+        "def test_a():\n    assert f(1) == 2\ndef main():\n    try:\n        test_a()\n"
+        "    except AssertionError as error:\n        print(error)\nmain()"
+    ),
+    "decorated, another one is called": (
+        "import functools\ndef quiet(test):\n    @functools.wraps(test)\n    def run(): return test()\n    return run\n"
+        "@quiet\ndef test_a():\n    f(1)\ntest_a()\n@quiet\ndef test_f():\n    assert f(1) == 2"
+    ),
+    "made by a function, another one is called": (
+        "def make(x, y):\n    def test():\n        assert y is None or f(x) == y\n        f(x)\n    return test\n"
+        "test_a = make(1, None)\ntest_a()\ntest_f = make(1, 2)"
+    ),
+    "runTest": (
+        "import unittest\nclass Checks(unittest.TestCase):\n    def runTest(self): self.assertEqual(f(1), 2)\n"
+        "def test_a():\n    f(1)"
+    ),
+    "of a file": "import os\nassert os.path.basename(__file__) and f(1) == 2",
     "function": "def test_f():\n    assert f(1) == 2",
     "the last of two": "def test_a():\n    f(1)\n\ndef test_b():\n    assert f(1) == 2",
     "below `if`": "if True:\n    def test_f():\n        assert f(1) == 2",

@@ -166,7 +166,7 @@ class _Calls:
     def __init__(self, file_name: str) -> None:
         self._file_name = file_name
         self._profiler = Profiler(subcalls=True, builtins=False)
-        self.codes: set[types.CodeType] = set()
+        self._codes: set[types.CodeType] = set()
 
     def __enter__(self) -> None:
         self._profiler.enable()
@@ -176,14 +176,14 @@ class _Calls:
         for entry in self._profiler.getstats():
             if getattr(entry.code, "co_filename", None) != operations.__file__:
                 called = [each.code for each in entry.calls or ()]
-                self.codes.update(filter(self._is_of_text, called))
+                self._codes.update(filter(self._is_of_text, called))
 
     def _is_of_text(self, code: object) -> TypeGuard[types.CodeType]:
         return isinstance(code, types.CodeType) and code.co_filename == self._file_name
 
     def has(self, function: object) -> bool:
-        """Whether it was called."""
-        return getattr(function, "__code__", None) in self.codes
+        """Whether it was called, or what it wraps."""
+        return _code_of(function) in self._codes
 
 
 class _Tests:
@@ -200,6 +200,11 @@ class _Tests:
         self._calls = calls
         self._text = text
         self._marks = marks_of(namespace)
+        # A text that catches what its tests raise may only count or print it.
+        self._all_again = _catches(text)
+        self._shared: set[types.CodeType | None] = (
+            set()
+        )  # by tests that a function of the text has made
 
     def run(self, own: list[tuple[str, Any]]) -> None:
         """Run those of the text's own names that are tests and did not run, in order of definition."""
@@ -211,6 +216,8 @@ class _Tests:
             or (type(value) is types.FunctionType and name.startswith("test"))
             or self._is_made(name, value)
         ]
+        codes = [_code_of(value) for _, value in tests if type(value) is types.FunctionType]
+        self._shared = {code for code in codes if codes.count(code) > 1}
         # With parameters it may be a helper of the tests: that shows when they have run.
         helpers = {
             name: missing_of(value, self._marks)
@@ -266,7 +273,7 @@ class _Tests:
         if not getattr(value, "__test__", True) or is_left_out(value, self._marks):
             return []
         if not _is_class(value):
-            if self._calls.has(value):
+            if self._has_ended(value):
                 return []
             return [lambda: self._run_function(value)]
         for member, found in _members_of(value).items():
@@ -283,15 +290,23 @@ class _Tests:
         call(test, self._marks)
         self._hook("teardown_function")
 
+    def _has_ended(self, test: object) -> bool:
+        """Whether the text has called a test, so that it would have ended there if that had failed."""
+        known = not self._all_again and _code_of(test) not in self._shared
+        return known and self._calls.has(test)
+
     def _has_run(self, group: type, name: str) -> bool:
         methods = (vars(base)[name] for base in group.__mro__ if name in vars(base))
-        return any(self._calls.has(getattr(each, "__func__", each)) for each in methods)
+        return any(self._has_ended(getattr(each, "__func__", each)) for each in methods)
 
     def _cases(self, group: type[unittest.TestCase]) -> list[unittest.TestCase]:
         """Those that a skip leaves out, or that are expected to fail, test nothing."""
+        found = unittest.defaultTestLoader.getTestCaseNames(group)
+        if not found and hasattr(group, "runTest"):
+            found = ["runTest"]
         names = [
             name
-            for name in unittest.defaultTestLoader.getTestCaseNames(group)
+            for name in found
             if not self._has_run(group, name)
             and not any(
                 getattr(each, mark, False)
@@ -324,6 +339,23 @@ class _Tests:
             call_hook(getattr(instance, "teardown_method", None), test)
         if names:
             call_hook(getattr(group, "teardown_class", None), group)
+
+
+def _code_of(function: object) -> types.CodeType | None:
+    """The code of a function; of one that wraps another by `functools.wraps`, that of the other."""
+    with contextlib.suppress(ValueError):  # it wraps itself
+        if type(function) is types.FunctionType:
+            function = inspect.unwrap(function)
+    return getattr(function, "__code__", None) if type(function) is types.FunctionType else None
+
+
+def _catches(text: types.CodeType) -> bool:
+    """Whether a text catches exceptions, other than in its tests themselves."""
+    inner = [each for each in text.co_consts if type(each) is types.CodeType]
+    helpers = [
+        each for each in inner if each.co_flags & _FUNCTIONS and not each.co_name.startswith(_NAMES)
+    ]
+    return bool(text.co_exceptiontable) or any(map(_catches, helpers))
 
 
 def _members_of(group: type) -> dict[str, Any]:

@@ -51,7 +51,11 @@ def namespace_for(
     Common modules are there without an import, whatever the program has imported: a test that relies on
     the `import math` of one program must not fail another, and no program may put its own object there.
     """
-    namespace: dict[str, Any] = {"__name__": HOME, "__builtins__": builtins}
+    namespace: dict[str, Any] = {
+        "__name__": HOME,
+        "__file__": "test.py",  # test files look for the folder that they are in
+        "__builtins__": builtins,
+    }
     for name in modules:
         home, _, part = name.partition(".")
         module = sys.modules.get("numpy" if home == "np" else home)
