@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -111,9 +111,11 @@ def write_function_suite(
 def mutants_of(target: Target, sandbox: Sandbox) -> list[Mutant]:
     """The mutants of the file whose fault is in the function or class itself."""
     first, last = target.lines
-    return [
-        each for each in generate_mutants(target.program, sandbox) if first <= each.line <= last
-    ]
+    text = target.program if target.module is None else target.redefined
+    found = [each for each in generate_mutants(text, sandbox) if first <= each.line <= last]
+    if target.module is None:
+        return found
+    return [replace(each, code=target.with_definition(each.code)) for each in found]
 
 
 def _that_pass(
