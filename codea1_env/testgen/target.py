@@ -85,6 +85,17 @@ class Target:
         return program_of(self.module, self.name, text, self.flags)
 
     @property
+    def place(self) -> tuple[Path, str]:
+        """The folder and the name by which tests import its module."""
+        root, name = import_root(self.path) if self.module is None else (self.module.root, self.module.name)
+        return root, self.offered or name
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is imported from everywhere here."""
+        return self.module is not None and self.module.installed
+
+    @property
     def imported(self) -> str:
         """The program as somebody else would import it: nothing is defined anew."""
         if self.module is None:
@@ -194,12 +205,21 @@ def import_root(path: Path) -> tuple[Path, str]:
     return module.root, module.name
 
 
-def _read(path: Path) -> str:
+def check_file(path: Path) -> None:
+    """Look whether there is a file.
+
+    Raises:
+        TargetError: There is none.
+    """
     if not path.is_file():
         what = "it is a folder" if path.is_dir() else "there is no such file"
         near = difflib.get_close_matches(path.name, _neighbours(path), n=3)
         hint = f". Did you mean {' or '.join(near)}?" if near else ""
         raise TargetError(f"Expect {path} to be a Python file, actually: {what}{hint}")
+
+
+def _read(path: Path) -> str:
+    check_file(path)
     try:
         source = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:

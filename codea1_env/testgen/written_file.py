@@ -10,7 +10,6 @@ from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.bodies import bodies
 from codea1_env.testgen.function import FunctionSuite
-from codea1_env.testgen.target import import_root
 from codea1_env.testgen.texts import is_builtin_error, snake_case
 
 
@@ -42,7 +41,7 @@ def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
     # What pytest would take for tests is imported where it does not look.
     inside = sorted(name for name in names if name.lower().startswith("test"))
     local = (
-        f"    from {import_root(target.path)[1]} import {', '.join(inside)}\n\n" if inside else ""
+        f"    from {target.place[1]} import {', '.join(inside)}\n\n" if inside else ""
     )
     parts = [_docstring(suite), _imports(suite, shown, output, sorted(names.difference(inside)))]
     snake = snake_case(target.name).strip("_")
@@ -73,12 +72,12 @@ def _docstring(suite: FunctionSuite) -> str:
 
 def _imports(suite: FunctionSuite, shown: Sequence[str], output: Path, names: Sequence[str]) -> str:
     target = suite.target
-    root, module = import_root(target.path)
+    root, module = target.place
     standard = {each for test in suite.tests for each in test.modules}
     added = ""
-    if _import_base(output.resolve().parent) != root:
+    if not target.installed and _import_base(output.resolve().parent) != root.resolve():
         standard |= {"sys"}
-        away = os.path.relpath(root, output.resolve().parent)
+        away = os.path.relpath(root.resolve(), output.resolve().parent)
         added = f"\nsys.path.insert(0, str(Path(__file__).resolve().parent / {away!r}))\n"
     lines = [f"import {name}" for name in sorted(standard)]
     if added:
