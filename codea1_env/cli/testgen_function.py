@@ -25,7 +25,7 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import Imported, sandbox_for
-from codea1_env.testgen.invent import can_be_called
+from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.modules import Module, find_module, module_of_file
 from codea1_env.testgen.target import Target, TargetError, check_file, read_target
 from codea1_env.testgen.written_file import default_output, pytest_file
@@ -114,7 +114,8 @@ def run(arguments: Sequence[str]) -> int:
     else:
         _show(suite, output, imported, console)
     if not suite.tests and not suite.findings:
-        raise InputError(_why_nothing(suite))
+        reason = why_nothing(suite)
+        raise InputError(f"e{reason[1:]}")
     return 1 if suite.findings else 0
 
 
@@ -195,7 +196,7 @@ def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Conso
         )
     if imported.acts:
         lines.append(
-            f"Importing {target.place[1]} {clean(', '.join(imported.acts))}: the sandbox lets nothing of that happen."
+            f"Importing {target.place[1]} {clean(', '.join(imported.acts))}: nothing of that happens in the sandbox."
         )
     if suite.cut:
         lines.append("The time was over before everything was tried; --timeout gives more.")
@@ -225,37 +226,6 @@ def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Conso
             lines.append(f"  and {len(left) - _SHOWN} more")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def _why_nothing(suite: FunctionSuite) -> str:
-    target = suite.target
-    start = "expect a function that can be tested, actually: "
-    if suite.unstable:
-        return (
-            f"{start}all {len(suite.unstable)} calls of {target.name} gave different results in two runs, such as "
-            f"{clean(suite.unstable[0])}. Pass in what it draws or reads (a random.Random, a time), and keep "
-            "nothing between calls"
-        )
-    if suite.outside:
-        return (
-            f"{start}{target.name} asks for what the sandbox has not, files, the network or standard input: "
-            f"{clean(suite.outside[0])}. Move the part that computes into a function of its own"
-        )
-    why = can_be_called(target.parameters)
-    if why:
-        return (
-            f"{start}{why}. Write an example into the docstring (>>> {target.name}(...) and below it the result), "
-            "or name an agent with --agent"
-        )
-    if "SystemExit" in target.raises and not suite.dropped:
-        return (
-            f"{start}no call of {target.name} can be tested, and its code ends the process. Move the part that "
-            "computes into a function of its own"
-        )
-    reasons = [reason for _, reason in suite.dropped]
-    return f"{start}no test of {target.name} passes" + (
-        f"; the first: {clean(reasons[0])}" if reasons else ""
-    )
 
 
 def _count(number: int, what: str) -> str:

@@ -13,7 +13,7 @@ from codea1_env.testgen.modules import Module, TargetError, folders_for
 
 LIMITS = Limits(call_cpu_time=2, call_wall_time=6, run_cpu_time=12, run_wall_time=40, calls_per_test=1)
 """What calls may use. A developer waits for them."""
-_IMPORT = Limits(call_cpu_time=15, call_wall_time=20, run_cpu_time=30, run_wall_time=40)
+_IMPORT = Limits(call_cpu_time=10, call_wall_time=20, run_cpu_time=20, run_wall_time=40)
 _QUICK = 0.002
 """Seconds: what is imported faster is not worth a process that has done it."""
 _LOADER = """

@@ -77,7 +77,7 @@ def watch(module: str) -> dict[str, Any]:
             acts.update(dict.fromkeys(filter(None, [_act(event, arguments)])))
 
     sys.addaudithook(note)
-    started = time.process_time()
+    started = time.monotonic()
     threads = threading.active_count()
     error, missing = ("", ""), ""
     try:
@@ -91,7 +91,7 @@ def watch(module: str) -> dict[str, Any]:
         "missing": missing,
         "acts": list(acts),
         "threads": threading.active_count() - threads,
-        "seconds": time.process_time() - started,
+        "seconds": time.monotonic() - started,
     }
 
 

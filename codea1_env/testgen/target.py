@@ -24,7 +24,7 @@ from codea1_env.testgen.patterns import samples
 from codea1_env.testgen.source import describe
 from codea1_env.testgen.texts import Shape
 
-__all__ = ["Target", "TargetError", "import_root", "read_target"]
+__all__ = ["Target", "TargetError", "check_file", "import_root", "read_target", "read_text"]
 _MAX_CHARS = 1 << 23
 
 
@@ -125,7 +125,7 @@ def read_target(
         InfraError: The sandbox failed.
     """
     path = place.path if isinstance(place, Module) else place
-    source = _read(path)
+    source = read_text(path)
     try:
         found = sandbox.analyse(describe, source, name)
         described = sandbox.analyse(parameters, source, name) if "kind" in found else {}
@@ -218,7 +218,12 @@ def check_file(path: Path) -> None:
         raise TargetError(f"Expect {path} to be a Python file, actually: {what}{hint}")
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Read a file of Python text.
+
+    Raises:
+        TargetError: There is none, or it is none.
+    """
     check_file(path)
     try:
         source = path.read_bytes().decode("utf-8-sig")
@@ -279,6 +284,8 @@ def _that_imports(
     target: Target, module: Module, needed: str, imported: Imported | None, sandbox: Sandbox
 ) -> Target:
     """The target with a program that imports its module; or with the part of it that it needs, if the rest raises."""
+    if imported is not None and imported.outcome not in (Outcome.PASS, Outcome.ERROR):
+        raise TargetError(_explain(target, TestResult(imported.outcome, imported.message)))
     whole = replace(target, module=module)
     whole = replace(whole, program=whole.with_definition(target.redefined))
     load = _load(whole, sandbox)
