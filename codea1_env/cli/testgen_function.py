@@ -247,4 +247,5 @@ def _report(suite: FunctionSuite, output: Path) -> dict[str, Any]:
         "findings": [asdict(finding) for finding in suite.findings],
         "dropped": [{"test": text, "reason": reason} for text, reason in suite.dropped],
         "unstable": list(suite.unstable),
+        "cut": suite.cut,
     }
