@@ -140,14 +140,20 @@ def _write(
                 folder.append(_RESULTS, [row.as_json()])
                 bar.advance(task)
                 if not console.is_terminal and not command.json:
-                    console.print(clean(_line(row.as_json())), highlight=False, markup=False, soft_wrap=True)
+                    console.print(
+                        clean(_line(row.as_json())), highlight=False, markup=False, soft_wrap=True
+                    )
                 if stop.requested:
                     return True
     return False
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    what = f"{row['tests']} tests kill {row['killed']} of {row['mutants']}" if row["file"] else row["reason"]
+    what = (
+        f"{row['tests']} tests kill {row['killed']} of {row['mutants']}"
+        if row["file"]
+        else row["reason"]
+    )
     return f"{row['target']}: {what}"
 
 
@@ -186,8 +192,13 @@ def _show(report: Mapping[str, Any], console: Console) -> None:
         for row in report["results"]
         for finding in row["findings"]
     ][:_SHOWN]
-    acts = {row["target"].partition("::")[0]: row["acts"] for row in report["results"] if row["acts"]}
-    lines += [f"Importing {name} {', '.join(what)}: nothing of that happens in the sandbox." for name, what in acts.items()]
+    acts = {
+        row["target"].partition("::")[0]: row["acts"] for row in report["results"] if row["acts"]
+    }
+    lines += [
+        f"Importing {name} {', '.join(what)}: nothing of that happens in the sandbox."
+        for name, what in acts.items()
+    ]
     without = [row for row in report["results"] if row["reason"]]
     lines.append(f"{report['written']} of {report['targets']} functions and classes have tests.")
     lines += [f"none for {row['target']}: {row['reason']}" for row in without[:_SHOWN]]

@@ -23,9 +23,9 @@ from codea1_env.rendering.display import clean
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
+from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import Imported, sandbox_for
-from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.modules import Module, find_module, module_of_file
 from codea1_env.testgen.target import Target, TargetError, check_file, read_target
 from codea1_env.testgen.written_file import default_output, pytest_file
@@ -137,7 +137,7 @@ def _split(text: str) -> tuple[str, str]:
 def _module(place: str) -> Module:
     """The module that a user names, by its file or by its name."""
     path = Path(place)
-    if path.suffix == ".py" or path.exists() or os.sep in place:
+    if path.suffix == ".py" or os.sep in place:
         check_file(path)
         return module_of_file(path)
     return find_module(place)

@@ -28,9 +28,7 @@ __import__("builtins").exec({text!r}, _codea1_judging)
 
 def {judge}(test, name):
     return _codea1_judging["judge"](test, name, globals())
-""".format(
-    text=Path(one_process.__file__).read_text(encoding="utf-8"), judge=_JUDGE
-)
+""".format(text=Path(one_process.__file__).read_text(encoding="utf-8"), judge=_JUDGE)
 _VERDICTS = {each.value: each for each in (Outcome.PASS, Outcome.FAIL, Outcome.ERROR)}
 
 

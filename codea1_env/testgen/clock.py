@@ -51,7 +51,9 @@ class Clock:
         """Seconds that have passed."""
         return time.monotonic() - self._started
 
-    def parts(self, items: Sequence[T], share: float = 1.0, first: int = 1, most: int = 16) -> Iterator[Sequence[T]]:
+    def parts(
+        self, items: Sequence[T], share: float = 1.0, first: int = 1, most: int = 16
+    ) -> Iterator[Sequence[T]]:
         """The items in parts that grow, as long as there is time; all at once if there is no bound.
 
         Example:

@@ -19,7 +19,17 @@ from codea1_env.testgen.target import read_target
 from codea1_env.testgen.texts import snake_case
 from codea1_env.testgen.written_file import pytest_file
 
-_NOT_CODE = {"tests", "test", "docs", "build", "dist", "node_modules", "site-packages", "venv", "env"}
+_NOT_CODE = {
+    "tests",
+    "test",
+    "docs",
+    "build",
+    "dist",
+    "node_modules",
+    "site-packages",
+    "venv",
+    "env",
+}
 """Folders whose files are no part of a program."""
 _NO_MODULES = {"setup.py", "conftest.py", "__main__.py", "noxfile.py"}
 

@@ -6,10 +6,10 @@ import ast
 
 
 def imported(source: str) -> list[str]:
-    """The top-level names of what a text imports absolutely, anywhere in it.
+    r"""The top-level names of what a text imports absolutely, anywhere in it.
 
     Example:
-        >>> imported("import os.path, six\\ndef f():\\n    from . import a\\n    from attr.x import b")
+        >>> imported("import os.path, six\ndef f():\n    from . import a\n    from attr.x import b")
         ['attr', 'os', 'six']
     """
     try:

@@ -11,7 +11,9 @@ from codea1_env.sandbox import Limits, Outcome, OwnCodeSandbox, Sandbox
 from codea1_env.testgen import loader
 from codea1_env.testgen.modules import Module, TargetError, folders_for
 
-LIMITS = Limits(call_cpu_time=2, call_wall_time=6, run_cpu_time=12, run_wall_time=40, calls_per_test=1)
+LIMITS = Limits(
+    call_cpu_time=2, call_wall_time=6, run_cpu_time=12, run_wall_time=40, calls_per_test=1
+)
 """What calls may use. A developer waits for them."""
 _IMPORT = Limits(call_cpu_time=10, call_wall_time=20, run_cpu_time=20, run_wall_time=40)
 _QUICK = 0.002
@@ -74,9 +76,7 @@ def try_import(module: Module, sandbox: Sandbox) -> Imported:
     if error:
         missing = str(found["missing"])
         return Imported(Outcome.ERROR, f"{error}: {message}", error, missing, acts)
-    return Imported(
-        Outcome.PASS, acts=acts, threads=found["threads"], seconds=found["seconds"]
-    )
+    return Imported(Outcome.PASS, acts=acts, threads=found["threads"], seconds=found["seconds"])
 
 
 @contextmanager

@@ -31,9 +31,7 @@ _ABOUT = {
 """Which argument of an event says what it is about."""
 
 
-def load(
-    module: str, path: str, text: str, name: str, flags: int
-) -> dict[str, Any]:
+def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, Any]:
     """The names of a module, with one defined anew, also where its package has taken it from there.
 
     Args:
@@ -111,7 +109,7 @@ def home_of(module: str, name: str) -> tuple[str, str]:
     Returns:
         The module and the name there; two empty texts for what says no such place; and ("", type) for what is compiled.
     """
-    value = getattr(importlib.import_module(module), name, None)
+    value: Any = getattr(importlib.import_module(module), name, None)
     while hasattr(value, "__wrapped__"):
         value = value.__wrapped__
     if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType)):

@@ -42,7 +42,9 @@ def public(source: str) -> tuple[list[str], str]:
     return list(names), ""
 
 
-def _definitions(body: Iterable[ast.AST]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+def _definitions(
+    body: Iterable[ast.AST],
+) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
     for node in body:
         if isinstance(node, _DEFINITIONS):
             yield node
@@ -56,7 +58,10 @@ def _is_main(node: ast.AST) -> bool:
 
 def _has_no_behaviour(node: ast.ClassDef) -> bool:
     bases = {ast.unparse(each).partition("[")[0].rpartition(".")[2] for each in node.bases}
-    return any(each in _WITHOUT_BEHAVIOUR or each.endswith(("Error", "Exception", "Warning")) for each in bases)
+    return any(
+        each in _WITHOUT_BEHAVIOUR or each.endswith(("Error", "Exception", "Warning"))
+        for each in bases
+    )
 
 
 def _offered(body: list[ast.stmt]) -> set[str] | None:

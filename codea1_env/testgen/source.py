@@ -5,7 +5,6 @@ and the reader of literals, and gives plain data. `codea1_env.testgen.target` ma
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -221,7 +220,9 @@ def _redefined(source: str, body: list[ast.stmt], node: Any) -> str:
 def _is_registered(node: ast.stmt, name: str) -> bool:
     """Whether a definition is decorated with something of this name, as an implementation of a generic function is."""
     return isinstance(node, _DEFINITIONS) and any(
-        isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == name
+        isinstance(each, ast.Attribute)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == name
         for mark in node.decorator_list
         for each in ast.walk(mark)
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,19 @@ class Target:
     @property
     def place(self) -> tuple[Path, str]:
         """The folder and the name by which tests import its module."""
-        root, name = import_root(self.path) if self.module is None else (self.module.root, self.module.name)
+        root, name = (
+            import_root(self.path) if self.module is None else (self.module.root, self.module.name)
+        )
         return root, self.offered or name
+
+    def imports(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """From which modules names of the file are imported: the function as users do it, others where they are."""
+        offered = [name for name in names if name == self.name and self.offered]
+        others = [name for name in names if name not in offered]
+        home = self.module.name if self.module is not None else self.place[1]
+        return sorted(
+            [(where, some) for where, some in ((self.offered, offered), (home, others)) if some]
+        )
 
     @property
     def installed(self) -> bool:
@@ -304,7 +315,9 @@ def _explain_module(
     if imported is None or imported.outcome is not Outcome.ERROR:
         return _explain(target, load)
     acts = f" (it {', '.join(imported.acts)})" if imported.acts else ""
-    start = f"Expect {module.name} to be imported in the sandbox, actually: {imported.message}{acts}."
+    start = (
+        f"Expect {module.name} to be imported in the sandbox, actually: {imported.message}{acts}."
+    )
     if imported.error in ("ModuleNotFoundError", "ImportError") and imported.missing:
         top = imported.missing.partition(".")[0]
         if top == module.top:

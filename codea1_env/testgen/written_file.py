@@ -40,9 +40,7 @@ def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
     names |= {each for test in suite.tests for each in test.errors if each in target.names}
     # What pytest would take for tests is imported where it does not look.
     inside = sorted(name for name in names if name.lower().startswith("test"))
-    local = (
-        f"    from {target.place[1]} import {', '.join(inside)}\n\n" if inside else ""
-    )
+    local = f"    from {target.place[1]} import {', '.join(inside)}\n\n" if inside else ""
     parts = [_docstring(suite), _imports(suite, shown, output, sorted(names.difference(inside)))]
     snake = snake_case(target.name).strip("_")
     for number, (test, body) in enumerate(
@@ -72,7 +70,7 @@ def _docstring(suite: FunctionSuite) -> str:
 
 def _imports(suite: FunctionSuite, shown: Sequence[str], output: Path, names: Sequence[str]) -> str:
     target = suite.target
-    root, module = target.place
+    root = target.place[0]
     standard = {each for test in suite.tests for each in test.modules}
     added = ""
     if not target.installed and _import_base(output.resolve().parent) != root.resolve():
@@ -86,7 +84,9 @@ def _imports(suite: FunctionSuite, shown: Sequence[str], output: Path, names: Se
         lines += [*([""] if lines else []), "import pytest"]
     head = "".join(f"{line}\n" for line in lines)
     late = "  # noqa: E402" if added else ""
-    imported = f"from {module} import {', '.join(names)}{late}\n" if names else ""
+    imported = "".join(
+        f"from {module} import {', '.join(some)}{late}\n" for module, some in target.imports(names)
+    )
     if not head and not names:
         return ""
     return f"\n{head}{added}{chr(10) if head and names else ''}{imported}"
