@@ -20,7 +20,7 @@ from codea1_env.cli.testgen_function import OwnCodeOptions
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.folders import Place, places_in, write_place
+from codea1_env.testgen.folders import PublicNames, places_in, write_place
 from codea1_env.testgen.modules import TargetError, find_module
 from codea1_env.testgen.target import read_text
 from codea1_env.training.interrupt import stop_request
@@ -94,7 +94,7 @@ def run(arguments: Sequence[str]) -> int:
     return 1 if report["findings"] else 0
 
 
-def _places(target: str, analyst: Sandbox) -> list[Place]:
+def _places(target: str, analyst: Sandbox) -> list[PublicNames]:
     path = Path(target)
     if not path.exists() and path.suffix != ".py" and "/" not in target:
         path = find_module(target).path
@@ -112,7 +112,7 @@ def _places(target: str, analyst: Sandbox) -> list[Place]:
 
 def _write(
     command: FolderCommand,
-    places: Sequence[Place],
+    places: Sequence[PublicNames],
     folder: ResultFolder,
     analyst: Sandbox,
     console: Console,
@@ -157,7 +157,7 @@ def _line(row: Mapping[str, Any]) -> str:
     return f"{row['target']}: {what}"
 
 
-def _report(rows: Sequence[Mapping[str, Any]], places: Sequence[Place]) -> dict[str, Any]:
+def _report(rows: Sequence[Mapping[str, Any]], places: Sequence[PublicNames]) -> dict[str, Any]:
     written = [row for row in rows if row["file"]]
     return {
         "results": list(rows),

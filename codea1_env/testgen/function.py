@@ -12,7 +12,7 @@ from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import Kills, find_kills
 from codea1_env.sandbox import Job, Sandbox
-from codea1_env.testgen.clock import Clock, spread
+from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.reduction import Reduction, reduce_and_check, reduce_suite
 from codea1_env.testgen.search import Invented, search
@@ -85,7 +85,7 @@ def write_function_suite(
         >>> print(suite.findings[0].source, suite.findings[0].did)
         mean([]) raises ZeroDivisionError: division by zero
     """
-    clock = Clock(timeout)
+    clock = Deadline(timeout)
     mutants = mutants_of(target, sandbox, None if timeout is None else _MOST_MUTANTS)
     stated = examples(target)
     for text in answers or ():
@@ -130,7 +130,7 @@ def _reduced(
     texts: Sequence[str],
     mutants: Sequence[Mutant],
     sandbox: Sandbox,
-    clock: Clock,
+    clock: Deadline,
 ) -> Reduction:
     """Tests of the docstring and of a tester, reduced; of as many mutants as there is time for."""
     if not clock.bounded or not texts:

@@ -18,7 +18,7 @@ from codea1_env.mutation import Mutant
 from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.sandbox import Outcome, Sandbox
-from codea1_env.testgen.clock import Clock, spread
+from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.findings import (
     Finding,
     accident,
@@ -76,7 +76,7 @@ def search(
     mutants: Sequence[Mutant],
     sandbox: Sandbox,
     rng: np.random.Generator,
-    clock: Clock | None = None,
+    clock: Deadline | None = None,
 ) -> Invented:
     """Make up tests for a function or class.
 
@@ -87,7 +87,7 @@ def search(
         rng: Source of chance.
         clock: How long it may take; with what is known then it ends. None for as long as it takes.
     """
-    return _Search(target, mutants, sandbox, rng, clock or Clock(None)).run()
+    return _Search(target, mutants, sandbox, rng, clock or Deadline(None)).run()
 
 
 class _Search:
@@ -97,7 +97,7 @@ class _Search:
         mutants: Sequence[Mutant],
         sandbox: Sandbox,
         rng: np.random.Generator,
-        clock: Clock,
+        clock: Deadline,
     ) -> None:
         self._target = target
         self._clock = clock

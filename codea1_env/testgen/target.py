@@ -26,6 +26,8 @@ from codea1_env.testgen.texts import Shape
 
 __all__ = ["Target", "TargetError", "check_file", "import_root", "read_target", "read_text"]
 _MAX_CHARS = 1 << 23
+_NAMED = 12
+"""Names that a message gives."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,8 @@ def _missing(path: Path, name: str, names: list[str]) -> str:
     if near:
         hint = f"Did you mean {' or '.join(near)}?"
     else:
-        hint = f"It defines {', '.join(names)}." if names else "It defines none at its top level."
+        some = [*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])]
+        hint = f"It defines {', '.join(some)}." if names else "It defines none at its top level."
     return f"Expect {path} to define the function or class {name!r} with def or class, actually: it does not. {hint}"
 
 
