@@ -12,7 +12,8 @@ from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import Kills
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.findings import Finding
+from codea1_env.testgen.earlier import Earlier
+from codea1_env.testgen.findings import DOUBTFUL, Finding
 from codea1_env.testgen.reduction import reduce_and_check
 from codea1_env.testgen.search import Invented, search
 from codea1_env.testgen.stated import entry_point, examples, judge, of_tester
@@ -29,6 +30,8 @@ class FunctionSuite:
     """Few tests that pass and kill as many mutants as all that were found."""
     findings: tuple[Finding, ...]
     """Where the function does something else than somebody expected."""
+    questions: tuple[Finding, ...]
+    """What is surprising, but mostly meant: nobody but the author knows."""
     candidates: int
     """Tests that pass: those that were written, and made-up calls."""
     dropped: tuple[tuple[str, str], ...]
@@ -43,7 +46,14 @@ class FunctionSuite:
 
 
 def write_function_suite(
-    target: Target, answers: Sequence[str] | None, sandbox: Sandbox, seed: int = 0
+    target: Target,
+    answers: Sequence[str] | None,
+    sandbox: Sandbox,
+    seed: int = 0,
+    *,
+    earlier: Earlier | None = None,
+    all_findings: bool = False,
+    only_findings: bool = False,
 ) -> FunctionSuite:
     r"""Find tests for a function or class.
 
@@ -54,6 +64,9 @@ def write_function_suite(
         answers: What a tester wrote; None to make up calls.
         sandbox: Where everything runs.
         seed: Of the choice among the calls that can be made up.
+        earlier: A version of the function to compare with.
+        all_findings: Whether kinds of findings of which most are no mistakes are findings, too, and no questions.
+        only_findings: Whether tests are left out, which take most of the time.
 
     Raises:
         InfraError: The sandbox failed.
@@ -68,10 +81,10 @@ def write_function_suite(
         ...     _ = file.write_text("def mean(xs: list[int]):\n    return sum(xs) / len(xs)\n")
         ...     target = read_target(file, "mean", default_sandbox())
         >>> suite = write_function_suite(target, None, default_sandbox())
-        >>> print(suite.findings[0].source, suite.findings[0].did)
+        >>> print(suite.questions[0].source, suite.questions[0].did)
         mean([]) raises ZeroDivisionError: division by zero
     """
-    mutants = mutants_of(target, sandbox)
+    mutants = [] if only_findings else mutants_of(target, sandbox)
     stated = examples(target)
     for text in answers or ():
         [suite] = read_test_programs([(text, target.name)], sandbox)
@@ -85,15 +98,20 @@ def write_function_suite(
     invented = Invented()
     if answers is None:
         rng = np.random.default_rng(seed)
-        invented = search(target, [mutants[number] for number in left], sandbox, rng)
-    added = _that_pass(invented, target, sandbox) if left or not texts else []
+        invented = search(target, [mutants[number] for number in left], sandbox, rng, earlier)
+    added = []
+    if (left or not texts) and not only_findings:
+        added = _that_pass(invented, target, sandbox)
+    found = [*judged.findings, *_new(invented.findings, judged.findings)]
+    doubtful = [] if all_findings else [each for each in found if each.kind in DOUBTFUL]
     return FunctionSuite(
         target=target,
         tests=(
-            *(judged.kept[number] for number in reduction.chosen),
+            *(judged.kept[number] for number in reduction.chosen if not only_findings),
             *(test for test, _ in added),
         ),
-        findings=(*judged.findings, *_new(invented.findings, judged.findings)),
+        findings=tuple(each for each in found if each not in doubtful),
+        questions=tuple(doubtful),
         candidates=len(texts) + invented.passing,
         dropped=judged.dropped,
         unstable=tuple(invented.unstable),
@@ -101,7 +119,7 @@ def write_function_suite(
         kills=Kills(
             tuple(mutants),
             (
-                *reduction.after.by_test,
+                *(() if only_findings else reduction.after.by_test),
                 *(frozenset(left[number] for number in kills) for _, kills in added),
             ),
         ),
