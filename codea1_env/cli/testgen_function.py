@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from codea1_env.cli.errors import FailureError, InputError, library_errors
 from codea1_env.cli.eval_agents import player_of
 from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.testgen_findings import FindingOptions, as_data, show_findings
 from codea1_env.rendering.display import clean
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
@@ -25,19 +26,20 @@ from codea1_env.spaces import observe
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.invent import can_be_called
 from codea1_env.testgen.target import Target, TargetError, import_root, read_target
-from codea1_env.testgen.written_file import default_output, pytest_file
+from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
 _SHOWN = 20
-"""Findings, and mutants, that are printed."""
+"""Mutants that are printed."""
+_HEAD = 500
+"""Characters at the top of a file that say who has written it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionCommand(AskingOptions):
+class FunctionCommand(FindingOptions, AskingOptions):
     """Write tests for a function or class of your own, as a pytest file.
 
     Without an agent, calls are made up from annotations, defaults, literals in the code and examples in the
-    docstring. The file runs in the sandbox, on its own. Exit code 1: done, and the function does something that
-    should be looked at.
+    docstring. The file runs in the sandbox, on its own. Exit code 1: done, with findings.
     """
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME")]
@@ -51,6 +53,8 @@ class FunctionCommand(AskingOptions):
     """Tests that a language model is asked for in an answer."""
     output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
     """The file to write; None for test_FILE_NAME.py beside the function's file. No file is overwritten."""
+    overwrite: bool = False
+    """Overwrite a file that codea1 testgen has written; what you have changed in it is lost."""
     seed: int = 0
     """Of made-up calls, and of an agent's draws."""
 
@@ -72,11 +76,21 @@ def run(arguments: Sequence[str]) -> int:
             stack.enter_context(console.status(f"Writing tests for {clean(name)}"))
             target = read_target(path, name, sandbox)
             import_root(path)
-            _check_output(output)
+            if not command.check:
+                _check_output(output, command.overwrite)
+            earlier = command.earlier(target, sandbox)
             answers = _answers(command, target, sandbox, stack)
-            suite = write_function_suite(target, answers, sandbox, command.seed)
-            if suite.tests:
-                with output.open("x", encoding="utf-8") as file:
+            suite = write_function_suite(
+                target,
+                answers,
+                sandbox,
+                command.seed,
+                earlier=earlier,
+                all_findings=command.all_findings,
+                only_findings=command.check,
+            )
+            if (suite.tests or suite.findings or suite.questions) and not command.check:
+                with output.open("w" if command.overwrite else "x", encoding="utf-8") as file:
                     file.write(pytest_file(suite, output, sandbox))
     except TargetError as error:
         raise InputError(f"e{str(error)[1:]}") from error
@@ -85,10 +99,10 @@ def run(arguments: Sequence[str]) -> int:
     if command.json:
         print(json.dumps(_report(suite, output)))
     else:
-        _show(suite, output, console)
-    if not suite.tests and not suite.findings:
+        _show(suite, output, command, console)
+    if not suite.tests and not suite.findings and not command.check:
         raise InputError(_why_nothing(suite))
-    return 1 if suite.findings else 0
+    return command.exit_code(len(suite.findings))
 
 
 def _split(text: str) -> tuple[Path, str]:
@@ -105,10 +119,18 @@ def _split(text: str) -> tuple[Path, str]:
     return Path(file), name
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, overwrite: bool) -> None:
+    if output.is_file() and overwrite:
+        if WRITTEN in output.read_text(encoding="utf-8", errors="replace")[:_HEAD]:
+            return
+        raise InputError(
+            f"expect {output} to be a file that codea1 testgen has written, actually: it does not say so. Remove "
+            "it, or name another with --output"
+        )
     if output.exists():
         raise InputError(
-            f"expect {output} to be a new file, actually: it exists. Remove it, or name another with --output"
+            f"expect {output} to be a new file, actually: it exists. Remove it, name another with --output, or "
+            "replace it with --overwrite"
         )
     if output.suffix != ".py" or not output.parent.is_dir():
         what = (
@@ -137,11 +159,10 @@ def _answers(
     return list(ask(tester(command.seed), "tester", [seen] * command.num_samples))
 
 
-def _show(suite: FunctionSuite, output: Path, console: Console) -> None:
+def _show(suite: FunctionSuite, output: Path, command: FunctionCommand, console: Console) -> None:
     target = suite.target
-    lines = [f"found: {clean(str(finding))}" for finding in suite.findings[:_SHOWN]]
-    if len(suite.findings) > _SHOWN:
-        lines.append(f"and {len(suite.findings) - _SHOWN} more")
+    show_findings(suite, console)
+    lines = []
     if target.left_out:
         lines.append(
             f"The file as a whole does not run in the sandbox ({clean(target.left_out)}), so only the part that "
@@ -163,8 +184,10 @@ def _show(suite: FunctionSuite, output: Path, console: Console) -> None:
             f"Wrote {output}: {_count(len(suite.tests), 'test')} of {suite.candidates} that pass, "
             f"which kill {killed} of {_count(mutants, 'mutant')}"
         )
-    elif suite.findings:
-        lines.append("No test was written.")
+    elif suite.findings and not command.check:
+        lines.append(f"Wrote {output}: no test, but what is to be decided.")
+    elif not suite.findings:
+        lines.append(f"No findings in {clean(target.name)}.")
     left = suite.kills.survivors if suite.tests else ()
     if left:
         lines.append("Nothing tests these changes; add tests for those that matter:")
@@ -222,7 +245,8 @@ def _report(suite: FunctionSuite, output: Path) -> dict[str, Any]:
         "survivors": [
             {"line": each.line, "description": each.description} for each in suite.kills.survivors
         ],
-        "findings": [asdict(finding) for finding in suite.findings],
+        "findings": [as_data(each, suite.target) for each in suite.findings],
+        "questions": [as_data(each, suite.target) for each in suite.questions],
         "dropped": [{"test": text, "reason": reason} for text, reason in suite.dropped],
         "unstable": list(suite.unstable),
     }

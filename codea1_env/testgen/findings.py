@@ -23,10 +23,13 @@ Evidence = Literal[
     "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state"
 ]  # fmt: skip
 """What a finding rests on; see docs/testgen.md."""
-DOUBTFUL: frozenset[Evidence] = frozenset({"exception", "endless", "property", "state"})
+DOUBTFUL: frozenset[Evidence] = frozenset({"exception", "property"})
 """Of these most are no mistakes: they are questions unless somebody asks for all findings."""
 Sort = tuple[Any, ...]
-_NEVER_MEANT = ("UnboundLocalError", "NameError", "SystemError", "RecursionError")
+_NEVER_MEANT = (
+    "IndexError", "ZeroDivisionError", "UnboundLocalError", "NameError", "SystemError", "RecursionError",
+)  # fmt: skip
+"""Nobody lets these be raised on purpose without saying so, as people do with ValueError, KeyError and TypeError."""
 _MAX_SHOWN = 200
 _WRONG_KIND = ("TypeError", "AttributeError")
 _SURROUNDINGS = (
@@ -129,8 +132,7 @@ def accident(
             return Accident(number, kind, nowhere)
     form, content = seen.last
     if form == "value" and not is_of_kind(content, returns):
-        kind = "annotation" if certain else "property"
-        return Accident(0, kind, f"it is annotated to return {kind_text(returns)}")
+        return Accident(0, "annotation", f"it is annotated to return {kind_text(returns)}")
     return None
 
 
@@ -157,7 +159,9 @@ def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
 def sort_of(seen: Seen, step: str) -> Sort:
     """Findings that are probably the same mistake have the same sort."""
     for _, name, message in seen.errors[-1:]:
-        return (step, name, re.sub(r"'[^']*'|\"[^\"]*\"|-?\d[\d.]*", "*", message))
+        # Messages begin with what was wrong, and end with what is wrong with it; or the other way round.
+        words = re.sub(r"'[^']*'|\"[^\"]*\"|-?\d[\d.]*", "*", message).split()
+        return (step, name, " ".join(words[-3:]))
     return (step, seen.outcome.value)
 
 
