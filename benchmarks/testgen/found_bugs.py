@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -27,7 +28,6 @@ from typing import Any
 
 import numpy as np
 from make_bugs import KINDS
-from packages import allow, single_file
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -36,7 +36,9 @@ from codea1_env.evaluation.statistics import bootstrap
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.earlier import read_earlier
 from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.target import TargetError, read_target
+from codea1_env.testgen.importing import sandbox_for
+from codea1_env.testgen.modules import TargetError, module_of_file
+from codea1_env.testgen.target import read_target
 from codea1_env.testgen.written_file import default_output, pytest_file
 
 BUGS = Path(__file__).with_name("bugs.jsonl")
@@ -53,38 +55,44 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=Path("found-bugs"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--timeout", type=float, default=20.0, help="seconds for the tests of a function"
+    )
     options = parser.parse_args(arguments)
-    allow(options.site)
-    copies = options.results / "copies"
     bugs = [json.loads(line) for line in BUGS.read_text(encoding="utf-8").splitlines()]
-    files = {bug["file"]: single_file(options.site, bug["file"], copies) for bug in bugs}
-    commit(copies)
+    copies = options.results / "site"
+    copy_packages(options.site, copies, {bug["file"].partition("/")[0] for bug in bugs})
     path = options.results / "bugs.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = [(row["file"], row["name"], row["line"], row["column"]) for row in rows]
-    roots = sorted({file.partition("/")[0].removesuffix(".py") for file in files})
-    with Sandbox(options.workers, packages=roots) as sandbox, path.open("a") as out:
+    with Sandbox(packages=()) as analyst, path.open("a") as out:
         for bug in track(bugs, "Bugs"):
             if (bug["file"], bug["name"], bug["line"], bug["column"]) in done:
                 continue
-            start = time.monotonic()
-            copy = files[bug["file"]]
+            started = time.monotonic()
+            copy = copies / bug["file"]
             right = copy.read_text(encoding="utf-8")
             try:
-                found = look(copy, right, bug, sandbox, options.seed)
+                found = look(copy, right, bug, analyst, options)
             finally:
                 copy.write_text(right, encoding="utf-8")
-            rows.append(bug | found | {"seconds": round(time.monotonic() - start, 1)})
+            rows.append(bug | found | {"seconds": round(time.monotonic() - started, 1)})
             out.write(json.dumps(rows[-1]) + "\n")
             out.flush()
     show(rows, f"python {shlex.join(sys.argv)}")
     return 0
 
 
-def commit(folder: Path) -> None:
-    """Put the right versions into a repository of their own."""
+def copy_packages(site: Path, folder: Path, names: set[str]) -> None:
+    """Copy packages into a repository of their own, where they are committed as they are."""
     if (folder / ".git").is_dir():
         return
+    folder.mkdir(parents=True)
+    for name in names:
+        if (site / name).is_dir():
+            shutil.copytree(site / name, folder / name)
+        else:
+            shutil.copy(site / name, folder / name)
     who = ["-c", "user.name=benchmark", "-c", "user.email=benchmark@localhost"]
     for arguments in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "right versions"]):
         subprocess.run(["git", "-C", str(folder), *arguments], check=True)
@@ -101,32 +109,40 @@ def with_bug(text: str, bug: dict[str, Any]) -> str:
 
 
 def look(
-    copy: Path, right: str, bug: dict[str, Any], sandbox: Sandbox, seed: int
+    copy: Path, right: str, bug: dict[str, Any], analyst: Sandbox, options: argparse.Namespace
 ) -> dict[str, Any]:
-    target = read_target(copy, bug["name"], sandbox)
-    suite = write_function_suite(target, None, sandbox, seed)
-    output = default_output(copy, bug["name"])
-    output.write_text(pytest_file(suite, output, sandbox), encoding="utf-8")
-    passes = pytest(output)
-    known = {(each.kind, each.source) for each in suite.findings}
+    module, name, seed = module_of_file(copy), bug["name"], options.seed
+    tests = options.results / "tests" / default_output(copy, name).name
+    tests.parent.mkdir(exist_ok=True)
+    with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
+        target = read_target(module, name, sandbox, imported)
+        suite = write_function_suite(target, None, sandbox, seed, options.timeout)
+        tests.write_text(pytest_file(suite, tests, sandbox), encoding="utf-8")
+        plain = write_function_suite(target, None, sandbox, seed, only_findings=True)
+    passes = pytest(tests)
+    known = {(each.kind, each.source) for each in [*suite.findings, *plain.findings]}
     copy.write_text(with_bug(right, bug), encoding="utf-8")
     found: dict[str, Any] = {
         "passes": passes == 0,
-        "file": bool(suite.tests) and passes == 0 and pytest(output) != 0,
+        "file": bool(suite.tests) and passes == 0 and pytest(tests) != 0,
         "killed": len(suite.kills.killed),
         "mutants": len(suite.kills.mutants),
     }
     try:
-        target = read_target(copy, bug["name"], sandbox)
-        earlier = read_earlier(target, "HEAD", sandbox)
-        alone = write_function_suite(target, None, sandbox, seed, only_findings=True)
-        both = write_function_suite(
-            target, None, sandbox, seed, earlier=earlier, only_findings=True
-        )
+        with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
+            target = read_target(module, name, sandbox, imported)
+            earlier = read_earlier(target, "HEAD", sandbox)
+            suite = write_function_suite(
+                target, None, sandbox, seed, earlier=earlier, only_findings=True
+            )
     except TargetError as error:  # the module no longer runs: nobody overlooks that
         return found | {"findings": True, "against": True, "shown": [str(error)]}
+    differences = [each for each in suite.findings if each.kind == "difference"]
+    # A call that is no longer what it was is not looked at otherwise.
+    with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
+        target = read_target(module, name, sandbox, imported)
+        alone = write_function_suite(target, None, sandbox, seed, only_findings=True)
     new = [each for each in alone.findings if (each.kind, each.source) not in known]
-    differences = [each for each in both.findings if each.kind == "difference"]
     return found | {
         "findings": bool(new),
         "against": bool(differences),

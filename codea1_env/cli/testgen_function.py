@@ -1,8 +1,9 @@
-"""`codea1 testgen FILE.py::NAME`: a pytest file for a function or class of one's own."""
+"""`codea1 testgen PACKAGE.module::NAME` or `FILE.py::NAME`: a pytest file for a function or class of one's own."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,9 +24,11 @@ from codea1_env.rendering.display import clean
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
+from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
-from codea1_env.testgen.invent import can_be_called
-from codea1_env.testgen.target import Target, TargetError, import_root, read_target
+from codea1_env.testgen.importing import Imported, sandbox_for
+from codea1_env.testgen.modules import Module, find_module, module_of_file
+from codea1_env.testgen.target import Target, TargetError, check_file, read_target
 from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
 _SHOWN = 20
@@ -35,15 +38,9 @@ _HEAD = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionCommand(FindingOptions, AskingOptions):
-    """Write tests for a function or class of your own, as a pytest file.
+class OwnCodeOptions(FindingOptions, AskingOptions):
+    """How tests for code of one's own are written."""
 
-    Without an agent, calls are made up from annotations, defaults, literals in the code and examples in the
-    docstring. The file runs in the sandbox, on its own. Exit code 1: done, with findings.
-    """
-
-    target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME")]
-    """The function or class."""
     agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
     """Who writes tests: a language model, the address of an OpenAI-compatible server, the folder of a training
     run, or FILE.py:NAME; see docs/evaluation.md. None for made-up calls, with what they return."""
@@ -51,31 +48,62 @@ class FunctionCommand(FindingOptions, AskingOptions):
     """Answers of an agent."""
     num_tests: int = 8
     """Tests that a language model is asked for in an answer."""
-    output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
-    """The file to write; None for test_FILE_NAME.py beside the function's file. No file is overwritten."""
-    overwrite: bool = False
-    """Overwrite a file that codea1 testgen has written; what you have changed in it is lost."""
+    timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 20.0
+    """How long tests of one function or class are looked for; then the best so far are written."""
     seed: int = 0
     """Of made-up calls, and of an agent's draws."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_positive("num_tests")
+        if not 0 < self.timeout < 1e6:
+            raise ValueError(
+                f"Expect --timeout to be a number of seconds above 0, actually: {self.timeout}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionCommand(OwnCodeOptions):
+    """Write tests for a function or class of your own, as a pytest file.
+
+    Without an agent, calls are made up from annotations, defaults, literals in the code and examples in the
+    docstring. The module is imported in the sandbox as a part of its package. Exit code 1: done, and the function does
+    something that should be looked at.
+    """
+
+    target: Annotated[
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="PACKAGE.module::NAME|FILE.py::NAME")
+    ]
+    """The function or class."""
+    output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
+    """The file to write; None for test_FILE_NAME.py beside the function's file, or here if it is installed elsewhere. No
+    file is overwritten."""
+    overwrite: bool = False
+    """Overwrite a file that codea1 testgen has written; what you have changed in it is lost."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 testgen FILE.py::NAME`; returns the exit code."""
     command = parse(FunctionCommand, arguments, name="testgen")
-    path, name = _split(command.target)
-    output = command.output or default_output(path, name)
+    place, name = _split(command.target)
     console = Console(stderr=command.json)
     try:
         with ExitStack() as stack:
             stack.enter_context(library_errors())
-            sandbox = stack.enter_context(command.sandbox())
+            analyst = stack.enter_context(Sandbox(packages=()))
             stack.enter_context(console.status(f"Writing tests for {clean(name)}"))
-            target = read_target(path, name, sandbox)
-            import_root(path)
+            module = _module(place)
+            sandbox, imported = stack.enter_context(
+                sandbox_for(
+                    module,
+                    analyst,
+                    workers=command.cores,
+                    level=command.sandbox_level,
+                    packages=command.packages,
+                )
+            )
+            target = read_target(module, name, sandbox, imported)
+            output = command.output or _default_output(module, place, name)
             if not command.check:
                 _check_output(output, command.overwrite)
             earlier = command.earlier(target, sandbox)
@@ -85,6 +113,7 @@ def run(arguments: Sequence[str]) -> int:
                 answers,
                 sandbox,
                 command.seed,
+                command.timeout,
                 earlier=earlier,
                 all_findings=command.all_findings,
                 only_findings=command.check,
@@ -99,24 +128,44 @@ def run(arguments: Sequence[str]) -> int:
     if command.json:
         print(json.dumps(_report(suite, output)))
     else:
-        _show(suite, output, command, console)
+        _show(suite, output, command, imported, console)
     if not suite.tests and not suite.findings and not command.check:
-        raise InputError(_why_nothing(suite))
+        reason = why_nothing(suite)
+        raise InputError(f"e{reason[1:]}")
     return command.exit_code(len(suite.findings))
 
 
-def _split(text: str) -> tuple[Path, str]:
-    file, colons, name = text.partition("::")
-    if not colons or not name:
+def _split(text: str) -> tuple[str, str]:
+    file, _, name = text.partition("::")
+    if not file or not name:
         raise InputError(
-            f"expect FILE.py::NAME, actually: {text!r}. Add two colons and the name of a function or class"
+            f"expect PACKAGE.module::NAME or FILE.py::NAME, actually: {text!r}. Add two colons and the name of a function "
+            "or class, or leave both out for all of a file or folder"
         )
     if "." in name or "::" in name:
         raise InputError(
             f"expect a function or class at the top level of a file, actually: {name!r}. Tests for a method are "
             f"among those for its class: {file}::{name.replace('::', '.').partition('.')[0]}"
         )
-    return Path(file), name
+    return file, name
+
+
+def _module(place: str) -> Module:
+    """The module that a user names, by its file or by its name."""
+    path = Path(place)
+    if path.suffix == ".py" or path.exists() or os.sep in place:
+        check_file(path)
+        return module_of_file(path)
+    return find_module(place)
+
+
+def _default_output(module: Module, place: str, name: str) -> Path:
+    """Beside the file, as the user has named it; here for what is installed."""
+    if Path(place).suffix == ".py":
+        return default_output(Path(place), name)
+    called = module.name.rpartition(".")[2]
+    folder = Path() if module.installed else Path(os.path.relpath(module.path)).parent
+    return default_output(folder / f"{called}.py", name)
 
 
 def _check_output(output: Path, overwrite: bool) -> None:
@@ -142,7 +191,7 @@ def _check_output(output: Path, overwrite: bool) -> None:
 
 
 def _answers(
-    command: FunctionCommand, target: Target, sandbox: Sandbox, stack: ExitStack
+    command: OwnCodeOptions, target: Target, sandbox: Sandbox, stack: ExitStack
 ) -> list[str] | None:
     """What the tester wrote; None if calls are to be made up, which is what "boundary" means here."""
     if command.agent in (None, "boundary"):
@@ -159,7 +208,13 @@ def _answers(
     return list(ask(tester(command.seed), "tester", [seen] * command.num_samples))
 
 
-def _show(suite: FunctionSuite, output: Path, command: FunctionCommand, console: Console) -> None:
+def _show(
+    suite: FunctionSuite,
+    output: Path,
+    command: FunctionCommand,
+    imported: Imported,
+    console: Console,
+) -> None:
     target = suite.target
     show_findings(suite, console)
     lines = []
@@ -168,6 +223,12 @@ def _show(suite: FunctionSuite, output: Path, command: FunctionCommand, console:
             f"The file as a whole does not run in the sandbox ({clean(target.left_out)}), so only the part that "
             f"{target.name} needs was run."
         )
+    if imported.acts:
+        lines.append(
+            f"Importing {target.place[1]} {clean(', '.join(imported.acts))}: nothing of that happens in the sandbox."
+        )
+    if suite.cut:
+        lines.append("The time was over before everything was tried; --timeout gives more.")
     if suite.outside and suite.tests:
         lines.append(
             f"Not tested, because the sandbox has no files, no network and no input: {clean(suite.outside[0])}"
@@ -196,37 +257,6 @@ def _show(suite: FunctionSuite, output: Path, command: FunctionCommand, console:
             lines.append(f"  and {len(left) - _SHOWN} more")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def _why_nothing(suite: FunctionSuite) -> str:
-    target = suite.target
-    start = "expect a function that can be tested, actually: "
-    if suite.unstable:
-        return (
-            f"{start}all {len(suite.unstable)} calls of {target.name} gave different results in two runs, such as "
-            f"{clean(suite.unstable[0])}. Pass in what it draws or reads (a random.Random, a time), and keep "
-            "nothing between calls"
-        )
-    if suite.outside:
-        return (
-            f"{start}{target.name} asks for what the sandbox has not, files, the network or standard input: "
-            f"{clean(suite.outside[0])}. Move the part that computes into a function of its own"
-        )
-    why = can_be_called(target.parameters)
-    if why:
-        return (
-            f"{start}{why}. Write an example into the docstring (>>> {target.name}(...) and below it the result), "
-            "or name an agent with --agent"
-        )
-    if "SystemExit" in target.raises and not suite.dropped:
-        return (
-            f"{start}no call of {target.name} can be tested, and its code ends the process. Move the part that "
-            "computes into a function of its own"
-        )
-    reasons = [reason for _, reason in suite.dropped]
-    return f"{start}no test of {target.name} passes" + (
-        f"; the first: {clean(reasons[0])}" if reasons else ""
-    )
 
 
 def _count(number: int, what: str) -> str:

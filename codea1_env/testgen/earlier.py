@@ -10,6 +10,7 @@ from typing import Any
 
 from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox
 from codea1_env.testgen.findings import Finding, Sort, is_about_surroundings, what_it_did
+from codea1_env.testgen.importing import program_of
 from codea1_env.testgen.observing import Seen, differ, is_stable
 from codea1_env.testgen.source import describe
 from codea1_env.testgen.target import Target, TargetError
@@ -68,7 +69,10 @@ def read_earlier(target: Target, revision: str, sandbox: Sandbox) -> Earlier | N
         raise TargetError(f"Expect {where} to be a Python program, actually: {found['problem']}.")
     if "kind" not in found or (found["kind"] == "class") != target.is_class:
         return None
-    program = found["needed"] if target.left_out else text
+    if target.module is not None:
+        program = program_of(target.module, target.name, text, found["flags"])
+    else:
+        program = found["needed"] if target.left_out else text
     load = sandbox.submit(Job(program, (), target.name)).result().load
     if not load.passed:
         raise TargetError(f"Expect {where} to run when it is imported, actually: {load.message}.")

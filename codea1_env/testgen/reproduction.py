@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from codea1_env.testgen.findings import Finding
-from codea1_env.testgen.target import Target, import_root
+from codea1_env.testgen.target import Target
 
 
 def one_line(finding: Finding, target: Target, folder: Path | None = None) -> str:
@@ -18,7 +18,7 @@ def one_line(finding: Finding, target: Target, folder: Path | None = None) -> st
         target: The function or class that it was found in.
         folder: Where the command will run; None for the current one.
     """
-    root, module = import_root(target.path)
+    root, module = target.place
     test = finding.test
     names = [target.name, *(test.uses if test else ())]
     imports = [f"import {each}" for each in (test.modules if test else ())]
@@ -32,7 +32,7 @@ def one_line(finding: Finding, target: Target, folder: Path | None = None) -> st
     simple = not any(line[:1].isspace() or line.rstrip().endswith(":") for line in lines)
     text = ("; " if simple else "\n").join([*lines, shown])
     away = os.path.relpath(root, folder or Path.cwd())
-    path = "" if away == "." else f"PYTHONPATH={shlex.quote(away)} "
+    path = "" if away == "." or target.installed else f"PYTHONPATH={shlex.quote(away)} "
     return f"{path}python -c {shlex.quote(text)}"
 
 

@@ -17,6 +17,7 @@ from codea1_env.mutation import Mutant
 from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.testgen.clock import Clock, spread
 from codea1_env.testgen.earlier import Earlier, difference, differs
 from codea1_env.testgen.findings import (
     Accident,
@@ -48,6 +49,8 @@ _ENOUGH = 0.75
 """Share of the probes that must work."""
 _STEPS = 4
 """Methods that are called on one object at most."""
+_LOOKING, _SEARCHING, _CHECKING = 0.5, 0.6, 0.85
+"""Shares of the time, after which nothing new is tried, mutants are no longer run, and what was chosen is written."""
 _MAX_CHARS = 600
 """Longer tests are not kept: nobody could read them."""
 
@@ -67,6 +70,8 @@ class Invented:
     """Calls that gave two different results."""
     outside: list[str] = field(default_factory=list)
     """Calls that asked for files, the network or standard input, and what they raised."""
+    cut: bool = False
+    """The time was over before everything was tried."""
 
 
 def search(
@@ -74,6 +79,7 @@ def search(
     mutants: Sequence[Mutant],
     sandbox: Sandbox,
     rng: np.random.Generator,
+    clock: Clock | None = None,
     earlier: Earlier | None = None,
 ) -> Invented:
     """Make up tests for a function or class.
@@ -83,9 +89,10 @@ def search(
         mutants: Of its program.
         sandbox: Where everything runs.
         rng: Source of chance.
+        clock: How long it may take; with what is known then it ends. None for as long as it takes.
         earlier: A version to compare with: what both do differently is a finding, and no test.
     """
-    return _Search(target, mutants, sandbox, rng, earlier).run()
+    return _Search(target, mutants, sandbox, rng, clock or Clock(None), earlier).run()
 
 
 class _Search:
@@ -95,9 +102,11 @@ class _Search:
         mutants: Sequence[Mutant],
         sandbox: Sandbox,
         rng: np.random.Generator,
+        clock: Clock,
         earlier: Earlier | None,
     ) -> None:
         self._target = target
+        self._clock = clock
         self._earlier = earlier
         self._codes = [mutant.code for mutant in mutants]
         self._sandbox = sandbox
@@ -120,6 +129,8 @@ class _Search:
 
     def run(self) -> Invented:
         for trials in self._stages():
+            if self._clock.is_over(_SEARCHING):
+                break
             left = self._left()
             self._kills |= self._kills_of(self._look(trials()), left)
             self._ordinary = False
@@ -132,13 +143,17 @@ class _Search:
         )
         chosen = self._chosen()
         # Until now only those mutants were tried that were left at the time.
-        self._kills = self._kills_of(chosen, range(len(self._codes)))
+        known = {name: self._kills[name] for name in chosen}
+        self._kills = self._kills_of(chosen, range(len(self._codes)), _CHECKING)
+        if self._clock.is_over(_CHECKING):
+            self._found.cut = True
+            self._kills = {name: self._kills[name] | known[name] for name in chosen}
         chosen = self._chosen()
         self._found.passing = len(self._usable)
         for name in chosen:
             others = (self._kills[other] for other in chosen if other != name)
             self._kills[name] = self._kills[name].difference(*others)
-            if self._target.is_class:
+            if self._target.is_class and not self._clock.is_over():
                 self._shrink(name, sorted(self._kills[name]))
         self._found.tests = [self._test(name) for name in chosen]
         self._found.kills = [self._kills[name] for name in chosen]
@@ -170,7 +185,7 @@ class _Search:
         rows = [row[0] for row in self._observer.on_many(codes, [self._usable[name]])]
         trial = self._usable[name]
         shorter = True
-        while shorter:
+        while shorter and not self._clock.is_over():
             shorter = False
             less = [
                 replace(trial, steps=(*trial.steps[:step], *trial.steps[step + 1 :]))
@@ -242,7 +257,7 @@ class _Search:
             for plan in options
         ]
         trials = [_trial(call) for some in probes for call in some]
-        results = iter(self._observer.twice(self._target.program, trials))
+        results = iter(self._twice(trials))
         shares = []
         for some in probes:
             good = [_is_fine(seen) for _, (seen, _) in zip(some, results, strict=False)]
@@ -287,8 +302,8 @@ class _Search:
         new = {trial_text(trial, self._shape): trial for trial in trials}
         new = {name: trial for name, trial in new.items() if name not in self._seen}
         usable = []
-        runs = self._observer.twice(self._target.program, list(new.values()))
-        before = self._before(list(new.values()))
+        runs = self._twice(list(new.values()))
+        before = self._before(list(new.values())[: len(runs)])
         for (name, trial), (one, other), was in zip(new.items(), runs, before, strict=False):
             self._seen[name] = one
             if not is_stable(one, other):
@@ -340,18 +355,33 @@ class _Search:
         known = [one if self._earlier.says(one, other) else None for one, other in runs]
         return [*known, *[None] * (len(trials) - len(known))]
 
-    def _kills_of(self, names: Sequence[str], mutants: Sequence[int]) -> dict[str, frozenset[int]]:
-        """Which of these mutants each usable trial tells from the program."""
+    def _twice(self, trials: Sequence[Trial]) -> list[tuple[Seen, Seen]]:
+        """Run trials on the program as long as there is time; results of the first ones, mostly of all."""
+        found: list[tuple[Seen, Seen]] = []
+        for part in self._clock.parts(trials, _LOOKING, most=64):
+            seen = self._observer.twice(self._target.program, part)
+            found += seen
+            if len(seen) < len(part):
+                break
+        self._found.cut = self._found.cut or self._clock.is_over(_LOOKING)
+        return found
+
+    def _kills_of(
+        self, names: Sequence[str], mutants: Sequence[int], share: float = _SEARCHING
+    ) -> dict[str, frozenset[int]]:
+        """Which of these mutants each usable trial tells from the program, as far as there is time."""
         trials = [self._usable[name] for name in names]
-        rows = self._observer.on_many([self._codes[number] for number in mutants], trials)
-        return {
-            name: frozenset(
-                number
-                for number, row in zip(mutants, rows, strict=True)
-                if (result := row[place]) is not None and differ(self._seen[name], result)
-            )
-            for place, name in enumerate(names)
-        }
+        found: dict[str, set[int]] = {name: set() for name in names}
+        for part in self._clock.parts(spread(mutants), share, first=8, most=64) if names else ():
+            rows = self._observer.on_many([self._codes[number] for number in part], trials)
+            for place, name in enumerate(names):
+                found[name] |= {
+                    number
+                    for number, row in zip(part, rows, strict=True)
+                    if (result := row[place]) is not None and differ(self._seen[name], result)
+                }
+        self._found.cut = self._found.cut or self._clock.is_over(share)
+        return {name: frozenset(numbers) for name, numbers in found.items()}
 
 
 def _trial(call: Call) -> Trial:

@@ -5,6 +5,7 @@ and the reader of literals, and gives plain data. `codea1_env.testgen.target` ma
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import re
@@ -32,7 +33,8 @@ def describe(source: str, name: str) -> dict[str, Any]:
         ``problem`` ("" or why the text is no program, with the line); ``names`` of all functions and classes;
         and if there is one of this name, also: ``kind`` ("function" or "class"), ``asynchronous``, ``lines``
         (first and last), ``prompt`` (signature and docstring), ``needed`` (the file without statements that it
-        does not need, line by line), ``imports`` (module -> names it gives, of the statements needed),
+        does not need, line by line), ``redefined``
+        (only what defines and changes it, likewise), ``flags`` (of what is imported from `__future__`), ``imports`` (module -> names it gives, of the statements needed),
         ``raises`` (errors that are raised or documented), ``words``, ``numbers`` and ``patterns`` (literals in
         the code and quoted words in the docstring), ``docs`` (docstrings of the function; or of the class and its
         methods), ``offered`` (all names that the file binds at its top).
@@ -71,6 +73,8 @@ def describe(source: str, name: str) -> dict[str, Any]:
         "lines": (_first_line(node), node.end_lineno),
         "prompt": _prompt(source, node),
         "needed": _only(source, needed),
+        "redefined": _redefined(source, tree.body, node),
+        "flags": _flags(tree.body),
         "imports": _imports(needed),
         "raises": sorted({*filter(None, raised), *_DOCUMENTED_ERROR.findall("\n".join(docs))}),
         "words": list(dict.fromkeys([*words, *_quoted(docs)])),
@@ -180,6 +184,47 @@ def _only(source: str, kept: list[ast.stmt]) -> str:
         number for node in kept for number in range(_first_line(node), (node.end_lineno or 0) + 1)
     }
     return "".join(line if number in shown else "\n" for number, line in enumerate(lines, 1))
+
+
+def _redefined(source: str, body: list[ast.stmt], node: Any) -> str:
+    """Only the statements that define a function or class, and later ones that bind or change what it names."""
+    after = [
+        each
+        for each in body
+        if each.lineno > (node.end_lineno or 0)
+        and (
+            (not isinstance(each, _DEFINITIONS) and node.name in _bound(each) | _altered(each))
+            or _is_registered(each, node.name)
+        )
+    ]
+    text = _only(source, [node, *after])
+    if node in body or _first_line(node) == 1:
+        return text
+    lines = text.splitlines(keepends=True)  # it stands under a condition
+    return "".join([*lines[: _first_line(node) - 2], "if True:\n", *lines[_first_line(node) - 1 :]])
+
+
+def _is_registered(node: ast.stmt, name: str) -> bool:
+    """Whether a definition is decorated with something of this name, as an implementation of a generic function is."""
+    return isinstance(node, _DEFINITIONS) and any(
+        isinstance(each, ast.Attribute)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == name
+        for mark in node.decorator_list
+        for each in ast.walk(mark)
+    )
+
+
+def _flags(body: list[ast.stmt]) -> int:
+    """The compiler's flags of what a file imports from `__future__`."""
+    names = [
+        alias.name
+        for node in body
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        for alias in node.names
+    ]
+    features = [getattr(__future__, name) for name in names if name in __future__.all_feature_names]
+    return sum({each.compiler_flag for each in features})
 
 
 def _imports(nodes: list[ast.stmt]) -> list[tuple[str, list[str]]]:

@@ -14,7 +14,7 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.function import FunctionSuite
 from codea1_env.testgen.layout import laid_out
-from codea1_env.testgen.target import Target, import_root
+from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import is_builtin_error, snake_case
 
 WRITTEN = "written by codea1 testgen"
@@ -56,9 +56,7 @@ def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
     names |= {each for test in used for each in test.errors if each in target.names}
     # What pytest would take for tests is imported where it does not look.
     inside = sorted(name for name in names if name.lower().startswith("test"))
-    local = (
-        f"    from {import_root(target.path)[1]} import {', '.join(inside)}\n\n" if inside else ""
-    )
+    local = f"    from {target.place[1]} import {', '.join(inside)}\n\n" if inside else ""
     snake = snake_case(target.name).strip("_")
     parameters = list(target.shape.parameters)
     functions = sandbox.analyse(laid_out, tests, target.name, snake, parameters, local)
@@ -125,11 +123,11 @@ def _docstring(suite: FunctionSuite) -> str:
 def _imports(
     target: Target, standard: set[str], text: str, output: Path, names: Sequence[str]
 ) -> str:
-    root, module = import_root(target.path)
+    root, module = target.place
     added = ""
-    if _import_base(output.resolve().parent) != root:
+    if not target.installed and _import_base(output.resolve().parent) != root.resolve():
         standard |= {"sys"}
-        away = os.path.relpath(root, output.resolve().parent)
+        away = os.path.relpath(root.resolve(), output.resolve().parent)
         added = f"\nsys.path.insert(0, str(Path(__file__).resolve().parent / {away!r}))\n"
     lines = [f"import {name}" for name in sorted(standard)]
     if added:
