@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
@@ -11,7 +11,6 @@ from rich.console import Console
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.earlier import Earlier, read_earlier
-from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.function import FunctionSuite
 from codea1_env.testgen.reproduction import one_line
 from codea1_env.testgen.target import Target
@@ -29,8 +28,6 @@ class FindingOptions:
     all_findings: bool = False
     """Findings of the kinds that mostly are no mistakes count, too: exceptions that nobody announces, calls that do
     not end, properties that nearly always hold, calls that depend on earlier ones. Otherwise they are questions."""
-    check: bool = False
-    """Only look for findings, and write no file: takes a second or two for each function."""
     fail_on: Literal["findings", "nothing"] = "findings"
     """What makes the exit code 1."""
 
@@ -43,11 +40,11 @@ class FindingOptions:
         return 1 if findings and self.fail_on == "findings" else 0
 
 
-def show_findings(suite: FunctionSuite, console: Console) -> None:
+def show_findings(suite: FunctionSuite, console: Console, where: str = "found: ") -> None:
     """Print findings, each with a line that shows it, and the number of questions."""
     lines = []
     for finding in suite.findings[:_SHOWN]:
-        lines += [f"found: {clean(str(finding))}", f"  {clean(one_line(finding, suite.target))}"]
+        lines += [f"{where}{clean(str(finding))}", f"  {clean(one_line(finding, suite.target))}"]
     if len(suite.findings) > _SHOWN:
         lines.append(f"and {len(suite.findings) - _SHOWN} more")
     if suite.questions:
@@ -58,14 +55,3 @@ def show_findings(suite: FunctionSuite, console: Console) -> None:
         )
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def as_data(finding: Finding, target: Target) -> dict[str, Any]:
-    """A finding for a report."""
-    return {
-        "source": finding.source,
-        "did": finding.did,
-        "expected": finding.expected,
-        "kind": finding.kind,
-        "reproduction": one_line(finding, target),
-    }

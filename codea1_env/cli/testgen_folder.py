@@ -37,7 +37,7 @@ class FolderCommand(OwnCodeOptions):
     """Write tests for all public functions and classes of a file, a folder or a package.
 
     Each gets a pytest file in the result folder. What is done stays done: after Ctrl-C or a kill, --resume goes on.
-    Exit code 1: done, and something should be looked at.
+    Exit code 1: done, with findings.
     """
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py|FOLDER|PACKAGE")]
@@ -63,7 +63,8 @@ def run(arguments: Sequence[str]) -> int:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     path = command.output_dir or Path("runs") / time.strftime("testgen-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
-    settings = {"target": command.target, "seed": command.seed, "timeout": command.timeout}
+    names = ("target", "seed", "timeout", "against", "all_findings")
+    settings = {name: getattr(command, name) for name in names}
     try:
         with library_errors(), Sandbox(packages=()) as analyst:
             places = _places(command.target, analyst)
@@ -91,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
     if not report["written"] and not report["findings"]:
         reason = report["results"][0]["reason"]
         raise InputError(f"expect a function or class that can be tested, actually: {reason}")
-    return 1 if report["findings"] else 0
+    return command.exit_code(report["findings"])
 
 
 def _places(target: str, analyst: Sandbox) -> list[Place]:
@@ -134,6 +135,8 @@ def _write(
                 packages=command.packages,
                 seed=command.seed,
                 timeout=command.timeout,
+                against=command.against,
+                all_findings=command.all_findings,
             )
             bar.update(task, state=clean(place.label()))
             for row in rows:

@@ -19,7 +19,7 @@ from codea1_env.cli.errors import FailureError, InputError, library_errors
 from codea1_env.cli.eval_agents import player_of
 from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.testgen_findings import FindingOptions, as_data, show_findings
+from codea1_env.cli.testgen_findings import FindingOptions, show_findings
 from codea1_env.rendering.display import clean
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
@@ -28,6 +28,7 @@ from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import Imported, sandbox_for
 from codea1_env.testgen.modules import Module, find_module, module_of_file
+from codea1_env.testgen.reproduction import as_data
 from codea1_env.testgen.target import Target, TargetError, check_file, read_target
 from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
@@ -104,8 +105,7 @@ def run(arguments: Sequence[str]) -> int:
             )
             target = read_target(module, name, sandbox, imported)
             output = command.output or _default_output(module, place, name)
-            if not command.check:
-                _check_output(output, command.overwrite)
+            _check_output(output, command.overwrite)
             earlier = command.earlier(target, sandbox)
             answers = _answers(command, target, sandbox, stack)
             suite = write_function_suite(
@@ -116,9 +116,8 @@ def run(arguments: Sequence[str]) -> int:
                 command.timeout,
                 earlier=earlier,
                 all_findings=command.all_findings,
-                only_findings=command.check,
             )
-            if (suite.tests or suite.findings or suite.questions) and not command.check:
+            if suite.tests or suite.findings or suite.questions:
                 with output.open("w" if command.overwrite else "x", encoding="utf-8") as file:
                     file.write(pytest_file(suite, output, sandbox))
     except TargetError as error:
@@ -128,8 +127,8 @@ def run(arguments: Sequence[str]) -> int:
     if command.json:
         print(json.dumps(_report(suite, output)))
     else:
-        _show(suite, output, command, imported, console)
-    if not suite.tests and not suite.findings and not command.check:
+        _show(suite, output, imported, console)
+    if not suite.tests and not suite.findings:
         reason = why_nothing(suite)
         raise InputError(f"e{reason[1:]}")
     return command.exit_code(len(suite.findings))
@@ -208,13 +207,7 @@ def _answers(
     return list(ask(tester(command.seed), "tester", [seen] * command.num_samples))
 
 
-def _show(
-    suite: FunctionSuite,
-    output: Path,
-    command: FunctionCommand,
-    imported: Imported,
-    console: Console,
-) -> None:
+def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Console) -> None:
     target = suite.target
     show_findings(suite, console)
     lines = []
@@ -245,10 +238,8 @@ def _show(
             f"Wrote {output}: {_count(len(suite.tests), 'test')} of {suite.candidates} that pass, "
             f"which kill {killed} of {_count(mutants, 'mutant')}"
         )
-    elif suite.findings and not command.check:
+    elif suite.findings:
         lines.append(f"Wrote {output}: no test, but what is to be decided.")
-    elif not suite.findings:
-        lines.append(f"No findings in {clean(target.name)}.")
     left = suite.kills.survivors if suite.tests else ()
     if left:
         lines.append("Nothing tests these changes; add tests for those that matter:")

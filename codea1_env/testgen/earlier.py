@@ -28,6 +28,12 @@ class Earlier:
     revision: str
     """As the user names it."""
     program: str
+    core: str
+    """The part of the file that the function depended on."""
+
+    def is_same(self, target: Target) -> bool:
+        """Whether nothing has changed in the file that the function depends on."""
+        return _lines(self.core) == _lines(target.core)
 
     def says(self, one: Seen, other: Seen) -> bool:
         """Whether it can be compared with: it does the same in two runs, and takes such arguments."""
@@ -76,7 +82,11 @@ def read_earlier(target: Target, revision: str, sandbox: Sandbox) -> Earlier | N
     load = sandbox.submit(Job(program, (), target.name)).result().load
     if not load.passed:
         raise TargetError(f"Expect {where} to run when it is imported, actually: {load.message}.")
-    return Earlier(revision, program)
+    return Earlier(revision, program, found["needed"])
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def file_at(path: Path, revision: str) -> str | None:

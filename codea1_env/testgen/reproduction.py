@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from typing import Any
 
 from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.target import Target
@@ -34,6 +35,17 @@ def one_line(finding: Finding, target: Target, folder: Path | None = None) -> st
     away = os.path.relpath(root, folder or Path.cwd())
     path = "" if away == "." or target.installed else f"PYTHONPATH={shlex.quote(away)} "
     return f"{path}python -c {shlex.quote(text)}"
+
+
+def as_data(finding: Finding, target: Target) -> dict[str, Any]:
+    """A finding for a report."""
+    return {
+        "source": finding.source,
+        "did": finding.did,
+        "expected": finding.expected,
+        "kind": finding.kind,
+        "reproduction": one_line(finding, target),
+    }
 
 
 def _is_call(text: str) -> bool:
