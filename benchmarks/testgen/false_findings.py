@@ -16,6 +16,7 @@ The folder of results keeps every function that is done: the same command goes o
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shlex
 import sys
@@ -26,7 +27,7 @@ from typing import Any
 
 from packages import listed
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 from rich.table import Table
 
 from codea1_env.sandbox import Sandbox
@@ -60,26 +61,35 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["file"], row["name"]) for row in rows}
     left = [each for each in listed() if each not in done]
-    with Sandbox(packages=()) as analyst, path.open("a") as out:
-        for file, name in track(left, "Functions"):
-            started = time.monotonic()
-            row: dict[str, Any] = {"file": file, "name": name, "findings": []}
-            try:
-                module = module_of_file(options.site / file)
-                with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
-                    target = read_target(module, name, sandbox, imported)
-                    suite = write_function_suite(
-                        target, None, sandbox, options.seed, all_findings=True, only_findings=True
-                    )
-                row["findings"] = [
-                    {"kind": each.kind, "text": str(each)} for each in suite.findings
-                ]
-            except TargetError as error:
-                row["refused"] = str(error)
-            row["seconds"] = round(time.monotonic() - started, 2)
-            rows.append(row)
-            out.write(json.dumps(row) + "\n")
-            out.flush()
+    files = itertools.groupby(left, key=lambda each: each[0])
+    with Sandbox(packages=()) as analyst, path.open("a") as out, Progress() as progress:
+        task = progress.add_task("Functions", total=len(left))
+        for file, some in files:
+            module = module_of_file(options.site / file)
+            with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
+                for _, name in some:
+                    started = time.monotonic()
+                    row: dict[str, Any] = {"file": file, "name": name, "findings": []}
+                    try:
+                        target = read_target(module, name, sandbox, imported)
+                        suite = write_function_suite(
+                            target,
+                            None,
+                            sandbox,
+                            options.seed,
+                            all_findings=True,
+                            only_findings=True,
+                        )
+                        row["findings"] = [
+                            {"kind": each.kind, "text": str(each)} for each in suite.findings
+                        ]
+                    except TargetError as error:
+                        row["refused"] = str(error)
+                    row["seconds"] = round(time.monotonic() - started, 2)
+                    rows.append(row)
+                    out.write(json.dumps(row) + "\n")
+                    out.flush()
+                    progress.advance(task)
     return rows
 
 

@@ -20,6 +20,7 @@ from codea1_env.cli.testgen_function import OwnCodeOptions
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
+from codea1_env.testgen.earlier import file_at
 from codea1_env.testgen.folders import Place, places_in, write_place
 from codea1_env.testgen.modules import TargetError, find_module
 from codea1_env.testgen.target import read_text
@@ -68,6 +69,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with library_errors(), Sandbox(packages=()) as analyst:
             places = _places(command.target, analyst)
+            if command.against is not None:
+                file_at(places[0].path, command.against)  # which says what is wrong
             with ResultFolder(path, settings, resume=command.resume, kind=_KIND) as folder:
                 stopped = _write(command, places, folder, analyst, console)
                 report = _report(folder.rows(_RESULTS), places)
@@ -190,11 +193,13 @@ def _show(report: Mapping[str, Any], console: Console) -> None:
     figures = [str(report[name]) for name in ("tests", "mutants", "killed", "findings")]
     table.add_row("all", *figures, f"{seconds:.1f}", style="bold")
     console.print(table, highlight=False)
-    lines = [
-        f"found: {finding['source']} {finding['did']}; {finding['expected']}"
-        for row in report["results"]
-        for finding in row["findings"]
-    ][:_SHOWN]
+    found = [finding for row in report["results"] for finding in row["findings"]]
+    lines = []
+    for each in found[:_SHOWN]:
+        lines += [
+            f"found: {each['source']} {each['did']}; {each['expected']}",
+            f"  {each['reproduction']}",
+        ]
     acts = {
         row["target"].partition("::")[0]: row["acts"] for row in report["results"] if row["acts"]
     }

@@ -82,7 +82,7 @@ def _finding(row: Mapping[str, str], target: Target) -> Finding:
             before = each["before"]
             test = stated_test(before, each["source"], {form: text}, each["uses"])
             break
-    if "print(" in source and row["form"] == "returns":
+    if row["form"] == "prints":
         did, says = f"prints {_short(row['got'])!r}", f"prints {_short(row['want'])!r}"
     else:
         did = f"{row['form']} {_short(row['got'])}"

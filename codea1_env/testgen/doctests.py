@@ -47,9 +47,17 @@ class _Runner(doctest.DocTestRunner):
     def __init__(self) -> None:
         super().__init__(verbose=False, optionflags=_FLAGS)
         self.found: dict[int, tuple[str, str, bool]] = {}
+        self._returned = False
+
+    def display(self, value: Any) -> None:
+        """Show what an expression gave, as Python does."""
+        if value is not None:
+            self._returned = True
+            print(repr(value))
 
     def report_start(self, out: Any, test: Any, example: Any) -> None:
         """Say nothing."""
+        self._returned = False
 
     def report_success(self, out: Any, test: Any, example: Any, got: str) -> None:
         """Say nothing."""
@@ -59,7 +67,8 @@ class _Runner(doctest.DocTestRunner):
         if example.exc_msg is not None and got.startswith("Traceback (most recent"):
             self.found[example.lineno] = ("raises", got.strip().rpartition("\n")[2], False)
         elif not _same(example.want, got, test.globs):
-            self.found[example.lineno] = ("returns", got.strip(), False)
+            form = "returns" if self._returned or not got else "prints"
+            self.found[example.lineno] = (form, got.strip() or "None", False)
 
     def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
         """Keep what was raised, unless the example says so in its own way."""
@@ -75,7 +84,7 @@ def run_examples(text: str, names: dict[str, Any]) -> list[dict[str, Any]]:
 
     Returns:
         For each example that shows something else than came: ``line`` (in the text, from 0), ``source``,
-        ``want``, ``form`` ("returns" or "raises") and ``got``. Examples below one that cannot be run here
+        ``want``, ``form`` ("returns", "prints" or "raises") and ``got``. Examples below one that cannot be run here
         (it imports what is not there, or an earlier line has failed) are left out.
 
     Example:
@@ -92,12 +101,13 @@ def run_examples(text: str, names: dict[str, Any]) -> list[dict[str, Any]]:
         if re.search(r"\b(input|open|exit|quit)\(", example.source) or not _imports(example, names):
             break
         runnable.append(example)
-    runner = _Runner()
-    runner.run(
-        doctest.DocTest(runnable, names, "docstring", None, 0, text),
-        out=lambda _: None,
-        clear_globs=False,
-    )
+    runner, display = _Runner(), sys.__displayhook__
+    sys.__displayhook__ = runner.display  # which doctest uses
+    try:
+        test = doctest.DocTest(runnable, names, "docstring", None, 0, text)
+        runner.run(test, out=lambda _: None, clear_globs=False)
+    finally:
+        sys.__displayhook__ = display
     found: list[dict[str, Any]] = []
     for example in runnable:
         form, got, own = runner.found.get(example.lineno, ("", "", False))

@@ -45,7 +45,7 @@ def found(tmp_path, sandbox, doc):
          "f('odd') raises KeyError: 'odd'; the docstring says ValueError is raised"),
         (">>> f(1)\nTraceback (most recent call last):\nValueError: odd",
          "f(1) returns 1; the docstring says ValueError is raised"),
-        (">>> show(f(3))\n4", "show(f(3)) returns 3; the docstring says 4"),
+        (">>> show(f(3))\n4", "show(f(3)) prints '3'; the docstring prints '4'"),
         (">>> for n in (1, 2):\n...     f(n)\n1\n3", "for n in (1, 2):\n    f(n) returns 1\n2; the docstring says 1\n3"),
         (">>> from stats import f\n>>> f(3)\n4", "f(3) returns 3; the docstring says 4"),
     ],
