@@ -10,13 +10,12 @@ Every finding of every kind is looked at by hand; what was judged stands in `jud
 - false: nothing is as the finding says.
 
 The table counts for each kind the findings of each class, and the functions that have a finding which is not true.
-The folder of results keeps every function that is done: the same command goes on where it was stopped.
+Each file runs in a copy on its own, so that one sandbox serves for all. The folder of results keeps every function that is done: the same command goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import shlex
 import sys
@@ -25,17 +24,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from packages import listed
+from packages import allow, listed, single_file
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import track
 from rich.table import Table
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import DOUBTFUL
 from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import TargetError, module_of_file
-from codea1_env.testgen.target import read_target
+from codea1_env.testgen.target import TargetError, read_target
 
 JUDGED = Path(__file__).with_name("judged.jsonl")
 CLASSES = ("true", "harmless", "false")
@@ -51,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     options.results.mkdir(parents=True, exist_ok=True)
+    allow(options.site)
     rows = run(options)
     show(rows, f"python {shlex.join(sys.argv)}")
     return 0
@@ -60,36 +58,27 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     path = options.results / "functions.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["file"], row["name"]) for row in rows}
+    roots = sorted({file.partition("/")[0].removesuffix(".py") for file, _ in listed()})
     left = [each for each in listed() if each not in done]
-    files = itertools.groupby(left, key=lambda each: each[0])
-    with Sandbox(packages=()) as analyst, path.open("a") as out, Progress() as progress:
-        task = progress.add_task("Functions", total=len(left))
-        for file, some in files:
-            module = module_of_file(options.site / file)
-            with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
-                for _, name in some:
-                    started = time.monotonic()
-                    row: dict[str, Any] = {"file": file, "name": name, "findings": []}
-                    try:
-                        target = read_target(module, name, sandbox, imported)
-                        suite = write_function_suite(
-                            target,
-                            None,
-                            sandbox,
-                            options.seed,
-                            all_findings=True,
-                            only_findings=True,
-                        )
-                        row["findings"] = [
-                            {"kind": each.kind, "text": str(each)} for each in suite.findings
-                        ]
-                    except TargetError as error:
-                        row["refused"] = str(error)
-                    row["seconds"] = round(time.monotonic() - started, 2)
-                    rows.append(row)
-                    out.write(json.dumps(row) + "\n")
-                    out.flush()
-                    progress.advance(task)
+    with Sandbox(options.workers, packages=roots) as sandbox, path.open("a") as out:
+        for file, name in track(left, "Functions"):
+            copy = single_file(options.site, file, options.results / "copies")
+            started = time.monotonic()
+            row: dict[str, Any] = {"file": file, "name": name, "findings": []}
+            try:
+                target = read_target(copy, name, sandbox)
+                suite = write_function_suite(
+                    target, None, sandbox, options.seed, all_findings=True, only_findings=True
+                )
+                row["findings"] = [
+                    {"kind": each.kind, "text": str(each)} for each in suite.findings
+                ]
+            except TargetError as error:
+                row["refused"] = str(error)
+            row["seconds"] = round(time.monotonic() - started, 2)
+            rows.append(row)
+            out.write(json.dumps(row) + "\n")
+            out.flush()
     return rows
 
 

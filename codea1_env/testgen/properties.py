@@ -21,7 +21,7 @@ _ALONE = 4
 """Calls that are tried alone."""
 _AGAIN = 60
 """Results that are given to the function again."""
-_LONG = re.compile(r"\d{9,}")
+_LONG = re.compile(r"0x[0-9a-f]+|\d{9,}")
 
 
 def exceptional(

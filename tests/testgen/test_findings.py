@@ -30,9 +30,9 @@ def look(folder, text, sandbox):
         ("def f(n: int) -> tuple[int, int]:\n    return (n,)\n", "annotation", "f(0) returns (0,); it is annotated to return tuple"),
         ("def f(x: list[int]) -> int:\n    return x[0]\n", "crash", "f([]) raises IndexError: list index out of range; neither"),
         ("def f(n: int) -> int:\n    return int('9' * n)\n", "exception", "f(0) raises ValueError: invalid literal"),
-        ("def f(n):\n    return str(n) if n == 5 else n * 2\n", "property", "f(5) returns '5'; "),
-        ("def f(xs: list[int]) -> int:\n    if len(xs) == 5:\n        xs.pop()\n    return 1\n", "property", "f("),
-        ("def f(s: str) -> str:\n    return s.strip() if s != 'abc' else ' abc'\n", "property", "f('abc') returns ' abc'; applied to that it"),
+        ("def f(a: int, b: int):\n    return 'a' if (a, b) == (5, 2) else a - b\n", "property", "f(5, 2) returns 'a'; "),
+        ("def f(xs: list[int], n: int) -> int:\n    if xs == [0, 1] and n == 2:\n        xs.pop()\n    return 1\n", "property", "f([0, 1], 2) returns 1; it changes its argument, and "),
+        ("def f(s: str, n: int) -> str:\n    return s.strip('a') + 'a' * (s == 'AB' and n == 2)\n", "property", "f('AB', 2) returns 'ABa'; applied to that it returns 'AB'"),
     ],
 )  # fmt: skip
 def test_kinds(tmp_path, sandbox, text, kind, finding):
