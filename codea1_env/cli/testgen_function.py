@@ -270,4 +270,5 @@ def _report(suite: FunctionSuite, output: Path) -> dict[str, Any]:
         "questions": [as_data(each, suite.target) for each in suite.questions],
         "dropped": [{"test": text, "reason": reason} for text, reason in suite.dropped],
         "unstable": list(suite.unstable),
+        "cut": suite.cut,
     }

@@ -190,8 +190,10 @@ def _combinations(
         (*ordinary[:place], pool[index], *ordinary[place + 1 :])
         for index in range(max(map(len, pools)))
         for place, pool in enumerate(pools)
-        if index < len(pool)
+        if index < len(pool) and (index == place == 0 or pool[index] is not ordinary[place])
     ]
+    if len(alone) > number:  # of every parameter something, and not of all the first
+        alone = [alone[place * len(alone) // number] for place in range(number)]
     room = max(number // 2, number - len(alone))  # alone they do not show how they go together
     together = [tuple(pick(pool, rng) for pool in pools) for _ in range(room)]
     return [*alone[: number - room], *together]

@@ -8,6 +8,7 @@ calls are varied, and those that kill are kept.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -47,6 +48,7 @@ _PROBES = 4
 _CHOSEN_PLANS = 5
 _ENOUGH = 0.75
 """Share of the probes that must work."""
+_KINDS_OF_METHODS = 3
 _STEPS = 4
 """Methods that are called on one object at most."""
 _LOOKING, _SEARCHING, _CHECKING = 0.5, 0.6, 0.85
@@ -279,6 +281,9 @@ class _Search:
         if not made:
             return []
         trials = [_trial(call) for call in made]
+        # What cannot be made is looked at once; methods are called on what can.
+        runs = zip(made, self._twice(trials), strict=False)
+        made = [call for call, (seen, _) in runs if seen.found.get("made")] or made
         names = list(pools)
         for index in range(number if names else 0):
             steps = []
@@ -289,7 +294,11 @@ class _Search:
         return trials
 
     def _pool(self, parameters: Sequence[Parameter]) -> list[Call]:
-        return calls(parameters, plans(parameters)[0], self._target.hints, self._rng, _CALLS // 3)
+        """Calls with arguments of the likely kinds in turn: those of one kind may all be refused."""
+        options = plans(parameters)[:_KINDS_OF_METHODS]
+        number = _CALLS // 3 // len(options)
+        found = [calls(parameters, plan, self._target.hints, self._rng, number) for plan in options]
+        return [call for row in itertools.zip_longest(*found) for call in row if call is not None]
 
     def _varied(self) -> list[Trial]:
         known = [(trial.arguments, dict(trial.keywords)) for trial in self._usable.values()]
