@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -70,15 +69,6 @@ def test_questions_are_no_findings_and_a_file_can_be_written_again(project, caps
     assert run(["testgen", "stats.py::number", "--overwrite"]) == 2
     assert "it does not say so" in capsys.readouterr().err
     assert path.read_text() == "def test_mine(): pass\n"
-
-
-@pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not on the path")
-def test_a_file_is_formatted_as_the_project_is(project):
-    (project / "ruff.toml").write_text("line-length = 60\n[format]\nquote-style = 'single'\n")
-    assert run(["testgen", "stats.py::half"]) == 0
-    path = project / "test_stats_half.py"
-    assert "('n', 'expected')" in path.read_text()
-    assert subprocess.run(["ruff", "format", "--check", "--isolated", "--config", "ruff.toml", path], cwd=project).returncode == 0  # fmt: skip
 
 
 @pytest.mark.parametrize(
