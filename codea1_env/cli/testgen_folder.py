@@ -20,6 +20,7 @@ from codea1_env.cli.testgen_function import OwnCodeOptions
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
+from codea1_env.testgen.earlier import file_at
 from codea1_env.testgen.folders import PublicNames, places_in, write_place
 from codea1_env.testgen.modules import TargetError, find_module
 from codea1_env.testgen.target import read_text
@@ -37,7 +38,7 @@ class FolderCommand(OwnCodeOptions):
     """Write tests for all public functions and classes of a file, a folder or a package.
 
     Each gets a pytest file in the result folder. What is done stays done: after Ctrl-C or a kill, --resume goes on.
-    Exit code 1: done, and something should be looked at.
+    Exit code 1: done, with findings.
     """
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py|FOLDER|PACKAGE")]
@@ -63,10 +64,13 @@ def run(arguments: Sequence[str]) -> int:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     path = command.output_dir or Path("runs") / time.strftime("testgen-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
-    settings = {"target": command.target, "seed": command.seed, "timeout": command.timeout}
+    names = ("target", "seed", "timeout", "against", "all_findings")
+    settings = {name: getattr(command, name) for name in names}
     try:
         with library_errors(), Sandbox(packages=()) as analyst:
             places = _places(command.target, analyst)
+            if command.against is not None:
+                file_at(places[0].path, command.against)  # which says what is wrong
             with ResultFolder(path, settings, resume=command.resume, kind=_KIND) as folder:
                 stopped = _write(command, places, folder, analyst, console)
                 report = _report(folder.rows(_RESULTS), places)
@@ -91,7 +95,7 @@ def run(arguments: Sequence[str]) -> int:
     if not report["written"] and not report["findings"]:
         reason = report["results"][0]["reason"]
         raise InputError(f"expect a function or class that can be tested, actually: {reason}")
-    return 1 if report["findings"] else 0
+    return command.exit_code(report["findings"])
 
 
 def _places(target: str, analyst: Sandbox) -> list[PublicNames]:
@@ -134,6 +138,8 @@ def _write(
                 packages=command.packages,
                 seed=command.seed,
                 timeout=command.timeout,
+                against=command.against,
+                all_findings=command.all_findings,
             )
             bar.update(task, state=clean(place.label()))
             for row in rows:
@@ -187,11 +193,13 @@ def _show(report: Mapping[str, Any], console: Console) -> None:
     figures = [str(report[name]) for name in ("tests", "mutants", "killed", "findings")]
     table.add_row("all", *figures, f"{seconds:.1f}", style="bold")
     console.print(table, highlight=False)
-    lines = [
-        f"found: {finding['source']} {finding['did']}; {finding['expected']}"
-        for row in report["results"]
-        for finding in row["findings"]
-    ][:_SHOWN]
+    found = [finding for row in report["results"] for finding in row["findings"]]
+    lines = []
+    for each in found[:_SHOWN]:
+        lines += [
+            f"found: {each['source']} {each['did']}; {each['expected']}",
+            f"  {each['reproduction']}",
+        ]
     acts = {
         row["target"].partition("::")[0]: row["acts"] for row in report["results"] if row["acts"]
     }

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from codea1_env.cli.errors import FailureError, InputError, library_errors
 from codea1_env.cli.eval_agents import player_of
 from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.testgen_findings import FindingOptions, show_findings
 from codea1_env.rendering.display import clean
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
@@ -27,15 +28,18 @@ from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import Imported, sandbox_for
 from codea1_env.testgen.modules import Module, find_module, module_of_file
+from codea1_env.testgen.reproduction import as_data
 from codea1_env.testgen.target import Target, TargetError, check_file, read_target
-from codea1_env.testgen.written_file import default_output, pytest_file
+from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
 _SHOWN = 20
-"""Findings, and mutants, that are printed."""
+"""Mutants that are printed."""
+_HEAD = 500
+"""Characters at the top of a file that say who has written it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnCodeOptions(AskingOptions):
+class OwnCodeOptions(FindingOptions, AskingOptions):
     """How tests for code of one's own are written."""
 
     agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
@@ -75,6 +79,8 @@ class FunctionCommand(OwnCodeOptions):
     output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
     """The file to write; None for test_FILE_NAME.py beside the function's file, or here if it is installed elsewhere. No
     file is overwritten."""
+    overwrite: bool = False
+    """Overwrite a file that codea1 testgen has written; what you have changed in it is lost."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -99,11 +105,20 @@ def run(arguments: Sequence[str]) -> int:
             )
             target = read_target(module, name, sandbox, imported)
             output = command.output or _default_output(module, place, name)
-            _check_output(output)
+            _check_output(output, command.overwrite)
+            earlier = command.earlier(target, sandbox)
             answers = _answers(command, target, sandbox, stack)
-            suite = write_function_suite(target, answers, sandbox, command.seed, command.timeout)
-            if suite.tests:
-                with output.open("x", encoding="utf-8") as file:
+            suite = write_function_suite(
+                target,
+                answers,
+                sandbox,
+                command.seed,
+                command.timeout,
+                earlier=earlier,
+                all_findings=command.all_findings,
+            )
+            if suite.tests or suite.findings or suite.questions:
+                with output.open("w" if command.overwrite else "x", encoding="utf-8") as file:
                     file.write(pytest_file(suite, output, sandbox))
     except TargetError as error:
         raise InputError(f"e{str(error)[1:]}") from error
@@ -116,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
     if not suite.tests and not suite.findings:
         reason = why_nothing(suite)
         raise InputError(f"e{reason[1:]}")
-    return 1 if suite.findings else 0
+    return command.exit_code(len(suite.findings))
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -152,10 +167,18 @@ def _default_output(module: Module, place: str, name: str) -> Path:
     return default_output(folder / f"{called}.py", name)
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, overwrite: bool) -> None:
+    if output.is_file() and overwrite:
+        if WRITTEN in output.read_text(encoding="utf-8", errors="replace")[:_HEAD]:
+            return
+        raise InputError(
+            f"expect {output} to be a file that codea1 testgen has written, actually: it does not say so. Remove "
+            "it, or name another with --output"
+        )
     if output.exists():
         raise InputError(
-            f"expect {output} to be a new file, actually: it exists. Remove it, or name another with --output"
+            f"expect {output} to be a new file, actually: it exists. Remove it, name another with --output, or "
+            "replace it with --overwrite"
         )
     if output.suffix != ".py" or not output.parent.is_dir():
         what = (
@@ -186,9 +209,8 @@ def _answers(
 
 def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Console) -> None:
     target = suite.target
-    lines = [f"found: {clean(str(finding))}" for finding in suite.findings[:_SHOWN]]
-    if len(suite.findings) > _SHOWN:
-        lines.append(f"and {len(suite.findings) - _SHOWN} more")
+    show_findings(suite, console)
+    lines = []
     if target.left_out:
         lines.append(
             f"The file as a whole does not run in the sandbox ({clean(target.left_out)}), so only the part that "
@@ -217,7 +239,7 @@ def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Conso
             f"which kill {killed} of {_count(mutants, 'mutant')}"
         )
     elif suite.findings:
-        lines.append("No test was written.")
+        lines.append(f"Wrote {output}: no test, but what is to be decided.")
     left = suite.kills.survivors if suite.tests else ()
     if left:
         lines.append("Nothing tests these changes; add tests for those that matter:")
@@ -244,7 +266,8 @@ def _report(suite: FunctionSuite, output: Path) -> dict[str, Any]:
         "survivors": [
             {"line": each.line, "description": each.description} for each in suite.kills.survivors
         ],
-        "findings": [asdict(finding) for finding in suite.findings],
+        "findings": [as_data(each, suite.target) for each in suite.findings],
+        "questions": [as_data(each, suite.target) for each in suite.questions],
         "dropped": [{"test": text, "reason": reason} for text, reason in suite.dropped],
         "unstable": list(suite.unstable),
         "cut": suite.cut,

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
+from codea1_env.testgen.earlier import read_earlier
 from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
 from codea1_env.testgen.modules import Module, TargetError, module_of_file
 from codea1_env.testgen.public import public
+from codea1_env.testgen.reproduction import as_data
 from codea1_env.testgen.target import read_target
 from codea1_env.testgen.texts import snake_case
 from codea1_env.testgen.written_file import pytest_file
@@ -131,6 +133,8 @@ def write_place(
     packages: Sequence[str],
     seed: int,
     timeout: float,
+    against: str | None = None,
+    all_findings: bool = False,
 ) -> Iterator[TestgenRow]:
     """Write the tests of a module, one file for each function or class; yield what came of each.
 
@@ -144,6 +148,8 @@ def write_place(
         packages: Further packages that it may import.
         seed: See `write_function_suite`.
         timeout: See `write_function_suite`.
+        against: A revision of git to compare with.
+        all_findings: See `write_function_suite`.
     """
     left = [name for name in place.names if place.label(name) not in done]
     if place.problem and place.label() not in done:
@@ -158,9 +164,12 @@ def write_place(
             label = place.label(name)
             try:
                 target = read_target(place.module, name, sandbox, imported)
-                suite = write_function_suite(target, None, sandbox, seed, timeout)
+                earlier = None if against is None else read_earlier(target, against, sandbox)
+                suite = write_function_suite(
+                    target, None, sandbox, seed, timeout, earlier=earlier, all_findings=all_findings
+                )
                 file = ""
-                if suite.tests:
+                if suite.tests or suite.findings or suite.questions:
                     file = files[name]
                     text = pytest_file(suite, folder / file, sandbox)
                     (folder / file).write_text(text, encoding="utf-8")
@@ -195,7 +204,7 @@ def row_of(label: str, suite: FunctionSuite, file: str) -> TestgenRow:
         len(suite.tests),
         len(suite.kills.mutants),
         len(suite.kills.killed),
-        tuple(map(asdict, suite.findings)),
+        tuple(as_data(each, suite.target) for each in suite.findings),
         reason,
         cut=suite.cut,
     )

@@ -13,7 +13,8 @@ from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import Kills, find_kills
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.testgen.deadline import Deadline, spread
-from codea1_env.testgen.findings import Finding
+from codea1_env.testgen.earlier import Earlier
+from codea1_env.testgen.findings import DOUBTFUL, Finding
 from codea1_env.testgen.reduction import Reduction, reduce_and_check, reduce_suite
 from codea1_env.testgen.search import Invented, search
 from codea1_env.testgen.stated import entry_point, examples, judge, of_tester
@@ -35,6 +36,8 @@ class FunctionSuite:
     """Few tests that pass and kill as many mutants as all that were found."""
     findings: tuple[Finding, ...]
     """Where the function does something else than somebody expected."""
+    questions: tuple[Finding, ...]
+    """What is surprising, but mostly meant: nobody but the author knows."""
     candidates: int
     """Tests that pass: those that were written, and made-up calls."""
     dropped: tuple[tuple[str, str], ...]
@@ -56,6 +59,10 @@ def write_function_suite(
     sandbox: Sandbox,
     seed: int = 0,
     timeout: float | None = None,
+    *,
+    earlier: Earlier | None = None,
+    all_findings: bool = False,
+    only_findings: bool = False,
 ) -> FunctionSuite:
     r"""Find tests for a function or class.
 
@@ -68,6 +75,9 @@ def write_function_suite(
         seed: Of the choice among the calls that can be made up.
         timeout: Seconds after which it ends with what is known; a little more, since what has begun is finished. None
             for as long as it takes.
+        earlier: A version of the function to compare with.
+        all_findings: Whether kinds of findings of which most are no mistakes are findings, too, and no questions.
+        only_findings: Whether tests are left out, which take most of the time.
 
     Raises:
         InfraError: The sandbox failed.
@@ -82,11 +92,12 @@ def write_function_suite(
         ...     _ = file.write_text("def mean(xs: list[int]):\n    return sum(xs) / len(xs)\n")
         ...     target = read_target(file, "mean", default_sandbox())
         >>> suite = write_function_suite(target, None, default_sandbox())
-        >>> print(suite.findings[0].source, suite.findings[0].did)
+        >>> print(suite.questions[0].source, suite.questions[0].did)
         mean([]) raises ZeroDivisionError: division by zero
     """
     clock = Deadline(timeout)
-    mutants = mutants_of(target, sandbox, None if timeout is None else _MOST_MUTANTS)
+    most = None if timeout is None else _MOST_MUTANTS
+    mutants = [] if only_findings else mutants_of(target, sandbox, most)
     stated = examples(target)
     for text in answers or ():
         [suite] = read_test_programs([(text, target.name)], sandbox)
@@ -100,15 +111,21 @@ def write_function_suite(
     invented = Invented()
     if answers is None:
         rng = np.random.default_rng(seed)
-        invented = search(target, [mutants[number] for number in left], sandbox, rng, clock)
-    added = _that_pass(invented, target, sandbox) if left or not texts else []
+        some = [mutants[number] for number in left]
+        invented = search(target, some, sandbox, rng, clock, earlier)
+    added = []
+    if (left or not texts) and not only_findings:
+        added = _that_pass(invented, target, sandbox)
+    found = [*judged.findings, *_new(invented.findings, judged.findings)]
+    doubtful = [] if all_findings else [each for each in found if each.kind in DOUBTFUL]
     return FunctionSuite(
         target=target,
         tests=(
-            *(judged.kept[number] for number in reduction.chosen),
+            *(judged.kept[number] for number in reduction.chosen if not only_findings),
             *(test for test, _ in added),
         ),
-        findings=(*judged.findings, *_new(invented.findings, judged.findings)),
+        findings=tuple(each for each in found if each not in doubtful),
+        questions=tuple(doubtful),
         candidates=len(texts) + invented.passing,
         dropped=judged.dropped,
         unstable=tuple(invented.unstable),
@@ -117,7 +134,7 @@ def write_function_suite(
         kills=Kills(
             tuple(mutants),
             (
-                *reduction.after.by_test,
+                *(() if only_findings else reduction.after.by_test),
                 *(frozenset(left[number] for number in kills) for _, kills in added),
             ),
         ),

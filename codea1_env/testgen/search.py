@@ -19,17 +19,22 @@ from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.sandbox import Outcome, Sandbox
 from codea1_env.testgen.deadline import Deadline, spread
+from codea1_env.testgen.earlier import Earlier, difference, differs
 from codea1_env.testgen.findings import (
+    Accident,
     Finding,
+    Sort,
     accident,
     distinct,
     is_about_surroundings,
     is_wrong_kind,
+    question,
     sort_of,
     what_it_did,
 )
 from codea1_env.testgen.invent import Kind, Parameter, calls, pick, plans, with_examples
 from codea1_env.testgen.observing import Observer, Seen, differ, is_stable
+from codea1_env.testgen.properties import exceptional, remembering
 from codea1_env.testgen.reduction import reduce_suite
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest, Trial, names_around, observed_test, trial_text
@@ -77,6 +82,7 @@ def search(
     sandbox: Sandbox,
     rng: np.random.Generator,
     clock: Deadline | None = None,
+    earlier: Earlier | None = None,
 ) -> Invented:
     """Make up tests for a function or class.
 
@@ -86,8 +92,9 @@ def search(
         sandbox: Where everything runs.
         rng: Source of chance.
         clock: How long it may take; with what is known then it ends. None for as long as it takes.
+        earlier: A version to compare with: what both do differently is a finding, and no test.
     """
-    return _Search(target, mutants, sandbox, rng, clock or Deadline(None)).run()
+    return _Search(target, mutants, sandbox, rng, clock or Deadline(None), earlier).run()
 
 
 class _Search:
@@ -98,9 +105,11 @@ class _Search:
         sandbox: Sandbox,
         rng: np.random.Generator,
         clock: Deadline,
+        earlier: Earlier | None,
     ) -> None:
         self._target = target
         self._clock = clock
+        self._earlier = earlier
         self._codes = [mutant.code for mutant in mutants]
         self._sandbox = sandbox
         self._rng = rng
@@ -116,7 +125,8 @@ class _Search:
         self._seen: dict[str, Seen] = {}
         self._usable: dict[str, Trial] = {}
         self._kills: dict[str, frozenset[int]] = {}
-        self._accidents: list[tuple[Finding, tuple[object, ...]]] = []
+        self._accidents: list[tuple[Finding, Sort]] = []
+        self._moody: list[Trial] = []
         self._found = Invented()
 
     def run(self) -> Invented:
@@ -126,7 +136,13 @@ class _Search:
             left = self._left()
             self._kills |= self._kills_of(self._look(trials()), left)
             self._ordinary = False
-        self._found.findings = distinct(self._accidents)
+        self._found.findings = distinct(
+            [
+                *self._accidents,
+                *exceptional(self._tried(), self._target, self._observer),
+                *remembering(self._moody, self._target, self._observer),
+            ]
+        )
         chosen = self._chosen()
         # Until now only those mutants were tried that were left at the time.
         known = {name: self._kills[name] for name in chosen}
@@ -195,6 +211,14 @@ class _Search:
         killed = frozenset[int]().union(*self._kills.values())
         return [number for number in range(len(self._codes)) if number not in killed]
 
+    def _tried(self) -> dict[str, tuple[Trial, Seen]]:
+        return {name: (trial, self._seen[name]) for name, trial in self._usable.items()}
+
+    def _open(self) -> bool:
+        """Whether more calls may show more."""
+        different = any(finding.kind == "difference" for finding, _ in self._accidents)
+        return bool(self._left()) or (self._earlier is not None and not different)
+
     def _test(self, name: str) -> GeneratedTest:
         return observed_test(self._usable[name], self._seen[name].found, self._shape)
 
@@ -205,7 +229,7 @@ class _Search:
         if self._target.is_class:
             yield lambda: self._objects(_CALLS)
             for _ in range(_ROUNDS):
-                if self._left():
+                if self._open():
                     yield lambda: self._objects(_VARIED)
             return
         texts = [each["source"] for each in self._target.examples]
@@ -214,11 +238,11 @@ class _Search:
         first, *others = self._working(parameters, plans(parameters))
         yield lambda: [*map(_trial, given), *self._calls(parameters, first)]
         for _ in range(_ROUNDS):
-            if self._left():
+            if self._open():
                 yield self._varied
         self._certain = False
         for plan in others:
-            if self._left():
+            if self._open():
                 yield lambda plan=plan: self._calls(parameters, plan)  # type: ignore[misc]
 
     def _calls(self, parameters: Sequence[Parameter], plan: Sequence[Kind]) -> list[Trial]:
@@ -288,17 +312,21 @@ class _Search:
         new = {name: trial for name, trial in new.items() if name not in self._seen}
         usable = []
         runs = self._twice(list(new.values()))
-        for (name, trial), (one, other) in zip(new.items(), runs, strict=False):
+        before = self._before(list(new.values())[: len(runs)])
+        for (name, trial), (one, other), was in zip(new.items(), runs, before, strict=False):
             self._seen[name] = one
             if not is_stable(one, other):
                 self._found.unstable.append(name)
+                self._moody.append(trial)
                 continue
             found = accident(one, self._target.raises, self._target.returns, certain=self._certain)
             if is_about_surroundings(one):
                 self._found.outside.append(f"{name} {what_it_did(one)}")
+            elif was is not None and self._earlier is not None and differs(was, one):
+                self._accidents.append(difference(trial, was, one, self._shape, self._earlier))
             elif found is not None:
                 if self._ordinary:
-                    self._report(trial, one, *found)
+                    self._report(trial, one, found)
             elif self._is_usable(one):
                 self._usable[name] = trial
                 test = self._test(name)
@@ -318,14 +346,23 @@ class _Search:
             and (self._certain or not is_wrong_kind(seen))
         )
 
-    def _report(self, trial: Trial, seen: Seen, number: int, why: str) -> None:
+    def _report(self, trial: Trial, seen: Seen, found: Accident) -> None:
         """Add a finding: the trial up to where it went wrong."""
-        steps = trial.steps[: number + 1] if seen.found.get("made", True) else ()
+        steps = trial.steps[: found.number + 1] if seen.found.get("made", True) else ()
         upto = replace(trial, steps=steps)
-        results = seen.found.get("results", ())[: number + 1]
+        results = seen.found.get("results", ())[: found.number + 1]
         seen = replace(seen, found={**seen.found, "results": results} if results else {})
-        finding = Finding(trial_text(upto, self._shape), what_it_did(seen), why)
+        source, test = trial_text(upto, self._shape), question(upto, seen, self._shape)
+        finding = Finding(source, what_it_did(seen), found.why, found.kind, test=test)
         self._accidents.append((finding, sort_of(seen, steps[-1][0] if steps else "")))
+
+    def _before(self, trials: Sequence[Trial]) -> list[Seen | None]:
+        """What the earlier version did; None where nobody knows."""
+        if self._earlier is None:
+            return [None] * len(trials)
+        runs = self._observer.twice(self._earlier.program, trials)
+        known = [one if self._earlier.says(one, other) else None for one, other in runs]
+        return [*known, *[None] * (len(trials) - len(known))]
 
     def _twice(self, trials: Sequence[Trial]) -> list[tuple[Seen, Seen]]:
         """Run trials on the program as long as there is time; results of the first ones, mostly of all."""

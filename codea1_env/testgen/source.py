@@ -8,13 +8,9 @@ from __future__ import annotations
 import __future__
 
 import ast
-import doctest
-import inspect
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
-
-from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 
 _PARSE_ERRORS = (ValueError, RecursionError, MemoryError, OverflowError)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -26,9 +22,6 @@ _QUOTED = re.compile(r"\"([^\"\n]{1,40})\"|'([^'\n]{1,40})'|`([^`\n]{1,40})`")
 _DOCUMENTED_ERROR = re.compile(
     r"(?:^[ \t]*|:raises?[ \t]+)(\w*(?:Error|Exception|Exit|Iteration))[ \t]*:", re.M
 )
-_SHOWN = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Call)
-_PRINTING = {"print", "pprint", "pp", "help", "write", "writelines", "stdout", "print_stack"}
-"""Names of what prints, or may."""
 _EXITS = {"sys.exit", "os._exit", "exit", "quit", "_exit"}
 _CHANGING = (ast.Assign, ast.AugAssign, ast.Delete, ast.Expr, ast.For, ast.If, ast.With, ast.Try)
 
@@ -43,8 +36,8 @@ def describe(source: str, name: str) -> dict[str, Any]:
         does not need, line by line), ``redefined``
         (only what defines and changes it, likewise), ``flags`` (of what is imported from `__future__`), ``imports`` (module -> names it gives, of the statements needed),
         ``raises`` (errors that are raised or documented), ``words``, ``numbers`` and ``patterns`` (literals in
-        the code and quoted words in the docstring), ``examples`` (see `_examples`; also ``uses``: other names of
-        the file in it), ``prints`` (they, or what is called, may print).
+        the code and quoted words in the docstring), ``docs`` (docstrings of the function; or of the class and its
+        methods), ``offered`` (all names that the file binds at its top).
 
     Example:
         >>> found = describe("import os\ndef inc(n):\n    'Add 1.'\n    return n + 1\n", "inc")
@@ -74,12 +67,6 @@ def describe(source: str, name: str) -> dict[str, Any]:
     if any(ast.unparse(call.func) in _EXITS for part in needed for call in _all(part, ast.Call)):
         raised.append("SystemExit")
     words, numbers, patterns = _literals(needed)
-    examples: list[dict[str, Any]] = [
-        example | {"uses": _uses(example, tree.body, name)}
-        for text in docs
-        for example in _examples(text)
-    ]
-    shown = {name}.union(*(example["uses"] for example in examples))
     return found | {
         "kind": "class" if isinstance(node, ast.ClassDef) else "function",
         "asynchronous": isinstance(node, ast.AsyncFunctionDef),
@@ -93,8 +80,8 @@ def describe(source: str, name: str) -> dict[str, Any]:
         "words": list(dict.fromkeys([*words, *_quoted(docs)])),
         "numbers": numbers,
         "patterns": patterns,
-        "examples": examples,
-        "prints": any(_prints(part) for each in shown for part in _needed(tree.body, each)),
+        "docs": docs,
+        "offered": sorted({name for each in tree.body for name in _bound(each)}),
     }
 
 
@@ -310,90 +297,3 @@ def _error_name(node: ast.expr) -> str:
 
 def _all(node: ast.AST, kinds: Any) -> Iterator[Any]:
     return (each for each in ast.walk(node) if isinstance(each, kinds))
-
-
-# Examples of the docstring
-
-
-def _examples(text: str) -> list[dict[str, str]]:
-    r"""The examples of a docstring as tests.
-
-    Returns:
-        For each: ``before`` (the examples above it that show nothing), ``source`` (an expression), and what it
-        should give: ``value`` (a literal), ``shown`` (its repr), ``printed`` (its text, of ``print(expression)``)
-        or ``error`` (the name of an exception). Examples that print in other ways are left out.
-
-    Example:
-        >>> _examples(">>> a = [1]\n>>> f(a)\n2\n")
-        [{'before': 'a = [1]', 'source': 'f(a)', 'value': '2'}]
-        >>> _examples(">>> print(f(1))\n2\n")
-        [{'before': '', 'source': 'f(1)', 'printed': '2'}]
-    """
-    try:
-        examples = doctest.DocTestParser().get_examples(inspect.cleandoc(text))
-    except ValueError:
-        return []
-    found: list[dict[str, str]] = []
-    before: list[str] = []
-    for each in examples:
-        source = each.source.strip()
-        try:
-            expression = ast.parse(source, mode="eval").body
-        except SyntaxError:
-            expression = None
-        want = each.want.strip()
-        if expression is None or not (want or each.exc_msg):
-            before.append(source)
-            continue
-        result = {"before": "\n".join(before), "source": source}
-        if each.exc_msg:
-            found.append(
-                result | {"error": each.exc_msg.partition(":")[0].strip().rpartition(".")[2]}
-            )
-        elif each.options or "..." in want:
-            continue
-        elif _prints(expression):
-            printed = _printed(expression, source)
-            if printed and "<BLANKLINE>" not in want:  # such lines need not be empty
-                found.append(result | {"source": printed, "printed": each.want[:-1]})
-        else:
-            found.append(result | {"value" if _is_literal(want) else "shown": want})
-    return found
-
-
-def _prints(node: ast.AST) -> bool:
-    """Whether something in it may print."""
-    names = {each.id for each in _all(node, ast.Name)}
-    return bool(_PRINTING & (names | {each.attr for each in _all(node, ast.Attribute)}))
-
-
-def _printed(node: ast.expr, source: str) -> str:
-    """The expression in ``print(expression)``, where that is all that prints; else nothing."""
-    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "print" or node.keywords:
-        return ""
-    if len(node.args) != 1 or isinstance(node.args[0], ast.Starred) or _prints(node.args[0]):
-        return ""
-    return ast.get_source_segment(source, node.args[0]) or ""
-
-
-def _uses(example: dict[str, str], body: list[ast.stmt], name: str) -> list[str]:
-    """Names of the file that an example uses, besides the one under test."""
-    try:
-        tree = ast.parse(f"{example['before']}\n{example['source']}")
-    except (SyntaxError, *_PARSE_ERRORS):
-        return []
-    offered = {each for node in body for each in _bound(node)}
-    used = {each.id for each in _all(tree, ast.Name) if isinstance(each.ctx, ast.Load)}
-    made = {each.id for each in _all(tree, ast.Name) if isinstance(each.ctx, ast.Store)}
-    return sorted((used & offered) - made - {name})
-
-
-def _is_literal(text: str) -> bool:
-    """Whether a text is a value as Python shows it: no expression, as which some objects are shown."""
-    try:
-        node = ast.parse(text, mode="eval").body
-        read(node)
-    except (SyntaxError, NotLiteralError, *_PARSE_ERRORS):
-        return False
-    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    return negative or isinstance(node, _SHOWN)

@@ -16,6 +16,7 @@ from typing import Any
 
 from codea1_env.problems import Problem
 from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox, TestResult
+from codea1_env.testgen.docstrings import examples
 from codea1_env.testgen.importing import Imported, defined_in, program_of
 from codea1_env.testgen.invent import Hints, Kind, Parameter
 from codea1_env.testgen.modules import Module, TargetError, module_of_file
@@ -52,8 +53,10 @@ class Target:
     raises: frozenset[str]
     """Exceptions that the code or the docstring mentions: it raises them on purpose."""
     hints: Hints
-    examples: tuple[Mapping[str, str], ...]
-    """See `codea1_env.testgen.source`."""
+    examples: tuple[Mapping[str, Any], ...]
+    """See `codea1_env.testgen.docstrings`; ``uses``: other names of the file in it."""
+    docs: tuple[str, ...]
+    """Docstrings of the function; or of the class and its methods."""
     parameters: tuple[Parameter, ...]
     methods: Mapping[str, tuple[Parameter, ...]]
     awaited: tuple[str, ...]
@@ -62,8 +65,6 @@ class Target:
     known: bool
     """How objects are made is known: no base from elsewhere decides it."""
     returns: Kind
-    prints: bool
-    """The code may print, and an example of the docstring may show that, too."""
     left_out: str = ""
     """Why the file does not run in the sandbox, if only the part that the target needs does."""
     module: Module | None = None
@@ -167,20 +168,31 @@ def read_target(
         hints=Hints(
             (*found["words"], *_samples(found["patterns"], sandbox)), tuple(found["numbers"])
         ),
-        examples=tuple(found["examples"]),
+        examples=_examples(found["docs"], found["offered"], name, sandbox),
+        docs=tuple(found["docs"]),
         parameters=_parameters(described["init"]),
         methods={key: _parameters(each) for key, each in described["methods"].items()},
         awaited=tuple(described["awaited"]),
         known=described["known"],
         attributes=(*described["attributes"], *(["len()"] if described["sized"] else [])),
         returns=described["returns"],
-        prints=found["prints"],
         redefined=found["redefined"],
         flags=found["flags"],
     )
     if isinstance(place, Module):
         return _that_imports(target, place, found["needed"], imported, sandbox)
     return _that_runs(target, found["needed"], found["imports"], sandbox)
+
+
+def _examples(
+    docs: list[str], offered: list[str], name: str, sandbox: Sandbox
+) -> tuple[Mapping[str, Any], ...]:
+    try:
+        found = sandbox.analyse(examples, docs, offered)
+    except AnalysisError:  # a docstring may say anything
+        return ()
+    others = {*offered} - {name}
+    return tuple(each | {"uses": sorted(others & {*each["loads"]})} for each in found)
 
 
 def _from_elsewhere(
