@@ -336,7 +336,7 @@ def _explain_module(
     if imported.error in ("ModuleNotFoundError", "ImportError") and imported.missing:
         top = imported.missing.partition(".")[0]
         if top == module.top:
-            return f"{start} Is its package complete?"
+            return f"{start} Is its package complete, and may other users read it?"
         if _is_installed(top):
             return f"{start} It is installed, but nothing says that {module.top} needs it: add --packages {top}."
         return f"{start} Install {top}, here or in a folder on PYTHONPATH."
