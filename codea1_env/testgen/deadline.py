@@ -54,13 +54,13 @@ class Deadline:
     def parts(
         self, items: Sequence[T], share: float = 1.0, first: int = 1, most: int = 16
     ) -> Iterator[Sequence[T]]:
-        """The items in parts that grow, as long as there is time; all at once if there is no bound.
+        """The items in parts that grow, as long as there is time, and the first in any case; all at once without a bound.
 
         Example:
             >>> list(Deadline(60).parts("abcdefghi", most=4))
             ['a', 'bc', 'defg', 'hi']
         """
         start, size = 0, first if self.bounded else max(len(items), 1)
-        while start < len(items) and not self.is_over(share):
+        while start < len(items) and (start == 0 or not self.is_over(share)):
             yield items[start : start + size]
             start, size = start + size, min(2 * size, most)

@@ -54,7 +54,7 @@ class PublicNames:
 
 
 @dataclass(frozen=True)
-class TestgenRow:
+class FolderRow:
     """What came of one function or class."""
 
     target: str
@@ -135,7 +135,7 @@ def write_place(
     timeout: float,
     against: str | None = None,
     all_findings: bool = False,
-) -> Iterator[TestgenRow]:
+) -> Iterator[FolderRow]:
     """Write the tests of a module, one file for each function or class; yield what came of each.
 
     Args:
@@ -153,7 +153,7 @@ def write_place(
     """
     left = [name for name in place.names if place.label(name) not in done]
     if place.problem and place.label() not in done:
-        yield TestgenRow(place.label(), reason=place.problem)
+        yield FolderRow(place.label(), reason=place.problem)
     if place.module is None or not left:
         return
     files = _file_names(place.module, place.names)
@@ -175,7 +175,7 @@ def write_place(
                     (folder / file).write_text(text, encoding="utf-8")
                 row = row_of(label, suite, file)
             except (TargetError, InfraError, AnalysisError) as error:
-                row = TestgenRow(label, reason=str(error))
+                row = FolderRow(label, reason=str(error))
             seconds = round(time.monotonic() - started, 2)
             yield replace(row, acts=imported.acts, seconds=seconds)
 
@@ -195,10 +195,10 @@ def _file_names(module: Module, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def row_of(label: str, suite: FunctionSuite, file: str) -> TestgenRow:
+def row_of(label: str, suite: FunctionSuite, file: str) -> FolderRow:
     """What came of a function."""
     reason = "" if suite.tests else why_nothing(suite)
-    return TestgenRow(
+    return FolderRow(
         label,
         file,
         len(suite.tests),

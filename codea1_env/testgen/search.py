@@ -367,7 +367,7 @@ class _Search:
     def _twice(self, trials: Sequence[Trial]) -> list[tuple[Seen, Seen]]:
         """Run trials on the program as long as there is time; results of the first ones, mostly of all."""
         found: list[tuple[Seen, Seen]] = []
-        for part in self._clock.parts(trials, _LOOKING, most=64):
+        for part in self._clock.parts(trials, _LOOKING, first=4, most=64):
             seen = self._observer.twice(self._target.program, part)
             found += seen
             if len(seen) < len(part):
