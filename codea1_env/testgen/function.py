@@ -173,7 +173,9 @@ def mutants_of(target: Target, sandbox: Sandbox, most: int | None = None) -> lis
     """
     first, last = target.lines
     text = target.program if target.module is None else target.redefined
-    found = [each for each in generate_mutants(text, sandbox) if first <= each.line <= last]
+    # To make all of those of a long class takes longer than there is time.
+    limit = most if target.module is not None else None
+    found = [each for each in generate_mutants(text, sandbox, limit) if first <= each.line <= last]
     if most is not None and len(found) > most:
         found = [found[number * len(found) // most] for number in range(most)]
     if target.module is None:

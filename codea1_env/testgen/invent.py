@@ -302,6 +302,7 @@ _SIMPLE: Mapping[str, Callable[[Hints], list[Any]]] = {
     "bytes": lambda hints: [b"", b"a", b"abc", *(word.encode() for word in hints.words)],
     "complex": lambda hints: [0j, 1 + 2j, -1.5j],
     "none": lambda hints: [None],
+    "unknown": lambda hints: [0, "a", 1.5, True, [1, 2], {"a": 1}, "", *hints.words],
     "date": lambda hints: [_DATE(2024, 1, 1), _DATE(2024, 2, 29), _DATE(2023, 12, 31), _DATE(1999, 7, 4)],
     "datetime": lambda hints: [_TIME(2024, 1, 1), _TIME(2024, 2, 29, 23, 59, 59), _TIME(2023, 12, 31, 12, 30)],
     "timedelta": lambda hints: [

@@ -200,6 +200,8 @@ def _from_elsewhere(
 ) -> Target:
     """What a module has imported from another one of its package, as packages do for their users."""
     home, called = defined_in(module, name, sandbox)
+    if home == module.name and called in names:  # it is another name of that
+        return read_target(module, called, sandbox, imported)
     if not home or not called.isidentifier() or home == module.name:
         raise TargetError(_missing(module.path, name, names))
     if home.partition(".")[0] != module.top:
