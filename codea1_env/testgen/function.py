@@ -102,7 +102,9 @@ def write_function_suite(
     for text in answers or ():
         [suite] = read_test_programs([(text, target.name)], sandbox)
         stated += [of_tester(test) for test in suite.tests]
-    judged = judge(stated, target, sandbox)
+    # Judged as users import it: a class that is defined anew is not the base of what is derived from it.
+    judged = judge(stated, replace(target, program=target.imported), sandbox)
+    judged = replace(judged, kept=_that_hold_anew(judged.kept, target, sandbox))
     texts = [test.text for test in judged.kept]
     entry = entry_point(target, judged.kept)
     reduction = _reduced(target, entry, texts, mutants, sandbox, clock)
@@ -196,6 +198,17 @@ def _that_pass(
         for test, kills in zip(invented.tests, invented.kills, strict=True)
         if rulings[test.text].status == "kept"
     ]
+
+
+def _that_hold_anew(
+    tests: Sequence[GeneratedTest], target: Target, sandbox: Sandbox
+) -> tuple[GeneratedTest, ...]:
+    """Those that also hold where the function is defined anew, as in mutants: others would tell any of them apart."""
+    if target.module is None or not tests:
+        return tuple(tests)
+    jobs = [Job(target.program, (test.text,), entry_point(target, [test])) for test in tests]
+    results = sandbox.run_many(jobs)
+    return tuple(test for test, [result] in zip(tests, results, strict=True) if result.passed)
 
 
 def _that_pass_when_imported(
