@@ -174,3 +174,5 @@ def test_no_variations_of_nothing() -> None:
     assert vary_calls([((), {})], 10, rng) == []
     assert len(vary_calls([((True,), {})], 10, rng)) == 1
     assert vary(None, rng) is None
+    # Varied before, where all others are empty.
+    assert {type(vary("ab", np.random.default_rng(n), [""])) for n in range(60)} == {str}

@@ -7,13 +7,17 @@ import sys
 from collections.abc import Sequence
 
 USAGE = """\
-usage: codea1 testgen FILE.py::NAME [OPTIONS]
+usage: codea1 testgen PACKAGE.module::NAME|FILE.py::NAME [OPTIONS]
+       codea1 testgen FILE.py|FOLDER|PACKAGE [OPTIONS]
+       codea1 testgen --check TARGET ... [--against GIT_REV] [OPTIONS]
        codea1 testgen --problems SOURCE --agent NAME_OR_PATH [OPTIONS]
 
-The first writes a pytest file for a function or class of your own. The second writes a suite for every problem
-of a set, and with them a new set to train on. Both keep few tests, which kill as many mutants as all of them.
+The first writes a pytest file for a function or class of your own, the second one for each of them. The third only
+looks for findings. The fourth writes a suite for every problem of a set, and with them a new set to train on. All keep
+few tests, which kill as many mutants as all of them.
 
-`codea1 testgen FILE.py::NAME --help` and `codea1 testgen --problems SOURCE --help` explain the options.
+`codea1 testgen FILE.py::NAME --help`, `codea1 testgen FOLDER --help`, `codea1 testgen --check --help` and `codea1 testgen --problems SOURCE --help`
+explain the options.
 """
 
 
@@ -22,9 +26,21 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
-    own = not arguments[0].startswith("-") or any("::" in each for each in arguments)
+    one = any("::" in each for each in arguments)
+    own = one or not arguments[0].startswith("-")
+    check = "--check" in arguments
     if {"-h", "--help"} & set(arguments):
         arguments = ["--help"]  # beside it, what is already given would not be explained
-    name = "testgen_function" if own else "testgen_problems"
+    if check:
+        arguments = [each for each in arguments if each != "--check"]
+    name = (
+        "testgen_check"
+        if check
+        else "testgen_function"
+        if one
+        else "testgen_folder"
+        if own
+        else "testgen_problems"
+    )
     code: int = importlib.import_module(f"codea1_env.cli.{name}").run(arguments)
     return code

@@ -1,11 +1,12 @@
-"""`codea1 testgen FILE.py::NAME`: a pytest file for a function or class of one's own."""
+"""`codea1 testgen PACKAGE.module::NAME` or `FILE.py::NAME`: a pytest file for a function or class of one's own."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,30 +19,29 @@ from codea1_env.cli.errors import FailureError, InputError, library_errors
 from codea1_env.cli.eval_agents import player_of
 from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.parsing import parse
+from codea1_env.cli.testgen_findings import FindingOptions, show_findings
 from codea1_env.rendering.display import clean
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
+from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
-from codea1_env.testgen.invent import can_be_called
-from codea1_env.testgen.target import Target, TargetError, import_root, read_target
-from codea1_env.testgen.written_file import default_output, pytest_file
+from codea1_env.testgen.importing import Imported, sandbox_for
+from codea1_env.testgen.modules import Module, find_module, module_of_file
+from codea1_env.testgen.reproduction import as_data
+from codea1_env.testgen.target import Target, TargetError, check_file, read_target
+from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
 _SHOWN = 20
-"""Findings, and mutants, that are printed."""
+"""Mutants that are printed."""
+_HEAD = 500
+"""Characters at the top of a file that say who has written it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionCommand(AskingOptions):
-    """Write tests for a function or class of your own, as a pytest file.
+class OwnCodeOptions(FindingOptions, AskingOptions):
+    """How tests for code of one's own are written."""
 
-    Without an agent, calls are made up from annotations, defaults, literals in the code and examples in the
-    docstring. The file runs in the sandbox, on its own. Exit code 1: done, and the function does something that
-    should be looked at.
-    """
-
-    target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py::NAME")]
-    """The function or class."""
     agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
     """Who writes tests: a language model, the address of an OpenAI-compatible server, the folder of a training
     run, or FILE.py:NAME; see docs/evaluation.md. None for made-up calls, with what they return."""
@@ -49,34 +49,76 @@ class FunctionCommand(AskingOptions):
     """Answers of an agent."""
     num_tests: int = 8
     """Tests that a language model is asked for in an answer."""
-    output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
-    """The file to write; None for test_FILE_NAME.py beside the function's file. No file is overwritten."""
+    timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 20.0
+    """How long tests of one function or class are looked for; then the best so far are written."""
     seed: int = 0
     """Of made-up calls, and of an agent's draws."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_positive("num_tests")
+        if not 0 < self.timeout < 1e6:
+            raise ValueError(
+                f"Expect --timeout to be a number of seconds above 0, actually: {self.timeout}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionCommand(OwnCodeOptions):
+    """Write tests for a function or class of your own, as a pytest file.
+
+    Without an agent, calls are made up from annotations, defaults, literals in the code and examples in the
+    docstring. The module is imported in the sandbox as a part of its package. Exit code 1: done, and the function does
+    something that should be looked at.
+    """
+
+    target: Annotated[
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="PACKAGE.module::NAME|FILE.py::NAME")
+    ]
+    """The function or class."""
+    output: Annotated[Path | None, tyro.conf.arg(metavar="FILE.py")] = None
+    """The file to write; None for test_FILE_NAME.py beside the function's file, or here if it is installed elsewhere. No
+    file is overwritten."""
+    overwrite: bool = False
+    """Overwrite a file that codea1 testgen has written; what you have changed in it is lost."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 testgen FILE.py::NAME`; returns the exit code."""
     command = parse(FunctionCommand, arguments, name="testgen")
-    path, name = _split(command.target)
-    output = command.output or default_output(path, name)
+    place, name = _split(command.target)
     console = Console(stderr=command.json)
     try:
         with ExitStack() as stack:
             stack.enter_context(library_errors())
-            sandbox = stack.enter_context(command.sandbox())
+            analyst = stack.enter_context(Sandbox(packages=()))
             stack.enter_context(console.status(f"Writing tests for {clean(name)}"))
-            target = read_target(path, name, sandbox)
-            import_root(path)
-            _check_output(output)
+            module = _module(place)
+            sandbox, imported = stack.enter_context(
+                sandbox_for(
+                    module,
+                    analyst,
+                    workers=command.cores,
+                    level=command.sandbox_level,
+                    packages=command.packages,
+                )
+            )
+            target = read_target(module, name, sandbox, imported)
+            output = command.output or _default_output(module, place, name)
+            _check_output(output, command.overwrite)
+            earlier = command.earlier(target, sandbox)
             answers = _answers(command, target, sandbox, stack)
-            suite = write_function_suite(target, answers, sandbox, command.seed)
-            if suite.tests:
-                with output.open("x", encoding="utf-8") as file:
+            suite = write_function_suite(
+                target,
+                answers,
+                sandbox,
+                command.seed,
+                command.timeout,
+                earlier=earlier,
+                all_findings=command.all_findings,
+            )
+            if suite.tests or suite.findings or suite.questions:
+                with output.open("w" if command.overwrite else "x", encoding="utf-8") as file:
                     file.write(pytest_file(suite, output, sandbox))
     except TargetError as error:
         raise InputError(f"e{str(error)[1:]}") from error
@@ -85,30 +127,58 @@ def run(arguments: Sequence[str]) -> int:
     if command.json:
         print(json.dumps(_report(suite, output)))
     else:
-        _show(suite, output, console)
+        _show(suite, output, imported, console)
     if not suite.tests and not suite.findings:
-        raise InputError(_why_nothing(suite))
-    return 1 if suite.findings else 0
+        reason = why_nothing(suite)
+        raise InputError(f"e{reason[1:]}")
+    return command.exit_code(len(suite.findings))
 
 
-def _split(text: str) -> tuple[Path, str]:
-    file, colons, name = text.partition("::")
-    if not colons or not name:
+def _split(text: str) -> tuple[str, str]:
+    file, _, name = text.partition("::")
+    if not file or not name:
         raise InputError(
-            f"expect FILE.py::NAME, actually: {text!r}. Add two colons and the name of a function or class"
+            f"expect PACKAGE.module::NAME or FILE.py::NAME, actually: {text!r}. Add two colons and the name of a function "
+            "or class, or leave both out for all of a file or folder"
         )
     if "." in name or "::" in name:
         raise InputError(
             f"expect a function or class at the top level of a file, actually: {name!r}. Tests for a method are "
             f"among those for its class: {file}::{name.replace('::', '.').partition('.')[0]}"
         )
-    return Path(file), name
+    return file, name
 
 
-def _check_output(output: Path) -> None:
+def _module(place: str) -> Module:
+    """The module that a user names, by its file or by its name."""
+    path = Path(place)
+    if path.suffix == ".py" or os.sep in place:
+        check_file(path)
+        return module_of_file(path)
+    return find_module(place)
+
+
+def _default_output(module: Module, place: str, name: str) -> Path:
+    """Beside the file, as the user has named it; here for what is installed."""
+    if Path(place).suffix == ".py":
+        return default_output(Path(place), name)
+    called = module.name.rpartition(".")[2]
+    folder = Path() if module.installed else Path(os.path.relpath(module.path)).parent
+    return default_output(folder / f"{called}.py", name)
+
+
+def _check_output(output: Path, overwrite: bool) -> None:
+    if output.is_file() and overwrite:
+        if WRITTEN in output.read_text(encoding="utf-8", errors="replace")[:_HEAD]:
+            return
+        raise InputError(
+            f"expect {output} to be a file that codea1 testgen has written, actually: it does not say so. Remove "
+            "it, or name another with --output"
+        )
     if output.exists():
         raise InputError(
-            f"expect {output} to be a new file, actually: it exists. Remove it, or name another with --output"
+            f"expect {output} to be a new file, actually: it exists. Remove it, name another with --output, or "
+            "replace it with --overwrite"
         )
     if output.suffix != ".py" or not output.parent.is_dir():
         what = (
@@ -120,7 +190,7 @@ def _check_output(output: Path) -> None:
 
 
 def _answers(
-    command: FunctionCommand, target: Target, sandbox: Sandbox, stack: ExitStack
+    command: OwnCodeOptions, target: Target, sandbox: Sandbox, stack: ExitStack
 ) -> list[str] | None:
     """What the tester wrote; None if calls are to be made up, which is what "boundary" means here."""
     if command.agent in (None, "boundary"):
@@ -137,16 +207,21 @@ def _answers(
     return list(ask(tester(command.seed), "tester", [seen] * command.num_samples))
 
 
-def _show(suite: FunctionSuite, output: Path, console: Console) -> None:
+def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Console) -> None:
     target = suite.target
-    lines = [f"found: {clean(str(finding))}" for finding in suite.findings[:_SHOWN]]
-    if len(suite.findings) > _SHOWN:
-        lines.append(f"and {len(suite.findings) - _SHOWN} more")
+    show_findings(suite, console)
+    lines = []
     if target.left_out:
         lines.append(
             f"The file as a whole does not run in the sandbox ({clean(target.left_out)}), so only the part that "
             f"{target.name} needs was run."
         )
+    if imported.acts:
+        lines.append(
+            f"Importing {target.place[1]} {clean(', '.join(imported.acts))}: nothing of that happens in the sandbox."
+        )
+    if suite.cut:
+        lines.append("The time was over before everything was tried; --timeout gives more.")
     if suite.outside and suite.tests:
         lines.append(
             f"Not tested, because the sandbox has no files, no network and no input: {clean(suite.outside[0])}"
@@ -164,7 +239,7 @@ def _show(suite: FunctionSuite, output: Path, console: Console) -> None:
             f"which kill {killed} of {_count(mutants, 'mutant')}"
         )
     elif suite.findings:
-        lines.append("No test was written.")
+        lines.append(f"Wrote {output}: no test, but what is to be decided.")
     left = suite.kills.survivors if suite.tests else ()
     if left:
         lines.append("Nothing tests these changes; add tests for those that matter:")
@@ -173,37 +248,6 @@ def _show(suite: FunctionSuite, output: Path, console: Console) -> None:
             lines.append(f"  and {len(left) - _SHOWN} more")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def _why_nothing(suite: FunctionSuite) -> str:
-    target = suite.target
-    start = "expect a function that can be tested, actually: "
-    if suite.unstable:
-        return (
-            f"{start}all {len(suite.unstable)} calls of {target.name} gave different results in two runs, such as "
-            f"{clean(suite.unstable[0])}. Pass in what it draws or reads (a random.Random, a time), and keep "
-            "nothing between calls"
-        )
-    if suite.outside:
-        return (
-            f"{start}{target.name} asks for what the sandbox has not, files, the network or standard input: "
-            f"{clean(suite.outside[0])}. Move the part that computes into a function of its own"
-        )
-    why = can_be_called(target.parameters)
-    if why:
-        return (
-            f"{start}{why}. Write an example into the docstring (>>> {target.name}(...) and below it the result), "
-            "or name an agent with --agent"
-        )
-    if "SystemExit" in target.raises and not suite.dropped:
-        return (
-            f"{start}no call of {target.name} can be tested, and its code ends the process. Move the part that "
-            "computes into a function of its own"
-        )
-    reasons = [reason for _, reason in suite.dropped]
-    return f"{start}no test of {target.name} passes" + (
-        f"; the first: {clean(reasons[0])}" if reasons else ""
-    )
 
 
 def _count(number: int, what: str) -> str:
@@ -222,7 +266,9 @@ def _report(suite: FunctionSuite, output: Path) -> dict[str, Any]:
         "survivors": [
             {"line": each.line, "description": each.description} for each in suite.kills.survivors
         ],
-        "findings": [asdict(finding) for finding in suite.findings],
+        "findings": [as_data(each, suite.target) for each in suite.findings],
+        "questions": [as_data(each, suite.target) for each in suite.questions],
         "dropped": [{"test": text, "reason": reason} for text, reason in suite.dropped],
         "unstable": list(suite.unstable),
+        "cut": suite.cut,
     }

@@ -119,7 +119,7 @@ def _vary_items(
         del items[index]
     elif action == 3:
         items.insert(index, items[index])
-    elif action == 4:
+    elif action == 4 and pool:
         items[index] = _pick(pool, rng)
     elif action == 5:
         items = [items[i] for i in rng.permutation(len(items))]

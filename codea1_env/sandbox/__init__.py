@@ -14,6 +14,7 @@ from .inside.run.running import RETURNED
 from .levels import LevelReport, examine, strongest_level
 from .limits import Limits
 from .outcomes import meaning_of
+from .own_code import OwnCodeSandbox
 from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
     AnalysisError,
@@ -41,6 +42,7 @@ __all__ = [
     "Limit",
     "Limits",
     "Outcome",
+    "OwnCodeSandbox",
     "Sandbox",
     "SandboxError",
     "ScriptResult",

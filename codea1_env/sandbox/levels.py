@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,7 @@ def start_worker(
     preload: bool = True,
     calls_only: bool = False,
     scratch: bool = False,
+    modules: Sequence[str] | None = None,
 ) -> Worker:
     """Start a worker; see `Worker`.
 
@@ -100,7 +101,7 @@ def start_worker(
 
     check_machine()
     try:
-        return Worker(hash_seed, level, packages, preload, calls_only, scratch)
+        return Worker(hash_seed, level, packages, preload, calls_only, scratch, modules)
     except LevelUnavailableError as error:
         raise _unavailable(level, str(error)) from None
 

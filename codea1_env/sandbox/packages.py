@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -43,6 +43,17 @@ def library_folders(name: str, folder: str) -> list[Path]:
     if not Path(folder, f"{name}.libs").exists():
         names = {re.sub(r"[-.]+", "_", each.name) for each in _distributions(name)}
     return [Path(folder, f"{each}.libs") for each in sorted(names)]
+
+
+def metadata_folders(packages: Mapping[str, str]) -> list[str]:
+    """The folders in which installed packages say which version they are: many ask for it when they are imported."""
+    found = []
+    for name, folder in packages.items():
+        for distribution in _distributions(name):
+            place = getattr(distribution, "_path", None)
+            if isinstance(place, Path) and place.is_dir() and str(place.parent.resolve()) == folder:
+                found.append(str(place.resolve()))
+    return list(dict.fromkeys(found))
 
 
 def _folder(name: str) -> str | None:

@@ -6,11 +6,11 @@ import functools
 import json
 import os
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .inside.confine.confinement import Settings
-from .packages import library_folders
+from .packages import library_folders, metadata_folders
 
 # Not to be read: data sets, this project's own reference solutions, other people's code.
 _NOT_STANDARD = frozenset({"site-packages", "dist-packages", "test", "idlelib", "ensurepip"})
@@ -65,7 +65,12 @@ def _package_paths(packages: Mapping[str, str]) -> list[str]:
 
 
 def settings(
-    level: str, packages: Mapping[str, str], preload: bool, calls_only: bool, scratch: bool
+    level: str,
+    packages: Mapping[str, str],
+    preload: bool,
+    calls_only: bool,
+    scratch: bool,
+    modules: Sequence[str] | None = None,
 ) -> str:
     """The settings of a new worker, as JSON.
 
@@ -75,6 +80,7 @@ def settings(
         preload: Whether to import them at once.
         calls_only: See `Worker`.
         scratch: See `Worker`.
+        modules: See `Worker`.
     """
     standard = _standard_library()
     readable = [
@@ -83,10 +89,13 @@ def settings(
         for entry in os.scandir(folder)
         if entry.name not in _NOT_STANDARD
     ]
-    packaged = _package_paths(packages)
+    metadata = metadata_folders(packages) if modules is not None else []
+    packaged = [*_package_paths(packages), *metadata]
     chosen = Settings(
         level=level,
         packages=dict(packages),
+        modules=None if modules is None else list(modules),
+        metadata=metadata,
         preload=preload,
         calls_only=calls_only,
         readable=[

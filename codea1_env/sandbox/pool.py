@@ -108,7 +108,7 @@ class Sandbox:
         names = tuple(names) if isinstance(names, Iterable) else (names,)
         if not all(isinstance(name, str) for name in names):
             raise TypeError(f"Expect packages to be names, actually: {packages!r:.100}")
-        self._packages = locate(names)
+        self._packages = self._locate(names)
         for name in names:
             if name not in self._packages and name != "numpy":
                 raise ValueError(
@@ -119,9 +119,15 @@ class Sandbox:
         self._mentions = _pattern(self._packages)
         self._starters = self._start()
 
+    _modules: Sequence[str] | None = None
+
+    def _locate(self, names: Sequence[str]) -> dict[str, str]:
+        """Where packages are, and those that they need."""
+        return locate(names)
+
     def _start(self) -> _Starters:
         analyst = Analyst()
-        pool = LocalPool(self.workers, lambda: self.level, self._packages)
+        pool = LocalPool(self.workers, lambda: self.level, self._packages, self._modules)
         return _Starters(os.getpid(), pool, analyst, Planner(analyst))
 
     def _here(self) -> _Starters:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,6 +162,8 @@ class Worker:
         preload: Whether to import them before the first run.
         calls_only: Whether it forks programs whose functions are only called, and nothing else.
         scratch: Whether its children have a folder that they may write to. Only at level "namespaces".
+        modules: What it imports in place of the packages, when it is confined: at level "namespaces". None imports
+            the packages before, as they are trusted.
 
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
@@ -181,6 +183,7 @@ class Worker:
         preload: bool = True,
         calls_only: bool = False,
         scratch: bool = False,
+        modules: Sequence[str] | None = None,
     ) -> None:
         self.ran_out = False
         self._own_process_tree = level == "namespaces"
@@ -188,7 +191,7 @@ class Worker:
         self._unanswered: deque[Answer] = deque()
         self._unclaimed: set[int] = set()  # handles that nobody has asked for yet
         self._last_end: Answer | None = None
-        self._start(hash_seed, settings(level, packages, preload, calls_only, scratch))
+        self._start(hash_seed, settings(level, packages, preload, calls_only, scratch, modules))
 
     def _start(self, hash_seed: int, chosen: str) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -66,12 +66,20 @@ class LocalPool:
         workers: How many tasks run at the same time.
         level: Chooses the level of confinement, when the first worker starts.
         packages: Allowed packages outside the standard library, with the folder that holds each.
+        modules: See `Worker`.
     """
 
-    def __init__(self, workers: int, level: Callable[[], str], packages: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        workers: int,
+        level: Callable[[], str],
+        packages: Mapping[str, str],
+        modules: Sequence[str] | None = None,
+    ) -> None:
         self.workers = workers
         self._level = level
         self._packages = dict(packages)
+        self._modules = modules
         self._places = threading.BoundedSemaphore(workers)
         # Held while waiting for places, never while giving them back: two who want them all cannot hold
         # a half each, and those who want one cannot keep them waiting for ever.
@@ -141,7 +149,9 @@ class LocalPool:
             if self._idle[kind]:
                 return self._idle[kind].pop()
         pace.measure()  # while little else runs: what it takes at best is worth knowing
-        worker = start_worker(kind.hash_seed, self._level(), self._packages, *kind[1:])
+        worker = start_worker(
+            kind.hash_seed, self._level(), self._packages, *kind[1:], modules=self._modules
+        )
         return Slots(worker, calls_only=kind.calls_only, scratch=kind.scratch)
 
     def _give_back(self, slots: Slots | None, kind: WorkerKind) -> None:

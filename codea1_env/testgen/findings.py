@@ -5,13 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from codea1_env.sandbox import Outcome
 from codea1_env.testgen.invent import Kind
 from codea1_env.testgen.observing import Seen
-from codea1_env.testgen.texts import literal
+from codea1_env.testgen.texts import (
+    GeneratedTest,
+    Shape,
+    Trial,
+    literal,
+    observed_test,
+    trial_text,
+)
 
+Evidence = Literal[
+    "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state"
+]  # fmt: skip
+"""What a finding rests on; see docs/testgen.md."""
+DOUBTFUL: frozenset[Evidence] = frozenset({"exception", "property"})
+"""Of these most are no mistakes: they are questions unless somebody asks for all findings."""
+Sort = tuple[Any, ...]
+_NEVER_MEANT = (
+    "IndexError", "ZeroDivisionError", "UnboundLocalError", "NameError", "SystemError", "RecursionError",
+)  # fmt: skip
+"""Nobody lets these be raised on purpose without saying so, as people do with ValueError, KeyError and TypeError."""
 _MAX_SHOWN = 200
 _WRONG_KIND = ("TypeError", "AttributeError")
 _SURROUNDINGS = (
@@ -27,6 +45,7 @@ _ENDINGS = {
     Outcome.EXITED: "ends the process",
     Outcome.SIGNALLED: "crashes the interpreter",
 }
+_CRASHES = (Outcome.EXITED, Outcome.SIGNALLED)
 
 
 @dataclass(frozen=True)
@@ -38,7 +57,13 @@ class Finding:
     did: str
     """What came of it."""
     expected: str
-    """Who expected what else."""
+    """Who expects what else, or why it is surprising."""
+    kind: Evidence = "tester"
+    before: str = ""
+    """Statements that must run first."""
+    test: GeneratedTest | None = None
+    """What the file asks: a test that holds if those are right who expect something else; or, where only the author
+    can know, if what the function does is right."""
 
     def __str__(self) -> str:
         return f"{self.source} {self.did}; {self.expected}"
@@ -72,10 +97,20 @@ def is_about_surroundings(seen: Seen) -> bool:
     return any(name in _SURROUNDINGS for _, name, _ in seen.errors)
 
 
+@dataclass(frozen=True)
+class Accident:
+    """Which result of a trial looks like an accident."""
+
+    number: int
+    """Of the step."""
+    kind: Evidence
+    why: str
+
+
 def accident(
     seen: Seen, on_purpose: Iterable[str], returns: Kind, *, certain: bool
-) -> tuple[int, str] | None:
-    """Which result of a trial looks like an accident, and why; None if none does.
+) -> Accident | None:
+    """Whether a result of a trial looks like an accident.
 
     Args:
         seen: What came of it.
@@ -86,48 +121,96 @@ def accident(
     nowhere = "neither its code nor its docstring says that it should"
     named = set(on_purpose)
     if seen.outcome in _ENDINGS:
-        wanted = seen.outcome is Outcome.EXITED and "SystemExit" in named
-        return None if wanted else (0, nowhere)
+        if seen.outcome is Outcome.EXITED and "SystemExit" in named:
+            return None
+        return Accident(0, "crash" if seen.outcome in _CRASHES else "endless", nowhere)
     if seen.outcome is not Outcome.PASS:  # nobody knows what came of it
         return None
     for number, name, _ in seen.errors:
         if name not in named and (certain or name not in _WRONG_KIND):
-            return number, nowhere
+            kind: Evidence = "crash" if certain and name in _NEVER_MEANT else "exception"
+            return Accident(number, kind, nowhere)
     form, content = seen.last
-    if form == "value" and content is None and _excludes_none(returns):
-        return 0, f"it is annotated to return {_kind_text(returns)}"
+    if form == "value" and not is_of_kind(content, returns):
+        return Accident(0, "annotation", f"it is annotated to return {kind_text(returns)}")
     return None
 
 
-def distinct(findings: Sequence[tuple[Finding, tuple[Any, ...]]]) -> list[Finding]:
+def question(trial: Trial, seen: Seen, shape: Shape) -> GeneratedTest:
+    """The test that asks whether what a trial gave is right; of one that did not end only the trial."""
+    if seen.outcome is Outcome.PASS:
+        return observed_test(trial, {**seen.found, "attributes": {}}, shape)
+    text = trial_text(trial, shape)
+    return GeneratedTest(text, text.replace("; ", "\n") if trial.steps else text, "observed")
+
+
+def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
     """One finding of each sort, the shortest.
 
     Args:
         findings: Each with what its sort is, see `sort_of`.
     """
-    chosen: dict[tuple[Any, ...], Finding] = {}
+    chosen: dict[Sort, Finding] = {}
     for finding, sort in sorted(findings, key=lambda each: (len(each[0].source), each[0].source)):
         chosen.setdefault(sort, finding)
     return list(chosen.values())
 
 
-def sort_of(seen: Seen, step: str) -> tuple[Any, ...]:
+def sort_of(seen: Seen, step: str) -> Sort:
     """Findings that are probably the same mistake have the same sort."""
     for _, name, message in seen.errors[-1:]:
-        return (step, name, re.sub(r"'[^']*'|\"[^\"]*\"|-?\d[\d.]*", "*", message))
+        # Messages begin with what was wrong, and end with what is wrong with it; or the other way round.
+        words = re.sub(r"'[^']*'|\"[^\"]*\"|-?\d[\d.]*", "*", message).split()
+        return (step, name, " ".join(words[-3:]))
     return (step, seen.outcome.value)
 
 
-def _excludes_none(kind: Kind) -> bool:
-    inside = kind[1:] if kind[0] == "union" else (kind,)
-    known = {"int", "float", "str", "bool", "bytes", "list", "tuple", "dict", "set", "frozenset"}
-    return all(each[0] in known for each in inside)
+def is_of_kind(value: Any, kind: Kind) -> bool:
+    """Whether an annotation allows a value; where it says what this cannot know, it does.
+
+    Example:
+        >>> is_of_kind(None, ("int",)), is_of_kind(True, ("float",)), is_of_kind((1, ""), ("tuple", ("int",), ("str",)))
+        (False, True, True)
+        >>> is_of_kind([1, None], ("list", ("union", ("int",), ("none",)))), is_of_kind(None, ("other", "Config"))
+        (True, True)
+    """
+    name, inside = kind[0], kind[1:]
+    if name == "union":
+        return any(is_of_kind(value, each) for each in inside)
+    if name == "none":
+        return value is None
+    if name == "literal":
+        return value in inside
+    if name not in _ALLOWED:
+        return True
+    return isinstance(value, _ALLOWED[name]) and (
+        not isinstance(value, tuple)
+        or name != "tuple"
+        or inside[1:] == (("...",),)
+        or len(inside) == len(value)
+    )
 
 
-def _kind_text(kind: Kind) -> str:
+_ALLOWED: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (float, int), "complex": (complex, float, int), "str": (str,), "bool": (bool,),
+    "bytes": (bytes,), "tuple": (tuple,), "set": (set, frozenset), "frozenset": (frozenset,), "dict": (dict,),
+    "list": (list, tuple, str, bytes, set, frozenset, dict),
+}  # fmt: skip
+"""What annotations allow. Sequences and iterables are read as lists, so that a list says little."""
+
+
+def kind_text(kind: Kind) -> str:
+    """A kind in words.
+
+    Example:
+        >>> kind_text(("union", ("int",), ("none",)))
+        'int or None'
+    """
     if kind[0] == "union":
-        return " or ".join(map(_kind_text, kind[1:]))
-    return str(kind[0])
+        return " or ".join(map(kind_text, kind[1:]))
+    if kind[0] == "literal":
+        return " or ".join(map(repr, kind[1:]))
+    return "None" if kind[0] == "none" else str(kind[0])
 
 
 def _short(text: str) -> str:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from codea1_env.evaluation.test_programs.answers import read_test_programs
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
-from codea1_env.mutation.kills import Kills
-from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.findings import Finding
-from codea1_env.testgen.reduction import reduce_and_check
+from codea1_env.mutation.kills import Kills, find_kills
+from codea1_env.sandbox import Job, Sandbox
+from codea1_env.testgen.deadline import Deadline, spread
+from codea1_env.testgen.earlier import Earlier
+from codea1_env.testgen.findings import DOUBTFUL, Finding
+from codea1_env.testgen.reduction import Reduction, reduce_and_check, reduce_suite
 from codea1_env.testgen.search import Invented, search
 from codea1_env.testgen.stated import entry_point, examples, judge, of_tester
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest
+
+_MOST_MUTANTS = 400
+"""Where there is a bound of time: a class of a thousand lines has thousands."""
+_STATED = 0.3
+"""Share of the time for tests that somebody else wrote."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,8 @@ class FunctionSuite:
     """Few tests that pass and kill as many mutants as all that were found."""
     findings: tuple[Finding, ...]
     """Where the function does something else than somebody expected."""
+    questions: tuple[Finding, ...]
+    """What is surprising, but mostly meant: nobody but the author knows."""
     candidates: int
     """Tests that pass: those that were written, and made-up calls."""
     dropped: tuple[tuple[str, str], ...]
@@ -37,13 +46,23 @@ class FunctionSuite:
     """Calls that gave different results in two runs."""
     outside: tuple[str, ...]
     """Calls that asked for files, the network or standard input, and what they raised."""
+    cut: bool
+    """The time was over before everything was tried."""
     kills: Kills
     """What the tests do to the mutants of the function. Of a test of a made-up call only those mutants are known that
     no other test kills."""
 
 
 def write_function_suite(
-    target: Target, answers: Sequence[str] | None, sandbox: Sandbox, seed: int = 0
+    target: Target,
+    answers: Sequence[str] | None,
+    sandbox: Sandbox,
+    seed: int = 0,
+    timeout: float | None = None,
+    *,
+    earlier: Earlier | None = None,
+    all_findings: bool = False,
+    only_findings: bool = False,
 ) -> FunctionSuite:
     r"""Find tests for a function or class.
 
@@ -54,6 +73,11 @@ def write_function_suite(
         answers: What a tester wrote; None to make up calls.
         sandbox: Where everything runs.
         seed: Of the choice among the calls that can be made up.
+        timeout: Seconds after which it ends with what is known; a little more, since what has begun is finished. None
+            for as long as it takes.
+        earlier: A version of the function to compare with.
+        all_findings: Whether kinds of findings of which most are no mistakes are findings, too, and no questions.
+        only_findings: Whether tests are left out, which take most of the time.
 
     Raises:
         InfraError: The sandbox failed.
@@ -68,64 +92,141 @@ def write_function_suite(
         ...     _ = file.write_text("def mean(xs: list[int]):\n    return sum(xs) / len(xs)\n")
         ...     target = read_target(file, "mean", default_sandbox())
         >>> suite = write_function_suite(target, None, default_sandbox())
-        >>> print(suite.findings[0].source, suite.findings[0].did)
+        >>> print(suite.questions[0].source, suite.questions[0].did)
         mean([]) raises ZeroDivisionError: division by zero
     """
-    mutants = mutants_of(target, sandbox)
+    clock = Deadline(timeout)
+    most = None if timeout is None else _MOST_MUTANTS
+    mutants = [] if only_findings else mutants_of(target, sandbox, most)
     stated = examples(target)
     for text in answers or ():
         [suite] = read_test_programs([(text, target.name)], sandbox)
         stated += [of_tester(test) for test in suite.tests]
-    judged = judge(stated, target, sandbox)
+    # Judged as users import it: a class that is defined anew is not the base of what is derived from it.
+    judged = judge(stated, replace(target, program=target.imported), sandbox)
+    judged = replace(judged, kept=_that_hold_anew(judged.kept, target, sandbox))
     texts = [test.text for test in judged.kept]
     entry = entry_point(target, judged.kept)
-    reduction = reduce_and_check(target.program, entry, texts, mutants, sandbox)
+    reduction = _reduced(target, entry, texts, mutants, sandbox, clock)
     killed = reduction.after.killed
     left = [number for number in range(len(mutants)) if number not in killed]
     invented = Invented()
     if answers is None:
         rng = np.random.default_rng(seed)
-        invented = search(target, [mutants[number] for number in left], sandbox, rng)
-    added = _that_pass(invented, target, sandbox) if left or not texts else []
+        some = [mutants[number] for number in left]
+        invented = search(target, some, sandbox, rng, clock, earlier)
+    added = []
+    if (left or not texts) and not only_findings:
+        added = _that_pass(invented, target, sandbox)
+    found = [*judged.findings, *_new(invented.findings, judged.findings)]
+    doubtful = [] if all_findings else [each for each in found if each.kind in DOUBTFUL]
     return FunctionSuite(
         target=target,
         tests=(
-            *(judged.kept[number] for number in reduction.chosen),
+            *(judged.kept[number] for number in reduction.chosen if not only_findings),
             *(test for test, _ in added),
         ),
-        findings=(*judged.findings, *_new(invented.findings, judged.findings)),
+        findings=tuple(each for each in found if each not in doubtful),
+        questions=tuple(doubtful),
         candidates=len(texts) + invented.passing,
         dropped=judged.dropped,
         unstable=tuple(invented.unstable),
         outside=tuple(invented.outside),
+        cut=invented.cut,
         kills=Kills(
             tuple(mutants),
             (
-                *reduction.after.by_test,
+                *(() if only_findings else reduction.after.by_test),
                 *(frozenset(left[number] for number in kills) for _, kills in added),
             ),
         ),
     )
 
 
-def mutants_of(target: Target, sandbox: Sandbox) -> list[Mutant]:
-    """The mutants of the file whose fault is in the function or class itself."""
+def _reduced(
+    target: Target,
+    entry: str | None,
+    texts: Sequence[str],
+    mutants: Sequence[Mutant],
+    sandbox: Sandbox,
+    clock: Deadline,
+) -> Reduction:
+    """Tests of the docstring and of a tester, reduced; of as many mutants as there is time for."""
+    if not clock.bounded or not texts:
+        return reduce_and_check(target.program, entry, texts, mutants, sandbox)
+    kills: list[set[int]] = [set() for _ in texts]
+    for part in clock.parts(spread(range(len(mutants))), _STATED, first=16, most=64):
+        found = find_kills(target.program, entry, texts, [mutants[n] for n in part], sandbox)
+        for test, killed in enumerate(found.by_test):
+            kills[test] |= {part[place] for place in killed}
+    by_test = tuple(map(frozenset, kills))
+    before = Kills(tuple(mutants), by_test)
+    chosen = tuple(reduce_suite(by_test, texts))
+    return Reduction(chosen, before, Kills(before.mutants, tuple(by_test[n] for n in chosen)))
+
+
+def mutants_of(target: Target, sandbox: Sandbox, most: int | None = None) -> list[Mutant]:
+    """The mutants of the file whose fault is in the function or class itself.
+
+    Args:
+        target: The function or class.
+        sandbox: Where its text is parsed.
+        most: So many at most, spread evenly.
+    """
     first, last = target.lines
-    return [
-        each for each in generate_mutants(target.program, sandbox) if first <= each.line <= last
-    ]
+    text = target.program if target.module is None else target.redefined
+    # To make all of those of a long class takes longer than there is time.
+    limit = most if target.module is not None else None
+    found = [each for each in generate_mutants(text, sandbox, limit) if first <= each.line <= last]
+    if most is not None and len(found) > most:
+        found = [found[number * len(found) // most] for number in range(most)]
+    if target.module is None:
+        return found
+    return [replace(each, code=target.with_definition(each.code)) for each in found]
 
 
 def _that_pass(
     invented: Invented, target: Target, sandbox: Sandbox
 ) -> list[tuple[GeneratedTest, frozenset[int]]]:
     """Those that also hold in their written form, in two processes with different hash seeds."""
+    if target.module is not None:
+        return _that_pass_when_imported(invented, target, sandbox)
     texts = [test.text for test in invented.tests]
     rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
     return [
         (test, kills)
         for test, kills in zip(invented.tests, invented.kills, strict=True)
         if rulings[test.text].status == "kept"
+    ]
+
+
+def _that_hold_anew(
+    tests: Sequence[GeneratedTest], target: Target, sandbox: Sandbox
+) -> tuple[GeneratedTest, ...]:
+    """Those that also hold where the function is defined anew, as in mutants: others would tell any of them apart."""
+    if target.module is None or not tests:
+        return tuple(tests)
+    jobs = [Job(target.program, (test.text,), entry_point(target, [test])) for test in tests]
+    results = sandbox.run_many(jobs)
+    return tuple(test for test, [result] in zip(tests, results, strict=True) if result.passed)
+
+
+def _that_pass_when_imported(
+    invented: Invented, target: Target, sandbox: Sandbox
+) -> list[tuple[GeneratedTest, frozenset[int]]]:
+    """As `_that_pass`, where nothing is defined anew: as whoever runs the file imports it. Each test alone."""
+    jobs = [
+        Job(target.imported, (test.text,), target.name, hash_seed=seed)
+        for test in invented.tests
+        for seed in (0, 1)
+    ]
+    passed = [result.passed for [result] in sandbox.run_many(jobs)]
+    return [
+        found
+        for found, one, other in zip(
+            zip(invented.tests, invented.kills, strict=True), passed[::2], passed[1::2], strict=True
+        )
+        if one and other
     ]
 
 

@@ -190,8 +190,10 @@ def _combinations(
         (*ordinary[:place], pool[index], *ordinary[place + 1 :])
         for index in range(max(map(len, pools)))
         for place, pool in enumerate(pools)
-        if index < len(pool)
+        if index < len(pool) and (index == place == 0 or pool[index] is not ordinary[place])
     ]
+    if len(alone) > number:  # of every parameter something, and not of all the first
+        alone = [alone[place * len(alone) // number] for place in range(number)]
     room = max(number // 2, number - len(alone))  # alone they do not show how they go together
     together = [tuple(pick(pool, rng) for pool in pools) for _ in range(room)]
     return [*alone[: number - room], *together]
@@ -300,6 +302,7 @@ _SIMPLE: Mapping[str, Callable[[Hints], list[Any]]] = {
     "bytes": lambda hints: [b"", b"a", b"abc", *(word.encode() for word in hints.words)],
     "complex": lambda hints: [0j, 1 + 2j, -1.5j],
     "none": lambda hints: [None],
+    "unknown": lambda hints: [0, "a", 1.5, True, [1, 2], {"a": 1}, "", *hints.words],
     "date": lambda hints: [_DATE(2024, 1, 1), _DATE(2024, 2, 29), _DATE(2023, 12, 31), _DATE(1999, 7, 4)],
     "datetime": lambda hints: [_TIME(2024, 1, 1), _TIME(2024, 2, 29, 23, 59, 59), _TIME(2023, 12, 31, 12, 30)],
     "timedelta": lambda hints: [

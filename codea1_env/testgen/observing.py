@@ -113,6 +113,12 @@ class Observer:
         jobs = [self._submit(program, [trial], PATIENT) for trial in trials]
         return [_seen(result) for [result] in gather(jobs)]
 
+    def after(self, program: str, trial: Trial) -> list[Seen]:
+        """Run a trial a second time in the same process."""
+        limits = PATIENT.with_room_for(2)
+        [results] = gather([self._submit(program, [trial, trial], limits)])
+        return [_seen(results[-1])]
+
     def on_many(self, programs: Sequence[str], trials: Sequence[Trial]) -> list[list[Seen | None]]:
         """Run trials on each program; None for those after the first that does not end.
 

@@ -8,6 +8,7 @@ calls are varied, and those that kill are kept.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,17 +18,23 @@ from codea1_env.mutation import Mutant
 from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.testgen.deadline import Deadline, spread
+from codea1_env.testgen.earlier import Earlier, difference, differs
 from codea1_env.testgen.findings import (
+    Accident,
     Finding,
+    Sort,
     accident,
     distinct,
     is_about_surroundings,
     is_wrong_kind,
+    question,
     sort_of,
     what_it_did,
 )
 from codea1_env.testgen.invent import Kind, Parameter, calls, pick, plans, with_examples
 from codea1_env.testgen.observing import Observer, Seen, differ, is_stable
+from codea1_env.testgen.properties import exceptional, remembering
 from codea1_env.testgen.reduction import reduce_suite
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest, Trial, names_around, observed_test, trial_text
@@ -41,8 +48,11 @@ _PROBES = 4
 _CHOSEN_PLANS = 5
 _ENOUGH = 0.75
 """Share of the probes that must work."""
+_KINDS_OF_METHODS = 3
 _STEPS = 4
 """Methods that are called on one object at most."""
+_LOOKING, _SEARCHING, _CHECKING = 0.5, 0.6, 0.85
+"""Shares of the time, after which nothing new is tried, mutants are no longer run, and what was chosen is written."""
 _MAX_CHARS = 600
 """Longer tests are not kept: nobody could read them."""
 
@@ -62,10 +72,17 @@ class Invented:
     """Calls that gave two different results."""
     outside: list[str] = field(default_factory=list)
     """Calls that asked for files, the network or standard input, and what they raised."""
+    cut: bool = False
+    """The time was over before everything was tried."""
 
 
 def search(
-    target: Target, mutants: Sequence[Mutant], sandbox: Sandbox, rng: np.random.Generator
+    target: Target,
+    mutants: Sequence[Mutant],
+    sandbox: Sandbox,
+    rng: np.random.Generator,
+    clock: Deadline | None = None,
+    earlier: Earlier | None = None,
 ) -> Invented:
     """Make up tests for a function or class.
 
@@ -74,15 +91,25 @@ def search(
         mutants: Of its program.
         sandbox: Where everything runs.
         rng: Source of chance.
+        clock: How long it may take; with what is known then it ends. None for as long as it takes.
+        earlier: A version to compare with: what both do differently is a finding, and no test.
     """
-    return _Search(target, mutants, sandbox, rng).run()
+    return _Search(target, mutants, sandbox, rng, clock or Deadline(None), earlier).run()
 
 
 class _Search:
     def __init__(
-        self, target: Target, mutants: Sequence[Mutant], sandbox: Sandbox, rng: np.random.Generator
+        self,
+        target: Target,
+        mutants: Sequence[Mutant],
+        sandbox: Sandbox,
+        rng: np.random.Generator,
+        clock: Deadline,
+        earlier: Earlier | None,
     ) -> None:
         self._target = target
+        self._clock = clock
+        self._earlier = earlier
         self._codes = [mutant.code for mutant in mutants]
         self._sandbox = sandbox
         self._rng = rng
@@ -98,24 +125,37 @@ class _Search:
         self._seen: dict[str, Seen] = {}
         self._usable: dict[str, Trial] = {}
         self._kills: dict[str, frozenset[int]] = {}
-        self._accidents: list[tuple[Finding, tuple[object, ...]]] = []
+        self._accidents: list[tuple[Finding, Sort]] = []
+        self._moody: list[Trial] = []
         self._found = Invented()
 
     def run(self) -> Invented:
         for trials in self._stages():
+            if self._clock.is_over(_SEARCHING):
+                break
             left = self._left()
             self._kills |= self._kills_of(self._look(trials()), left)
             self._ordinary = False
-        self._found.findings = distinct(self._accidents)
+        self._found.findings = distinct(
+            [
+                *self._accidents,
+                *exceptional(self._tried(), self._target, self._observer),
+                *remembering(self._moody, self._target, self._observer),
+            ]
+        )
         chosen = self._chosen()
         # Until now only those mutants were tried that were left at the time.
-        self._kills = self._kills_of(chosen, range(len(self._codes)))
+        known = {name: self._kills[name] for name in chosen}
+        self._kills = self._kills_of(chosen, range(len(self._codes)), _CHECKING)
+        if self._clock.is_over(_CHECKING):
+            self._found.cut = True
+            self._kills = {name: self._kills[name] | known[name] for name in chosen}
         chosen = self._chosen()
         self._found.passing = len(self._usable)
         for name in chosen:
             others = (self._kills[other] for other in chosen if other != name)
             self._kills[name] = self._kills[name].difference(*others)
-            if self._target.is_class:
+            if self._target.is_class and not self._clock.is_over():
                 self._shrink(name, sorted(self._kills[name]))
         self._found.tests = [self._test(name) for name in chosen]
         self._found.kills = [self._kills[name] for name in chosen]
@@ -147,7 +187,7 @@ class _Search:
         rows = [row[0] for row in self._observer.on_many(codes, [self._usable[name]])]
         trial = self._usable[name]
         shorter = True
-        while shorter:
+        while shorter and not self._clock.is_over():
             shorter = False
             less = [
                 replace(trial, steps=(*trial.steps[:step], *trial.steps[step + 1 :]))
@@ -171,6 +211,14 @@ class _Search:
         killed = frozenset[int]().union(*self._kills.values())
         return [number for number in range(len(self._codes)) if number not in killed]
 
+    def _tried(self) -> dict[str, tuple[Trial, Seen]]:
+        return {name: (trial, self._seen[name]) for name, trial in self._usable.items()}
+
+    def _open(self) -> bool:
+        """Whether more calls may show more."""
+        different = any(finding.kind == "difference" for finding, _ in self._accidents)
+        return bool(self._left()) or (self._earlier is not None and not different)
+
     def _test(self, name: str) -> GeneratedTest:
         return observed_test(self._usable[name], self._seen[name].found, self._shape)
 
@@ -181,7 +229,7 @@ class _Search:
         if self._target.is_class:
             yield lambda: self._objects(_CALLS)
             for _ in range(_ROUNDS):
-                if self._left():
+                if self._open():
                     yield lambda: self._objects(_VARIED)
             return
         texts = [each["source"] for each in self._target.examples]
@@ -190,11 +238,11 @@ class _Search:
         first, *others = self._working(parameters, plans(parameters))
         yield lambda: [*map(_trial, given), *self._calls(parameters, first)]
         for _ in range(_ROUNDS):
-            if self._left():
+            if self._open():
                 yield self._varied
         self._certain = False
         for plan in others:
-            if self._left():
+            if self._open():
                 yield lambda plan=plan: self._calls(parameters, plan)  # type: ignore[misc]
 
     def _calls(self, parameters: Sequence[Parameter], plan: Sequence[Kind]) -> list[Trial]:
@@ -211,7 +259,7 @@ class _Search:
             for plan in options
         ]
         trials = [_trial(call) for some in probes for call in some]
-        results = iter(self._observer.twice(self._target.program, trials))
+        results = iter(self._twice(trials))
         shares = []
         for some in probes:
             good = [_is_fine(seen) for _, (seen, _) in zip(some, results, strict=False)]
@@ -233,6 +281,9 @@ class _Search:
         if not made:
             return []
         trials = [_trial(call) for call in made]
+        # What cannot be made is looked at once; methods are called on what can.
+        runs = zip(made, self._twice(trials), strict=False)
+        made = [call for call, (seen, _) in runs if seen.found.get("made")] or made
         names = list(pools)
         for index in range(number if names else 0):
             steps = []
@@ -243,7 +294,11 @@ class _Search:
         return trials
 
     def _pool(self, parameters: Sequence[Parameter]) -> list[Call]:
-        return calls(parameters, plans(parameters)[0], self._target.hints, self._rng, _CALLS // 3)
+        """Calls with arguments of the likely kinds in turn: those of one kind may all be refused."""
+        options = plans(parameters)[:_KINDS_OF_METHODS]
+        number = _CALLS // 3 // len(options)
+        found = [calls(parameters, plan, self._target.hints, self._rng, number) for plan in options]
+        return [call for row in itertools.zip_longest(*found) for call in row if call is not None]
 
     def _varied(self) -> list[Trial]:
         known = [(trial.arguments, dict(trial.keywords)) for trial in self._usable.values()]
@@ -256,18 +311,22 @@ class _Search:
         new = {trial_text(trial, self._shape): trial for trial in trials}
         new = {name: trial for name, trial in new.items() if name not in self._seen}
         usable = []
-        runs = self._observer.twice(self._target.program, list(new.values()))
-        for (name, trial), (one, other) in zip(new.items(), runs, strict=False):
+        runs = self._twice(list(new.values()))
+        before = self._before(list(new.values())[: len(runs)])
+        for (name, trial), (one, other), was in zip(new.items(), runs, before, strict=False):
             self._seen[name] = one
             if not is_stable(one, other):
                 self._found.unstable.append(name)
+                self._moody.append(trial)
                 continue
             found = accident(one, self._target.raises, self._target.returns, certain=self._certain)
             if is_about_surroundings(one):
                 self._found.outside.append(f"{name} {what_it_did(one)}")
+            elif was is not None and self._earlier is not None and differs(was, one):
+                self._accidents.append(difference(trial, was, one, self._shape, self._earlier))
             elif found is not None:
                 if self._ordinary:
-                    self._report(trial, one, *found)
+                    self._report(trial, one, found)
             elif self._is_usable(one):
                 self._usable[name] = trial
                 test = self._test(name)
@@ -287,27 +346,51 @@ class _Search:
             and (self._certain or not is_wrong_kind(seen))
         )
 
-    def _report(self, trial: Trial, seen: Seen, number: int, why: str) -> None:
+    def _report(self, trial: Trial, seen: Seen, found: Accident) -> None:
         """Add a finding: the trial up to where it went wrong."""
-        steps = trial.steps[: number + 1] if seen.found.get("made", True) else ()
+        steps = trial.steps[: found.number + 1] if seen.found.get("made", True) else ()
         upto = replace(trial, steps=steps)
-        results = seen.found.get("results", ())[: number + 1]
+        results = seen.found.get("results", ())[: found.number + 1]
         seen = replace(seen, found={**seen.found, "results": results} if results else {})
-        finding = Finding(trial_text(upto, self._shape), what_it_did(seen), why)
+        source, test = trial_text(upto, self._shape), question(upto, seen, self._shape)
+        finding = Finding(source, what_it_did(seen), found.why, found.kind, test=test)
         self._accidents.append((finding, sort_of(seen, steps[-1][0] if steps else "")))
 
-    def _kills_of(self, names: Sequence[str], mutants: Sequence[int]) -> dict[str, frozenset[int]]:
-        """Which of these mutants each usable trial tells from the program."""
+    def _before(self, trials: Sequence[Trial]) -> list[Seen | None]:
+        """What the earlier version did; None where nobody knows."""
+        if self._earlier is None:
+            return [None] * len(trials)
+        runs = self._observer.twice(self._earlier.program, trials)
+        known = [one if self._earlier.says(one, other) else None for one, other in runs]
+        return [*known, *[None] * (len(trials) - len(known))]
+
+    def _twice(self, trials: Sequence[Trial]) -> list[tuple[Seen, Seen]]:
+        """Run trials on the program as long as there is time; results of the first ones, mostly of all."""
+        found: list[tuple[Seen, Seen]] = []
+        for part in self._clock.parts(trials, _LOOKING, first=4, most=64):
+            seen = self._observer.twice(self._target.program, part)
+            found += seen
+            if len(seen) < len(part):
+                break
+        self._found.cut = self._found.cut or self._clock.is_over(_LOOKING)
+        return found
+
+    def _kills_of(
+        self, names: Sequence[str], mutants: Sequence[int], share: float = _SEARCHING
+    ) -> dict[str, frozenset[int]]:
+        """Which of these mutants each usable trial tells from the program, as far as there is time."""
         trials = [self._usable[name] for name in names]
-        rows = self._observer.on_many([self._codes[number] for number in mutants], trials)
-        return {
-            name: frozenset(
-                number
-                for number, row in zip(mutants, rows, strict=True)
-                if (result := row[place]) is not None and differ(self._seen[name], result)
-            )
-            for place, name in enumerate(names)
-        }
+        found: dict[str, set[int]] = {name: set() for name in names}
+        for part in self._clock.parts(spread(mutants), share, first=8, most=64) if names else ():
+            rows = self._observer.on_many([self._codes[number] for number in part], trials)
+            for place, name in enumerate(names):
+                found[name] |= {
+                    number
+                    for number, row in zip(part, rows, strict=True)
+                    if (result := row[place]) is not None and differ(self._seen[name], result)
+                }
+        self._found.cut = self._found.cut or self._clock.is_over(share)
+        return {name: frozenset(numbers) for name, numbers in found.items()}
 
 
 def _trial(call: Call) -> Trial:

@@ -5,29 +5,23 @@ and the reader of literals, and gives plain data. `codea1_env.testgen.target` ma
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
-import doctest
-import inspect
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
-
 _PARSE_ERRORS = (ValueError, RecursionError, MemoryError, OverflowError)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_CONDITIONAL = (ast.If, ast.Try, ast.With)
+_CONDITIONAL = (ast.If, ast.Try, ast.ExceptHandler, ast.With)
 _MAX_TEXT = 60
 """Characters of a literal in the program that may be worth trying as an argument."""
 _QUOTED = re.compile(r"\"([^\"\n]{1,40})\"|'([^'\n]{1,40})'|`([^`\n]{1,40})`")
 _DOCUMENTED_ERROR = re.compile(
     r"(?:^[ \t]*|:raises?[ \t]+)(\w*(?:Error|Exception|Exit|Iteration))[ \t]*:", re.M
 )
-_SHOWN = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Call)
-_PRINTING = {"print", "pprint", "pp", "help", "write", "writelines", "stdout", "print_stack"}
-"""Names of what prints, or may."""
 _EXITS = {"sys.exit", "os._exit", "exit", "quit", "_exit"}
 _CHANGING = (ast.Assign, ast.AugAssign, ast.Delete, ast.Expr, ast.For, ast.If, ast.With, ast.Try)
 
@@ -39,10 +33,11 @@ def describe(source: str, name: str) -> dict[str, Any]:
         ``problem`` ("" or why the text is no program, with the line); ``names`` of all functions and classes;
         and if there is one of this name, also: ``kind`` ("function" or "class"), ``asynchronous``, ``lines``
         (first and last), ``prompt`` (signature and docstring), ``needed`` (the file without statements that it
-        does not need, line by line), ``imports`` (module -> names it gives, of the statements needed),
+        does not need, line by line), ``redefined``
+        (only what defines and changes it, likewise), ``flags`` (of what is imported from `__future__`), ``imports`` (module -> names it gives, of the statements needed),
         ``raises`` (errors that are raised or documented), ``words``, ``numbers`` and ``patterns`` (literals in
-        the code and quoted words in the docstring), ``examples`` (see `_examples`; also ``uses``: other names of
-        the file in it), ``prints`` (they, or what is called, may print).
+        the code and quoted words in the docstring), ``docs`` (docstrings of the function; or of the class and its
+        methods), ``offered`` (all names that the file binds at its top).
 
     Example:
         >>> found = describe("import os\ndef inc(n):\n    'Add 1.'\n    return n + 1\n", "inc")
@@ -72,37 +67,31 @@ def describe(source: str, name: str) -> dict[str, Any]:
     if any(ast.unparse(call.func) in _EXITS for part in needed for call in _all(part, ast.Call)):
         raised.append("SystemExit")
     words, numbers, patterns = _literals(needed)
-    examples: list[dict[str, Any]] = [
-        example | {"uses": _uses(example, tree.body, name)}
-        for text in docs
-        for example in _examples(text)
-    ]
-    shown = {name}.union(*(example["uses"] for example in examples))
     return found | {
         "kind": "class" if isinstance(node, ast.ClassDef) else "function",
         "asynchronous": isinstance(node, ast.AsyncFunctionDef),
         "lines": (_first_line(node), node.end_lineno),
         "prompt": _prompt(source, node),
         "needed": _only(source, needed),
+        "redefined": _redefined(source, tree.body, node),
+        "flags": _flags(tree.body),
         "imports": _imports(needed),
         "raises": sorted({*filter(None, raised), *_DOCUMENTED_ERROR.findall("\n".join(docs))}),
         "words": list(dict.fromkeys([*words, *_quoted(docs)])),
         "numbers": numbers,
         "patterns": patterns,
-        "examples": examples,
-        "prints": any(_prints(part) for each in shown for part in _needed(tree.body, each)),
+        "docs": docs,
+        "offered": sorted({name for each in tree.body for name in _bound(each)}),
     }
 
 
-def _definitions(body: Iterable[ast.stmt]) -> Iterator[Any]:
+def _definitions(body: Iterable[ast.AST]) -> Iterator[Any]:
     """Functions and classes that the file defines, also under a condition."""
     for node in body:
         if isinstance(node, _DEFINITIONS):
             yield node
         elif isinstance(node, _CONDITIONAL):
-            yield from _definitions(
-                each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)
-            )
+            yield from _definitions(ast.iter_child_nodes(node))
 
 
 def _first_line(node: Any) -> int:
@@ -195,6 +184,47 @@ def _only(source: str, kept: list[ast.stmt]) -> str:
     return "".join(line if number in shown else "\n" for number, line in enumerate(lines, 1))
 
 
+def _redefined(source: str, body: list[ast.stmt], node: Any) -> str:
+    """Only the statements that define a function or class, and later ones that bind or change what it names."""
+    after = [
+        each
+        for each in body
+        if each.lineno > (node.end_lineno or 0)
+        and (
+            (not isinstance(each, _DEFINITIONS) and node.name in _bound(each) | _altered(each))
+            or _is_registered(each, node.name)
+        )
+    ]
+    text = _only(source, [node, *after])
+    if node in body or _first_line(node) == 1:
+        return text
+    lines = text.splitlines(keepends=True)  # it stands under a condition
+    return "".join([*lines[: _first_line(node) - 2], "if True:\n", *lines[_first_line(node) - 1 :]])
+
+
+def _is_registered(node: ast.stmt, name: str) -> bool:
+    """Whether a definition is decorated with something of this name, as an implementation of a generic function is."""
+    return isinstance(node, _DEFINITIONS) and any(
+        isinstance(each, ast.Attribute)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == name
+        for mark in node.decorator_list
+        for each in ast.walk(mark)
+    )
+
+
+def _flags(body: list[ast.stmt]) -> int:
+    """The compiler's flags of what a file imports from `__future__`."""
+    names = [
+        alias.name
+        for node in body
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        for alias in node.names
+    ]
+    features = [getattr(__future__, name) for name in names if name in __future__.all_feature_names]
+    return sum({each.compiler_flag for each in features})
+
+
 def _imports(nodes: list[ast.stmt]) -> list[tuple[str, list[str]]]:
     """The modules that statements import, as they are written, with the names that they bind."""
     found = []
@@ -267,90 +297,3 @@ def _error_name(node: ast.expr) -> str:
 
 def _all(node: ast.AST, kinds: Any) -> Iterator[Any]:
     return (each for each in ast.walk(node) if isinstance(each, kinds))
-
-
-# Examples of the docstring
-
-
-def _examples(text: str) -> list[dict[str, str]]:
-    r"""The examples of a docstring as tests.
-
-    Returns:
-        For each: ``before`` (the examples above it that show nothing), ``source`` (an expression), and what it
-        should give: ``value`` (a literal), ``shown`` (its repr), ``printed`` (its text, of ``print(expression)``)
-        or ``error`` (the name of an exception). Examples that print in other ways are left out.
-
-    Example:
-        >>> _examples(">>> a = [1]\n>>> f(a)\n2\n")
-        [{'before': 'a = [1]', 'source': 'f(a)', 'value': '2'}]
-        >>> _examples(">>> print(f(1))\n2\n")
-        [{'before': '', 'source': 'f(1)', 'printed': '2'}]
-    """
-    try:
-        examples = doctest.DocTestParser().get_examples(inspect.cleandoc(text))
-    except ValueError:
-        return []
-    found: list[dict[str, str]] = []
-    before: list[str] = []
-    for each in examples:
-        source = each.source.strip()
-        try:
-            expression = ast.parse(source, mode="eval").body
-        except SyntaxError:
-            expression = None
-        want = each.want.strip()
-        if expression is None or not (want or each.exc_msg):
-            before.append(source)
-            continue
-        result = {"before": "\n".join(before), "source": source}
-        if each.exc_msg:
-            found.append(
-                result | {"error": each.exc_msg.partition(":")[0].strip().rpartition(".")[2]}
-            )
-        elif each.options or "..." in want:
-            continue
-        elif _prints(expression):
-            printed = _printed(expression, source)
-            if printed and "<BLANKLINE>" not in want:  # such lines need not be empty
-                found.append(result | {"source": printed, "printed": each.want[:-1]})
-        else:
-            found.append(result | {"value" if _is_literal(want) else "shown": want})
-    return found
-
-
-def _prints(node: ast.AST) -> bool:
-    """Whether something in it may print."""
-    names = {each.id for each in _all(node, ast.Name)}
-    return bool(_PRINTING & (names | {each.attr for each in _all(node, ast.Attribute)}))
-
-
-def _printed(node: ast.expr, source: str) -> str:
-    """The expression in ``print(expression)``, where that is all that prints; else nothing."""
-    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "print" or node.keywords:
-        return ""
-    if len(node.args) != 1 or isinstance(node.args[0], ast.Starred) or _prints(node.args[0]):
-        return ""
-    return ast.get_source_segment(source, node.args[0]) or ""
-
-
-def _uses(example: dict[str, str], body: list[ast.stmt], name: str) -> list[str]:
-    """Names of the file that an example uses, besides the one under test."""
-    try:
-        tree = ast.parse(f"{example['before']}\n{example['source']}")
-    except (SyntaxError, *_PARSE_ERRORS):
-        return []
-    offered = {each for node in body for each in _bound(node)}
-    used = {each.id for each in _all(tree, ast.Name) if isinstance(each.ctx, ast.Load)}
-    made = {each.id for each in _all(tree, ast.Name) if isinstance(each.ctx, ast.Store)}
-    return sorted((used & offered) - made - {name})
-
-
-def _is_literal(text: str) -> bool:
-    """Whether a text is a value as Python shows it: no expression, as which some objects are shown."""
-    try:
-        node = ast.parse(text, mode="eval").body
-        read(node)
-    except (SyntaxError, NotLiteralError, *_PARSE_ERRORS):
-        return False
-    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    return negative or isinstance(node, _SHOWN)

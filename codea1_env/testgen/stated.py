@@ -10,6 +10,7 @@ from codea1_env.evaluation.test_programs.facts import facts
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import Job, Outcome, Sandbox
+from codea1_env.testgen.contradictions import contradictions
 from codea1_env.testgen.findings import Finding, what_it_did
 from codea1_env.testgen.observing import Observer
 from codea1_env.testgen.target import Target
@@ -28,22 +29,9 @@ _OWN_MISTAKES = (
     "SyntaxError",
     "UnboundLocalError",
 )
-_WANTED = ("value", "shown", "printed", "error")
-_PRINTS = (
-    "an example of the docstring that fails, but may show what is printed, which is not compared"
-)
+_WANTED = ("value", "holds", "shown", "printed", "error")
+_NOT_ALONE = "an example of the docstring that does not hold on its own"
 _UNSAFE = "uses more than the function and plain values, and would run outside the sandbox"
-
-
-@dataclass(frozen=True)
-class Stated:
-    """A test, and who says what is right."""
-
-    test: GeneratedTest
-    source: str = ""
-    """The expression that is tested, where it is known."""
-    expected: str = ""
-    """Who expects what, in words, where it is known."""
 
 
 @dataclass(frozen=True)
@@ -56,41 +44,32 @@ class Judged:
     """Text and reason of those that are no use, through no fault of the program."""
 
 
-def examples(target: Target) -> list[Stated]:
+def examples(target: Target) -> list[GeneratedTest]:
     """The examples of the docstring."""
     found = []
     for each in target.examples:
         wanted = {key: each[key] for key in _WANTED if key in each}
-        [(form, text)] = wanted.items()
-        says = f"says {text} is raised" if form == "error" else f"says {text}"
-        if form == "printed":
-            says = f"prints {text!r}"
-        test = stated_test(each["before"], each["source"], wanted, each["uses"])
-        found.append(Stated(test, each["source"], f"the docstring {says}"))
+        found.append(stated_test(each["before"], each["source"], wanted, each["uses"]))
     return found
 
 
-def of_tester(text: str) -> Stated:
+def of_tester(text: str) -> GeneratedTest:
     """A test that a tester wrote."""
-    return Stated(GeneratedTest(text, text, "tester"))
+    return GeneratedTest(text, text, "tester")
 
 
-def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
+def judge(stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox) -> Judged:
     """Run stated tests on the program; of those that say the same, the first counts.
 
     Raises:
         InfraError: The sandbox failed.
     """
-    own = [each for each in stated if each.test.origin == "docstring"]
+    own = [each for each in stated if each.origin == "docstring"]
     kept, failed = _judge_examples(own, target, sandbox)
-    findings: list[Finding] = []
-    dropped: list[tuple[str, str]] = []
-    for each in failed:
-        if target.prints and not each.test.errors:
-            dropped.append((each.test.text, _PRINTS))
-        elif (finding := _finding(each, target, sandbox)) is not None:
-            findings.append(finding)
-    texts = [each.test.text for each in stated if each.test.origin == "tester"]
+    findings = contradictions(target, sandbox)
+    known = {each.test for each in findings}
+    dropped = [(each.text, _NOT_ALONE) for each in failed if each not in known]
+    texts = [each.text for each in stated if each.origin == "tester"]
     rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
     seen: set[str] = set()
     for text in texts:
@@ -101,7 +80,7 @@ def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
         finding, reason = None, ruling.reason.replace("the reference", "the program")
         if ruling.status == "kept":
             if ruling.stable:
-                kept.append(GeneratedTest(text, text, "tester"))
+                kept.append(of_tester(text))
                 continue
             reason = _UNSAFE
         elif ruling.fault in _DISAGREES:
@@ -115,17 +94,17 @@ def judge(stated: Sequence[Stated], target: Target, sandbox: Sandbox) -> Judged:
 
 
 def _judge_examples(
-    stated: Sequence[Stated], target: Target, sandbox: Sandbox
-) -> tuple[list[GeneratedTest], list[Stated]]:
+    stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox
+) -> tuple[list[GeneratedTest], list[GeneratedTest]]:
     """Those that pass, and those that fail. What the author says is a test: nobody asks whether it is one."""
     jobs = [
-        Job(target.program, (each.test.text,), entry_point(target, [each.test]), hash_seed=seed)
+        Job(target.program, (each.text,), entry_point(target, [each]), hash_seed=seed)
         for each in stated
         for seed in (0, 1)
     ]
     passed = [result.passed for [result] in sandbox.run_many(jobs)]
     holds = [one and other for one, other in zip(passed[::2], passed[1::2], strict=True)]
-    kept = [each.test for each, held in zip(stated, holds, strict=True) if held]
+    kept = [each for each, held in zip(stated, holds, strict=True) if held]
     failed = [each for each, held in zip(stated, holds, strict=True) if not held]
     return kept, failed
 
@@ -135,29 +114,24 @@ def entry_point(target: Target, tests: Sequence[GeneratedTest]) -> str | None:
     return None if any(test.uses for test in tests) else target.name
 
 
-def _finding(stated: Stated, target: Target, sandbox: Sandbox) -> Finding | None:
-    """What the program does where a test expects something else; None if the test itself is at fault."""
-    text = f"assert {stated.source} == 0" if stated.source else stated.test.text
+def _finding(test: GeneratedTest, target: Target, sandbox: Sandbox) -> Finding | None:
+    """What the program does where a tester expects something else; None if the test itself is at fault."""
+    text = test.text
     call: Any = sandbox.analyse(facts, [(text, target.name)])[0]["call"]
     if call is not None and not target.is_class:
         trial = Trial(tuple(call["args"]), dict(call["kwargs"]))
         observer = Observer(target.name, (), sandbox)
         [(seen, _)] = observer.twice(target.program, [trial])
-        expected = stated.expected or f"the tester expected {call['predicted']}"
-        return Finding(call["source"], what_it_did(seen), expected)
-    entry = entry_point(target, [stated.test])
-    # A tester's test has the time of one call, as where it was ruled on: what never ends would cost 15 times that.
-    limits = sandbox.limits
-    if stated.test.origin == "tester":
-        limits = replace(limits, calls_per_test=1)
-    [result] = sandbox.run_tests(
-        target.program, [stated.test.text], entry_point=entry, limits=limits
-    )
+        expected = f"the tester expected {call['predicted']}"
+        return Finding(call["source"], what_it_did(seen), expected, test=test)
+    # A test has the time of one call, as where it was ruled on: what never ends would cost 15 times that.
+    limits = replace(sandbox.limits, calls_per_test=1)
+    [result] = sandbox.run_tests(target.program, [text], entry_point=target.name, limits=limits)
     if result.outcome is Outcome.FAIL:
         did = f"does not hold ({result.message})" if result.message else "does not hold"
     elif result.outcome is Outcome.ERROR and result.error not in _OWN_MISTAKES:
         did = f"raises {result.message}"
     else:
         return None
-    source = stated.source or "; ".join(stated.test.text.splitlines())
-    return Finding(source, did, stated.expected or "the tester expected it to pass")
+    source = "; ".join(text.splitlines())
+    return Finding(source, did, "the tester expected it to pass", test=test)

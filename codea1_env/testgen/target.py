@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-import keyword
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from codea1_env.problems import Problem
 from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox, TestResult
+from codea1_env.testgen.docstrings import examples
+from codea1_env.testgen.importing import Imported, defined_in, program_of
 from codea1_env.testgen.invent import Hints, Kind, Parameter
+from codea1_env.testgen.modules import Module, TargetError, module_of_file
 from codea1_env.testgen.parameters import parameters
 from codea1_env.testgen.patterns import samples
 from codea1_env.testgen.source import describe
 from codea1_env.testgen.texts import Shape
 
-_MAX_CHARS = 1 << 20
-
-
-class TargetError(ValueError):
-    """Tests cannot be written for this; the message says why, and what to do."""
+__all__ = ["Target", "TargetError", "check_file", "import_root", "read_target", "read_text"]
+_MAX_CHARS = 1 << 23
+_NAMED = 12
+"""Names that a message gives."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,10 @@ class Target:
 
     path: Path
     name: str
+    source: str
+    """The text of the file."""
     program: str
-    """The text that runs in the sandbox, with the line numbers of the file."""
+    """The text that runs in the sandbox: the file, or what imports it and defines the function anew."""
     is_class: bool
     asynchronous: bool
     lines: tuple[int, int]
@@ -50,8 +53,10 @@ class Target:
     raises: frozenset[str]
     """Exceptions that the code or the docstring mentions: it raises them on purpose."""
     hints: Hints
-    examples: tuple[Mapping[str, str], ...]
-    """See `codea1_env.testgen.source`."""
+    examples: tuple[Mapping[str, Any], ...]
+    """See `codea1_env.testgen.docstrings`; ``uses``: other names of the file in it."""
+    docs: tuple[str, ...]
+    """Docstrings of the function; or of the class and its methods."""
     parameters: tuple[Parameter, ...]
     methods: Mapping[str, tuple[Parameter, ...]]
     awaited: tuple[str, ...]
@@ -60,15 +65,56 @@ class Target:
     known: bool
     """How objects are made is known: no base from elsewhere decides it."""
     returns: Kind
-    prints: bool
-    """The code may print, and an example of the docstring may show that, too."""
     left_out: str = ""
     """Why the file does not run in the sandbox, if only the part that the target needs does."""
+    module: Module | None = None
+    """The module that the program imports, if it does; None where the program is the file's text."""
+    redefined: str = ""
+    """What defines the function, on the lines of the file; programs with another text for it put that in its place."""
+    flags: int = 0
+    """What the file has imported from `__future__`, as the compiler has it."""
+    offered: str = ""
+    """The module from which users of the package import it, if it is another one."""
 
     @property
     def problem(self) -> Problem:
         """The target as a problem of the game: what a tester sees, and the program that says what is right."""
         return Problem(f"{self.path}::{self.name}", self.prompt, self.name, self.program)
+
+    def with_definition(self, text: str) -> str:
+        """The program with another definition of the function, which stands on the lines of the file."""
+        if self.module is None:
+            raise ValueError("Expect a target in a module, actually: its program is a text")
+        return program_of(self.module, self.name, text, self.flags)
+
+    @property
+    def place(self) -> tuple[Path, str]:
+        """The folder and the name by which tests import its module."""
+        root, name = (
+            import_root(self.path) if self.module is None else (self.module.root, self.module.name)
+        )
+        return root, self.offered or name
+
+    def imports(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """From which modules names of the file are imported: the function as users do it, others where they are."""
+        offered = [name for name in names if name == self.name and self.offered]
+        others = [name for name in names if name not in offered]
+        home = self.module.name if self.module is not None else self.place[1]
+        return sorted(
+            [(where, some) for where, some in ((self.offered, offered), (home, others)) if some]
+        )
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is imported from everywhere here."""
+        return self.module is not None and self.module.installed
+
+    @property
+    def imported(self) -> str:
+        """The program as somebody else would import it: nothing is defined anew."""
+        if self.module is None:
+            return self.program
+        return program_of(self.module, self.name)
 
     @property
     def shape(self) -> Shape:
@@ -77,19 +123,23 @@ class Target:
         return Shape(self.name, names, self.asynchronous, self.is_class, self.awaited)
 
 
-def read_target(path: Path, name: str, sandbox: Sandbox) -> Target:
+def read_target(
+    place: Path | Module, name: str, sandbox: Sandbox, imported: Imported | None = None
+) -> Target:
     """Find a function or class in a file, and see whether the file runs.
 
     Args:
-        path: A Python file.
-        name: A function or class at its top level.
-        sandbox: Where the file is parsed and run.
+        place: A Python file, which runs on its own; or a module, which is imported as a part of its package.
+        name: A function or class at its top level, or that it has imported from its package.
+        sandbox: Where the file is parsed and run. For a module see `codea1_env.testgen.importing.sandbox_for`.
+        imported: What importing the module came to.
 
     Raises:
         TargetError: No tests can be written for it.
         InfraError: The sandbox failed.
     """
-    source = _read(path)
+    path = place.path if isinstance(place, Module) else place
+    source = read_text(path)
     try:
         found = sandbox.analyse(describe, source, name)
         described = sandbox.analyse(parameters, source, name) if "kind" in found else {}
@@ -100,10 +150,13 @@ def read_target(path: Path, name: str, sandbox: Sandbox) -> Target:
             f"Expect {path} to be a Python program, actually: {found['problem']}. Correct it first."
         )
     if "kind" not in found:
+        if isinstance(place, Module) and imported is not None and imported.outcome is Outcome.PASS:
+            return _from_elsewhere(place, name, sandbox, imported, found["names"])
         raise TargetError(_missing(path, name, found["names"]))
     target = Target(
         path=path,
         name=name,
+        source=source,
         program=source,
         is_class=found["kind"] == "class",
         asynchronous=found["asynchronous"],
@@ -115,16 +168,50 @@ def read_target(path: Path, name: str, sandbox: Sandbox) -> Target:
         hints=Hints(
             (*found["words"], *_samples(found["patterns"], sandbox)), tuple(found["numbers"])
         ),
-        examples=tuple(found["examples"]),
+        examples=_examples(found["docs"], found["offered"], name, sandbox),
+        docs=tuple(found["docs"]),
         parameters=_parameters(described["init"]),
         methods={key: _parameters(each) for key, each in described["methods"].items()},
         awaited=tuple(described["awaited"]),
         known=described["known"],
         attributes=(*described["attributes"], *(["len()"] if described["sized"] else [])),
         returns=described["returns"],
-        prints=found["prints"],
+        redefined=found["redefined"],
+        flags=found["flags"],
     )
+    if isinstance(place, Module):
+        return _that_imports(target, place, found["needed"], imported, sandbox)
     return _that_runs(target, found["needed"], found["imports"], sandbox)
+
+
+def _examples(
+    docs: list[str], offered: list[str], name: str, sandbox: Sandbox
+) -> tuple[Mapping[str, Any], ...]:
+    try:
+        found = sandbox.analyse(examples, docs, offered)
+    except AnalysisError:  # a docstring may say anything
+        return ()
+    others = {*offered} - {name}
+    return tuple(each | {"uses": sorted(others & {*each["loads"]})} for each in found)
+
+
+def _from_elsewhere(
+    module: Module, name: str, sandbox: Sandbox, imported: Imported, names: list[str]
+) -> Target:
+    """What a module has imported from another one of its package, as packages do for their users."""
+    home, called = defined_in(module, name, sandbox)
+    if home == module.name and called in names:  # it is another name of that
+        return read_target(module, called, sandbox, imported)
+    if not home or not called.isidentifier() or home == module.name:
+        raise TargetError(_missing(module.path, name, names))
+    if home.partition(".")[0] != module.top:
+        raise TargetError(
+            f"Expect {module.name} to define {name!r}, actually: it has it from {home}. Write {home}::{called}."
+        )
+    place = module.root.joinpath(*home.split("."))
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    other = replace(module, path=path, name=home)
+    return replace(read_target(other, called, sandbox, imported), offered=module.name)
 
 
 def _samples(patterns: list[str], sandbox: Sandbox) -> list[str]:
@@ -141,31 +228,30 @@ def import_root(path: Path) -> tuple[Path, str]:
     Raises:
         TargetError: A file of this name cannot be imported.
     """
-    path = path.resolve()
-    parts = [path.stem] if path.stem != "__init__" else []
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    for part in parts:
-        if not part.isidentifier() or keyword.iskeyword(part):
-            raise TargetError(
-                f"Expect the names of a file and of its packages to be Python names, so that tests can import it, "
-                f"actually: {part!r}. Rename it."
-            )
-    if parts and parts[0] in sys.stdlib_module_names:
-        raise TargetError(
-            f"Expect a file that tests can import, actually: {parts[0]!r} is the name of Python's own module. Rename it."
-        )
-    return folder, ".".join(parts)
+    module = module_of_file(path.resolve())
+    return module.root, module.name
 
 
-def _read(path: Path) -> str:
+def check_file(path: Path) -> None:
+    """Look whether there is a file.
+
+    Raises:
+        TargetError: There is none.
+    """
     if not path.is_file():
         what = "it is a folder" if path.is_dir() else "there is no such file"
         near = difflib.get_close_matches(path.name, _neighbours(path), n=3)
         hint = f". Did you mean {' or '.join(near)}?" if near else ""
         raise TargetError(f"Expect {path} to be a Python file, actually: {what}{hint}")
+
+
+def read_text(path: Path) -> str:
+    """Read a file of Python text.
+
+    Raises:
+        TargetError: There is none, or it is none.
+    """
+    check_file(path)
     try:
         source = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -189,7 +275,8 @@ def _missing(path: Path, name: str, names: list[str]) -> str:
     if near:
         hint = f"Did you mean {' or '.join(near)}?"
     else:
-        hint = f"It defines {', '.join(names)}." if names else "It defines none at its top level."
+        some = [*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])]
+        hint = f"It defines {', '.join(some)}." if names else "It defines none at its top level."
     return f"Expect {path} to define the function or class {name!r} with def or class, actually: it does not. {hint}"
 
 
@@ -219,6 +306,46 @@ def _that_runs(
     if _is_import(again):
         raise TargetError(_explain_import(target, again.missing_module or "", imports))
     raise TargetError(_explain(target, again))
+
+
+def _that_imports(
+    target: Target, module: Module, needed: str, imported: Imported | None, sandbox: Sandbox
+) -> Target:
+    """The target with a program that imports its module; or with the part of it that it needs, if the rest raises."""
+    if imported is not None and imported.outcome not in (Outcome.PASS, Outcome.ERROR):
+        raise TargetError(_explain(target, TestResult(imported.outcome, imported.message)))
+    whole = replace(target, module=module)
+    whole = replace(whole, program=whole.with_definition(target.redefined))
+    load = _load(whole, sandbox)
+    if load.passed:
+        return whole
+    if load.outcome is Outcome.ERROR:
+        part = replace(target, program=needed, left_out=load.message)
+        if _load(part, sandbox).passed:
+            return part
+    raise TargetError(_explain_module(target, module, load, imported))
+
+
+def _explain_module(
+    target: Target, module: Module, load: TestResult, imported: Imported | None
+) -> str:
+    if imported is None or imported.outcome is not Outcome.ERROR:
+        return _explain(target, load)
+    acts = f" (it {', '.join(imported.acts)})" if imported.acts else ""
+    start = (
+        f"Expect {module.name} to be imported in the sandbox, actually: {imported.message}{acts}."
+    )
+    if imported.error in ("ModuleNotFoundError", "ImportError") and imported.missing:
+        top = imported.missing.partition(".")[0]
+        if top == module.top:
+            return f"{start} Is its package complete, and may other users read it?"
+        if _is_installed(top):
+            return f"{start} It is installed, but nothing says that {module.top} needs it: add --packages {top}."
+        return f"{start} Install {top}, here or in a folder on PYTHONPATH."
+    return (
+        f"{start} The sandbox has no network, and none of your files but those of the package; put what needs them "
+        "into functions, so that it does not run when the file is imported."
+    )
 
 
 def _load(target: Target, sandbox: Sandbox) -> TestResult:

@@ -182,8 +182,8 @@ def stated_test(
     Args:
         before: Statements above the example.
         source: An expression.
-        wanted: ``value`` (a literal), ``shown`` (its repr), ``printed`` (its text), or ``error`` (the name of an
-            exception).
+        wanted: ``value`` (a literal), ``holds`` (it is a comparison that is true), ``shown`` (its repr), ``printed``
+            (its text), or ``error`` (the name of an exception).
         uses: Other names of the file in it.
     """
     writer = _Writer()
@@ -195,6 +195,8 @@ def stated_test(
         writer.expect(source, ("repr", wanted["shown"]))
     elif "printed" in wanted:
         writer.expect(f"str({source})", ("value", wanted["printed"]))
+    elif "holds" in wanted:
+        writer.line(f"assert {source}")
     else:
         text = wanted["value"]
         writer.line(f"assert {source} {'is' if text in ('None', 'True', 'False') else '=='} {text}")

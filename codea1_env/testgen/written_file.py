@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.bodies import bodies
+from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.function import FunctionSuite
-from codea1_env.testgen.target import import_root
+from codea1_env.testgen.layout import laid_out
+from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import is_builtin_error, snake_case
+
+WRITTEN = "written by codea1 testgen"
+"""Stands at the top of every file."""
 
 
 def default_output(path: Path, name: str) -> Path:
@@ -28,37 +35,74 @@ def default_output(path: Path, name: str) -> Path:
 
 
 def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
-    """The text of the file.
+    """The text of the file, formatted as ruff is told to there, if it is installed and has settings.
 
     Args:
-        suite: The tests.
+        suite: The tests, findings and questions.
         output: Where it will lie: that decides how it imports the function.
         sandbox: Where the texts of tests are parsed.
     """
     target = suite.target
+    asked = [*suite.findings, *suite.questions] if target.name != "pytest" else []
     shown = [_with_known_errors(test.shown, test.errors, target.names) for test in suite.tests]
-    names = {target.name, *(each for test in suite.tests for each in test.uses)}
-    names |= {each for test in suite.tests for each in test.errors if each in target.names}
+    tests = [
+        (text, "an example of the docstring" if test.origin == "docstring" else "", "")
+        for text, test in zip(shown, suite.tests, strict=True)
+    ]
+    for finding in asked:
+        tests.append((_question(finding, target), "", clean(str(finding))))
+    used = [*suite.tests, *(each.test for each in asked if each.test is not None)]
+    names = {target.name, *(each for test in used for each in test.uses)}
+    names |= {each for test in used for each in test.errors if each in target.names}
     # What pytest would take for tests is imported where it does not look.
     inside = sorted(name for name in names if name.lower().startswith("test"))
-    local = (
-        f"    from {import_root(target.path)[1]} import {', '.join(inside)}\n\n" if inside else ""
-    )
-    parts = [_docstring(suite), _imports(suite, shown, output, sorted(names.difference(inside)))]
+    local = f"    from {target.place[1]} import {', '.join(inside)}\n\n" if inside else ""
     snake = snake_case(target.name).strip("_")
-    for number, (test, body) in enumerate(
-        zip(suite.tests, sandbox.analyse(bodies, shown), strict=True), 1
-    ):
-        note = "  # an example of the docstring" if test.origin == "docstring" else ""
-        parts.append(f"\n\ndef test_{snake}_{number}():{note}\n{local}{body}\n")
-    if suite.findings:
-        parts.append(_findings(suite))
-    return "".join(parts)
+    parameters = list(target.shape.parameters)
+    functions = sandbox.analyse(laid_out, tests, target.name, snake, parameters, local)
+    text = "".join(f"\n\n{each}\n" for each in functions)
+    standard = {each for test in used for each in test.modules}
+    head = _imports(target, standard, text, output, sorted(names.difference(inside)))
+    return formatted(_docstring(suite) + head + text, output)
+
+
+def formatted(text: str, output: Path) -> str:
+    """The text as ruff formats it where it will lie; unchanged without ruff, or without settings for it."""
+    folder = output.resolve().parent
+    command = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))
+    if command is None or not any(map(_has_settings, (folder, *folder.parents))):
+        return text
+    for part in (["check", "--fix-only", "--select", "I"], ["format"]):
+        done = subprocess.run(
+            [command, *part, "--quiet", "--stdin-filename", str(output.resolve()), "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            encoding="utf-8",
+        )
+        text = done.stdout if done.returncode == 0 and done.stdout else text
+    return text
+
+
+def _has_settings(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in ("ruff.toml", ".ruff.toml")):
+        return True
+    project = folder / "pyproject.toml"
+    return project.is_file() and b"[tool.ruff" in project.read_bytes()
+
+
+def _question(finding: Finding, target: Target) -> str:
+    """The body of a test that is skipped."""
+    if finding.test is not None:
+        return _with_known_errors(finding.test.shown, finding.test.errors, target.names)
+    lines = "\n".join([finding.before, finding.source]).strip().splitlines()
+    return "\n".join([*(f"# {clean(line)}" for line in lines), "..."])
 
 
 def _docstring(suite: FunctionSuite) -> str:
     killed, mutants = len(suite.kills.killed), len(suite.kills.mutants)
-    lines = [f"Tests of {suite.target.name}, written by codea1 testgen.", ""]
+    lines = [f"Tests of {suite.target.name}, {WRITTEN}.", ""]
     origins = {test.origin for test in suite.tests}
     if "observed" in origins:
         lines += [
@@ -68,26 +112,33 @@ def _docstring(suite: FunctionSuite) -> str:
     if "tester" in origins:
         lines += ["What they expect is what a tester wrote, and what the program gave."]
     lines += [f"They tell the program from {killed} of {mutants} copies with one small fault."]
+    if suite.findings or suite.questions:
+        lines += [
+            "",
+            "Tests that are skipped ask something: decide who is right, and take the mark away.",
+        ]
     return '"""' + "\n".join(lines) + '\n"""\n'
 
 
-def _imports(suite: FunctionSuite, shown: Sequence[str], output: Path, names: Sequence[str]) -> str:
-    target = suite.target
-    root, module = import_root(target.path)
-    standard = {each for test in suite.tests for each in test.modules}
+def _imports(
+    target: Target, standard: set[str], text: str, output: Path, names: Sequence[str]
+) -> str:
+    root = target.place[0]
     added = ""
-    if _import_base(output.resolve().parent) != root:
+    if not target.installed and _import_base(output.resolve().parent) != root.resolve():
         standard |= {"sys"}
-        away = os.path.relpath(root, output.resolve().parent)
+        away = os.path.relpath(root.resolve(), output.resolve().parent)
         added = f"\nsys.path.insert(0, str(Path(__file__).resolve().parent / {away!r}))\n"
     lines = [f"import {name}" for name in sorted(standard)]
     if added:
         lines.append("from pathlib import Path")
-    if any("pytest." in text for text in shown):
+    if "pytest." in text:
         lines += [*([""] if lines else []), "import pytest"]
     head = "".join(f"{line}\n" for line in lines)
     late = "  # noqa: E402" if added else ""
-    imported = f"from {module} import {', '.join(names)}{late}\n" if names else ""
+    imported = "".join(
+        f"from {module} import {', '.join(some)}{late}\n" for module, some in target.imports(names)
+    )
     if not head and not names:
         return ""
     return f"\n{head}{added}{chr(10) if head and names else ''}{imported}"
@@ -106,15 +157,3 @@ def _with_known_errors(text: str, errors: Sequence[str], names: Sequence[str]) -
         if not is_builtin_error(error) and error not in names:
             text = text.replace(f"pytest.raises({error}):", f"pytest.raises(Exception):  # {error}")
     return text
-
-
-def _findings(suite: FunctionSuite) -> str:
-    lines = [
-        f"Findings: here {suite.target.name} does something else than was expected. They are no tests, because",
-        "nobody but you can say who is right.",
-        "",
-    ]
-    for finding in suite.findings:
-        first, *more = clean(str(finding)).split("\n")
-        lines += [f"- {first}", *(f"  {line}" for line in more)]
-    return "\n\n" + "".join(f"# {line}".rstrip() + "\n" for line in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import subprocess
 import sys
 
@@ -59,7 +60,7 @@ def test_suites_of_many_sorts_of_functions_pass_in_pytest(tmp_path, sandbox, mon
     done = run_pytest(cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     number = sum(path.read_text().count("\ndef test_") for path in tmp_path.glob("test_*.py"))
-    assert f"{number} passed" in done.stdout
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= number  # a row of a table is one
 
 
 def test_written_tests_fail_on_a_program_with_a_fault(tmp_path, sandbox):
@@ -106,7 +107,11 @@ def median(numbers):
     assert "median([])" not in shown
     output = tmp_path / "test_it.py"
     output.write_text(pytest_file(suite, output, sandbox))
-    assert "# - median([]) raises IndexError" in output.read_text()
+    text = output.read_text()
+    assert (
+        "@pytest.mark.skip(reason='median([]) raises IndexError: list index out of range; " in text
+    )
+    assert "    assert median([]) == 0\n" in text
     assert run_pytest(output, cwd=tmp_path).returncode == 0
 
 
@@ -137,17 +142,19 @@ def say(n: int) -> None:
 '''
     suite = suite_of(tmp_path, "lines", sandbox, text)
     [finding] = suite.findings
-    assert str(finding) == "lines(3) returns 'v3\\nw'; the docstring prints 'v3\\nx'"
+    assert str(finding) == "print(lines(3)) prints 'v3\\nw'; the docstring prints 'v3\\nx'"
     suite = suite_of(tmp_path, "say", sandbox, text)
-    assert suite.findings == ()  # nobody has compared what it prints
-    assert len(suite.dropped) == 2
+    [finding] = suite.findings
+    assert str(finding) == "say(4) prints '4'; the docstring prints 'a 4'"
 
 
 def test_a_finding_of_several_lines_is_whole(tmp_path, sandbox):
     text = 'def f(n: int):\n    """Do.\n\n    >>> f(1)\n    Box(1,\n        2)\n    """\n    return n\n'
     suite = suite_of(tmp_path, "f", sandbox, text)
     written = pytest_file(suite, tmp_path / "test_it.py", sandbox)
-    assert "# - f(1) returns 1; the docstring says Box(1,\n#       2)\n" in written
+    assert (
+        r"@pytest.mark.skip(reason='f(1) returns 1; the docstring says Box(1,\n    2)')" in written
+    )
 
 
 @pytest.mark.parametrize(
@@ -363,7 +370,7 @@ def test_names_that_mean_something_to_a_test(tmp_path, sandbox):
     done = run_pytest("-W", "error", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     number = sum(path.read_text().count("\ndef test_") for path in tmp_path.glob("test_*.py"))
-    assert f"{number} passed" in done.stdout
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= number  # a row of a table is one
 
 
 OBJECTS = """\

@@ -19,6 +19,8 @@ class Settings(NamedTuple):
     Attributes:
         level: One of `LEVELS`; each includes those before it.
         packages: Allowed packages outside the standard library, and the folder that holds each.
+        modules: What to import instead of the packages, when the worker is confined; None to import those.
+        metadata: Folders in which packages say which version they are.
         preload: Whether to import them before the first run.
         calls_only: Whether its children are programs whose functions are only called.
         scratch: Whether its children have folders that they may write to, of bounded size and empty for each run.
@@ -31,6 +33,8 @@ class Settings(NamedTuple):
 
     level: str
     packages: dict[str, str]
+    modules: list[str] | None
+    metadata: list[str]
     preload: bool
     calls_only: bool
     scratch: bool

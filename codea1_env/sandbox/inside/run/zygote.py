@@ -29,6 +29,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import PathFinder
+from typing import Any
 
 from ..confine import namespaces, probes
 from ..confine.confinement import Confinement, Settings
@@ -49,13 +50,36 @@ _MOST_SETTINGS = 1 << 18
 class AllowedPackages:
     """A finder that finds only the packages outside the standard library that a sandbox allows."""
 
-    def __init__(self, folders: dict[str, str]) -> None:
+    def __init__(self, folders: dict[str, str], metadata: list[str]) -> None:
         self.folders = folders
+        self.metadata = metadata
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
         """Find a top-level package; its submodules are found through the package's own path."""
         folder = self.folders.get(name)
-        return PathFinder.find_spec(name, [folder]) if folder is not None else None
+        if folder is None:
+            return None
+        from importlib.util import spec_from_file_location
+
+        # Not by the folder's list of names: a confined process may not see what else is there.
+        for file in (f"{folder}/{name}/__init__.py", f"{folder}/{name}.py"):
+            if os.path.isfile(file):
+                inside = [os.path.dirname(file)] if file.endswith("__init__.py") else None
+                return spec_from_file_location(name, file, submodule_search_locations=inside)
+        return PathFinder.find_spec(name, [folder])
+
+    def find_distributions(self, context: Any) -> Iterator[object]:
+        """What `importlib.metadata` knows of them."""
+        from importlib.metadata import PathDistribution  # whoever asks has imported it
+        from pathlib import Path
+
+        for each in map(PathDistribution, map(Path, self.metadata)):
+            if context.name is None or _alike(each.name) == _alike(context.name):
+                yield each
+
+
+def _alike(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
 
 
 def _with_parts(packages: Iterable[str]) -> list[str]:
@@ -65,7 +89,8 @@ def _with_parts(packages: Iterable[str]) -> list[str]:
 @contextlib.contextmanager
 def _folder_to_import_in(settings: Settings) -> Iterator[None]:
     """A folder that packages may write to while they are imported: some insist on one, but not numpy."""
-    if not settings.preload or settings.packages.keys() <= {"numpy"}:
+    trusted = settings.preload and settings.modules is None
+    if not trusted or settings.packages.keys() <= {"numpy"}:
         yield
         return
     import tempfile  # only here: it is large
@@ -90,14 +115,33 @@ def _folder_to_import_in(settings: Settings) -> Iterator[None]:
 
 def _preimport(settings: Settings) -> None:
     packages = settings.packages
-    sys.meta_path.append(AllowedPackages(packages))  # type: ignore[arg-type]
+    sys.meta_path.append(AllowedPackages(packages, settings.metadata))  # type: ignore[arg-type]
     modules = COMMON if settings.calls_only else PREIMPORTED
+    trusted = packages if settings.preload and settings.modules is None else {}
     with no_hooks(), _folder_to_import_in(settings):
-        for name in (*modules, *(_with_parts(packages) if settings.preload else ())):
+        for name in (*modules, *_with_parts(trusted)):
             try:
                 importlib.import_module(name)
             except Exception:  # built without it, or broken: the program's own import says so
                 continue
+
+
+def _import_confined(modules: Iterable[str]) -> None:
+    """Import what is not trusted, when this process can do no more than its children; what it prints goes nowhere.
+
+    It was tried in a child before, so that it ends; without a file system and a network of its own, a process that
+    starts others could do too much.
+    """
+    errors, null = os.dup(2), _own_null()
+    os.dup2(null, 2)
+    with no_hooks():
+        for name in modules:
+            with contextlib.suppress(BaseException):  # the program's own import says so
+                importlib.import_module(name)
+    sys.stderr.flush()
+    os.dup2(errors, 2)
+    os.close(errors)
+    os.close(null)
 
 
 def _seed_generators() -> None:
@@ -292,6 +336,9 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     wrong = probes.faults(settings.level, found)
     if wrong:
         raise OSError("; ".join(wrong))
+    if settings.preload and settings.modules and settings.level == "namespaces":
+        _import_confined(settings.modules)
+        _seed_generators()
     found["children's user"] = (
         "a number of their own" if confinement.change_user else "the worker's"
     )

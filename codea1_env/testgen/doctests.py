@@ -1,0 +1,186 @@
+"""Runs the examples of docstrings as doctest does. Its text is appended to the program, and runs in the sandbox.
+
+An example contradicts the program only if doctest says so, and if what it shows does not mean the same as what came:
+many examples are right although doctest refuses them, because they leave out quotes or the line `Traceback`, or show
+a set in another order.
+"""
+
+from __future__ import annotations
+
+import ast
+import cmath
+import collections
+import datetime
+import decimal
+import doctest
+import fractions
+import re
+import sys
+from typing import Any
+
+_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+_NOISE = re.compile(r"(?<= at )0x[0-9A-Fa-f]+|\b[uU](?=['\"])|\s+")
+_OWN_MISTAKES = (NameError, ImportError, SyntaxError, OSError, EOFError)
+"""What an example raises that does not run on its own, or that asks for what the sandbox has not."""
+_NEAR = 1e-6
+_CLOCKS = {"time", "now", "today", "utcnow", "localtime", "random", "randint", "shuffle", "uuid4"}
+_KNOWN: dict[str, Any] = {
+    "OrderedDict": collections.OrderedDict, "defaultdict": collections.defaultdict, "deque": collections.deque,
+    "Counter": collections.Counter, "Decimal": decimal.Decimal, "Fraction": fractions.Fraction,
+    "datetime": datetime, "nan": float("nan"), "inf": float("inf"),
+}  # fmt: skip
+
+
+class _Elsewhere:
+    """Stands for the package of the program, where it cannot be imported."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        raise NameError(name)
+
+
+class _Runner(doctest.DocTestRunner):
+    """Keeps what came of each example instead of printing it."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=False, optionflags=_FLAGS)
+        self.found: dict[int, tuple[str, str, bool]] = {}
+        self._returned = False
+
+    def display(self, value: Any) -> None:
+        """Show what an expression gave, as Python does."""
+        if value is not None:
+            self._returned = True
+            print(repr(value))
+
+    def report_start(self, out: Any, test: Any, example: Any) -> None:
+        """Say nothing."""
+        self._returned = False
+
+    def report_success(self, out: Any, test: Any, example: Any, got: str) -> None:
+        """Say nothing."""
+
+    def report_failure(self, out: Any, test: Any, example: Any, got: str) -> None:
+        """Keep what came, unless it means the same."""
+        if example.exc_msg is not None and got.startswith("Traceback (most recent"):
+            self.found[example.lineno] = ("raises", got.strip().rpartition("\n")[2], False)
+        elif not _same(example.want, got, test.globs):
+            form = "returns" if self._returned or not got else "prints"
+            self.found[example.lineno] = (form, got.strip() or "None", False)
+
+    def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
+        """Keep what was raised, unless the example says so in its own way."""
+        kind, error, _ = exc_info
+        if not re.search(rf"\b{kind.__name__}\b", example.want):
+            text = f"{kind.__name__}: {error}" if str(error) else kind.__name__
+            own = issubclass(kind, _OWN_MISTAKES) and not issubclass(kind, UnboundLocalError)
+            self.found[example.lineno] = ("raises", text, own)
+
+
+def run_examples(text: str, names: dict[str, Any]) -> list[dict[str, Any]]:
+    r"""Run the examples of one docstring in a copy of these names.
+
+    Returns:
+        For each example that shows something else than came: ``line`` (in the text, from 0), ``source``,
+        ``want``, ``form`` ("returns", "prints" or "raises") and ``got``. Examples below one that cannot be run here
+        (it imports what is not there, or an earlier line has failed) are left out.
+
+    Example:
+        >>> run_examples(">>> half(4) == 2\nTrue\n>>> half(5)\n3\n", {"half": lambda n: n // 2})
+        [{'line': 2, 'source': 'half(5)', 'want': '3', 'form': 'returns', 'got': '2'}]
+    """
+    try:
+        examples = doctest.DocTestParser().get_examples(text)
+    except ValueError:
+        return []
+    names = dict(names)
+    runnable = []
+    for example in examples:
+        if re.search(r"\b(input|open|exit|quit)\(", example.source) or not _imports(example, names):
+            break
+        runnable.append(example)
+    runner, display = _Runner(), sys.__displayhook__
+    sys.__displayhook__ = runner.display  # which doctest uses
+    try:
+        test = doctest.DocTest(runnable, names, "docstring", None, 0, text)
+        runner.run(test, out=lambda _: None, clear_globs=False)
+    finally:
+        sys.__displayhook__ = display
+    found: list[dict[str, Any]] = []
+    for example in runnable:
+        form, got, own = runner.found.get(example.lineno, ("", "", False))
+        if not form:
+            continue
+        if own or (form == "raises" and not example.want):
+            break  # what follows may need it
+        if not example.want or _CLOCKS & set(re.findall(r"\w+", example.source)):
+            continue
+        source = re.sub(r"\s*#\s*doctest:.*", "", example.source).strip()
+        want = example.exc_msg or example.want
+        found.append(
+            {"line": example.lineno, "source": source, "want": want.strip(), "form": form, "got": got}
+        )  # fmt: skip
+    return found
+
+
+def _imports(example: Any, names: dict[str, Any]) -> bool:
+    """Whether an example can be run: the package of the program need not be there, if its names are."""
+    try:
+        body = ast.parse(example.source).body
+    except (SyntaxError, ValueError):
+        return True  # doctest says what is wrong
+    for node in body:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        try:
+            exec(ast.unparse(node), dict(names))
+        except Exception:
+            roots = {alias.name.partition(".")[0] for alias in node.names}
+            if isinstance(node, ast.ImportFrom):
+                roots = {(node.module or "").partition(".")[0]}
+            known = {alias.name for alias in node.names} <= {*names, "*"}
+            if roots & set(sys.stdlib_module_names):
+                return False
+            if isinstance(node, ast.ImportFrom):
+                if not known or any(alias.asname for alias in node.names):
+                    return False
+            else:
+                for alias in node.names:
+                    name = alias.asname or alias.name.partition(".")[0]
+                    names[name] = _Elsewhere(names)
+            example.source = "pass\n"
+    return True
+
+
+def _same(want: str, got: str, names: dict[str, Any]) -> bool:
+    """Whether two texts show the same value."""
+    if not want.strip() or _plain(want) == _plain(got):
+        return True
+    scope = {**_KNOWN, **names}
+    try:
+        found = ast.literal_eval(got.strip())
+    except Exception:
+        found = None
+    if isinstance(found, str) and _plain(found) == _plain(want):
+        return True
+    try:
+        return _equal(eval(want.strip(), dict(scope)), eval(got.strip(), dict(scope)))
+    except Exception:
+        return False
+
+
+def _plain(text: str) -> str:
+    return _NOISE.sub("", text).replace('"', "'")
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, (float, complex)) or isinstance(other, (float, complex)):
+        # Shown with fewer digits than Python does, it still is that number.
+        return one == other or cmath.isclose(one, other, rel_tol=_NEAR)
+    if isinstance(one, (list, tuple)) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    return bool(one == other)

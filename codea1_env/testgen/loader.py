@@ -1,0 +1,120 @@
+"""Imports a module and puts another definition into it. Its text stands in programs, and runs in the sandbox."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+import time
+import types
+from typing import Any
+
+_MOST = 5
+"""Things that are named of a kind."""
+_EVENTS = {
+    "socket.connect": "connects to",
+    "socket.getaddrinfo": "asks the network for",
+    "socket.gethostbyname": "asks the network for",
+    "socket.__new__": "opens a network socket",
+    "subprocess.Popen": "starts the program",
+    "os.system": "runs the command",
+    "os.fork": "starts a process",
+    "os.mkdir": "makes the folder",
+    "os.remove": "deletes the file",
+    "os.rename": "renames the file",
+}
+"""Events of Python's audit in words."""
+_ABOUT = {
+    "socket.connect": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0, "subprocess.Popen": 1, "os.system": 0,
+    "os.mkdir": 0, "os.remove": 0, "os.rename": 0,
+}  # fmt: skip
+"""Which argument of an event says what it is about."""
+
+
+def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, Any]:
+    """The names of a module, with one defined anew, also where its package has taken it from there.
+
+    Args:
+        module: Its name.
+        path: Its file.
+        text: What defines the name anew; "" to leave it as it is.
+        name: The function or class.
+        flags: What the module has imported from `__future__`.
+    """
+    space = vars(importlib.import_module(module))
+    if text:
+        nothing = object()
+        before = space.get(name, nothing)
+        exec(compile(text, path, "exec", flags=flags, dont_inherit=True), space)
+        top = module.partition(".")[0]
+        for key, other in list(sys.modules.items()):
+            if key.partition(".")[0] == top:
+                names = vars(other)
+                for each in [each for each, value in names.items() if value is before]:
+                    names[each] = space[name]
+    return {
+        key: value
+        for key, value in space.items()
+        if not (key.startswith("__") and key.endswith("__")) and not key.startswith("_codea1")
+    }
+
+
+def watch(module: str) -> dict[str, Any]:
+    """Import a module, and say what it does then.
+
+    Returns:
+        ``error``: the exception that it raised, its name and its message, or two empty texts; ``missing``:
+        the module that was not found; ``acts``: what it did,
+        or tried to do, to the world, in words; ``threads``: how many it has started; ``seconds``: what it took.
+    """
+    acts: dict[str, None] = {}
+    watching = True
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and len(acts) < _MOST:
+            acts.update(dict.fromkeys(filter(None, [_act(event, arguments)])))
+
+    sys.addaudithook(note)
+    started = time.monotonic()
+    threads = threading.active_count()
+    error, missing = ("", ""), ""
+    try:
+        importlib.import_module(module)
+    except Exception as raised:
+        error = (type(raised).__name__, str(raised)[:300])
+        missing = str(getattr(raised, "name", "") or "")
+    watching = False
+    return {
+        "error": error,
+        "missing": missing,
+        "acts": list(acts),
+        "threads": threading.active_count() - threads,
+        "seconds": time.monotonic() - started,
+    }
+
+
+def _act(event: str, arguments: tuple[Any, ...]) -> str:
+    """What an event of Python's audit says in words; "" for what does nothing to the world."""
+    what = _EVENTS.get(event, "")
+    if event == "open" and isinstance(arguments[0], (str, bytes)):
+        mode = arguments[1]
+        writes = isinstance(mode, str) and set(mode) & set("wax+")
+        return f"writes to {arguments[0]!r:.100}" if writes else ""
+    return f"{what} {arguments[_ABOUT[event]]!r:.100}" if event in _ABOUT else what
+
+
+def home_of(module: str, name: str) -> tuple[str, str]:
+    """Where something was defined that a module has under a name.
+
+    Returns:
+        The module and the name there; two empty texts for what says no such place; and ("", type) for what is compiled.
+    """
+    value: Any = getattr(importlib.import_module(module), name, None)
+    while hasattr(value, "__wrapped__"):
+        value = value.__wrapped__
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType)):
+        return "", "compiled"
+    home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
+    if not isinstance(home, str) or not isinstance(called, str):
+        return "", ""
+    return home, called

@@ -1,0 +1,247 @@
+"""Where code lies: a module, the folder from which it is imported, and what it needs to be imported.
+
+Nothing of the user's is imported or parsed in this process.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.machinery
+import importlib.util
+import keyword
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.sandbox.packages import locate
+from codea1_env.testgen.imported import imported
+
+_MAX_CHARS = 1 << 23
+_MOST_FILES = 3000
+"""Files of packages of the user's that are read for what they import."""
+_SOURCES = ("", "src")
+"""Folders below the current one from which a project's packages are imported."""
+_EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+
+
+class TargetError(ValueError):
+    """Tests cannot be written for this; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of Python text."""
+
+    path: Path
+    name: str
+    """As it is imported: ``package.module``."""
+    root: Path
+    """The folder from which it is imported."""
+    installed: bool = False
+    """It is imported from everywhere here."""
+
+    @property
+    def top(self) -> str:
+        """The package, or the module itself where it is in none."""
+        return self.name.partition(".")[0]
+
+
+def module_of_file(path: Path) -> Module:
+    """The module that a file is.
+
+    Raises:
+        TargetError: A file of this name cannot be imported.
+    """
+    path = Path(os.path.abspath(path))
+    parts = [path.stem] if path.stem != "__init__" else []
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    for part in parts:
+        if not part.isidentifier() or keyword.iskeyword(part):
+            raise TargetError(
+                f"Expect the names of a file and of its packages to be Python names, so that tests can import it, "
+                f"actually: {part!r}. Rename it."
+            )
+    if parts and parts[0] in sys.stdlib_module_names and not _is_standard(folder):
+        raise TargetError(
+            f"Expect a file that tests can import, actually: {parts[0]!r} is the name of Python's own module. Rename it."
+        )
+    return Module(path, ".".join(parts), folder, _is_on_path(folder))
+
+
+def find_module(name: str) -> Module:
+    """Find a module by the name that it is imported by: here, below src, or among what is installed.
+
+    Raises:
+        TargetError: There is none, or it is not written in Python.
+    """
+    parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise TargetError(
+            f"Expect the name of a module, or a file that ends with .py, actually: {name!r}. Write "
+            "PACKAGE.module::name or FILE.py::name."
+        )
+    for folder in [Path.cwd() / each for each in _SOURCES]:
+        if _exists(folder, parts[0]):
+            return _inside([folder], parts, folder)
+    try:
+        spec = importlib.util.find_spec(parts[0])  # imports nothing: the name has no dots
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        raise TargetError(_unknown(parts[0]))
+    if spec.submodule_search_locations is None:
+        if len(parts) > 1:
+            raise TargetError(
+                f"Expect {parts[0]} to be a package, actually: it is a module without others in it. Write "
+                f"{parts[0]}::NAME."
+            )
+        return _of_origin(parts[0], spec.origin)
+    places = [Path(each) for each in spec.submodule_search_locations]
+    return _inside([each.parent for each in places], parts, places[0].parent)
+
+
+def _exists(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.py").is_file() or (
+        (folder / name).is_dir() and any((folder / name).rglob("*.py"))
+    )
+
+
+def _inside(folders: Sequence[Path], parts: Sequence[str], root: Path) -> Module:
+    """Go from package to module, as an import does, without importing."""
+    known = ""
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        known = f"{known}.{part}" if known else part
+        for folder in folders:
+            package = folder / part
+            if (package / "__init__.py").is_file() or (package.is_dir() and not last):
+                folders = [package]
+                if last:
+                    return Module(package / "__init__.py", known, root, _is_on_path(root))
+                break
+            for suffix in (".py", *_EXTENSIONS):
+                if last and (file := folder / f"{part}{suffix}").is_file():
+                    return _of_origin(known, str(file), root)
+        else:
+            raise TargetError(_missing_module(parts[:number], part, folders))
+    raise AssertionError("unreachable")
+
+
+def _of_origin(name: str, origin: str | None, root: Path | None = None) -> Module:
+    if origin is None or not origin.endswith(".py"):
+        raise TargetError(
+            f"Expect {name} to be written in Python, actually: it is compiled ({origin or 'a part of Python'}), and has "
+            "no text that could be read or given faults. Write tests for the Python functions that call it."
+        )
+    path = Path(origin)
+    folder = root if root is not None else path.parent
+    return Module(path, name, folder, _is_on_path(folder))
+
+
+def _missing_module(package: Sequence[str], part: str, folders: Sequence[Path]) -> str:
+    names = sorted(
+        {
+            each.name.partition(".")[0]
+            for folder in folders
+            if folder.is_dir()
+            for each in folder.iterdir()
+            if each.suffix in (".py", ".so") or (each / "__init__.py").is_file()
+        }
+        - {"__init__", "__main__"}
+    )
+    near = difflib.get_close_matches(part, names, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(names[:20])}."
+    where = f"the package {'.'.join(package)}" if package else "the folder"
+    return f"Expect {where} to have the module {part!r}, actually: it has none. {hint if names else ''}".strip()
+
+
+def _unknown(name: str) -> str:
+    here = [
+        each.stem
+        for folder in _SOURCES
+        if (Path.cwd() / folder).is_dir()
+        for each in (Path.cwd() / folder).iterdir()
+        if each.suffix == ".py" or (each / "__init__.py").is_file()
+    ]
+    from importlib import metadata  # only here: it reads what all packages say of themselves
+
+    near = difflib.get_close_matches(
+        name, sorted({*here, *metadata.packages_distributions()}), n=3, cutoff=0.6
+    )
+    hint = f"Did you mean {' or '.join(near)}?" if near else "Install it, or set PYTHONPATH."
+    return f"Expect {name!r} to be a package or module, here or installed, actually: there is none. {hint}"
+
+
+def _is_on_path(folder: Path) -> bool:
+    """Whether what lies in a folder is imported from everywhere: it is installed."""
+    place = str(folder.resolve())
+    return any(each and str(Path(each).resolve()) == place for each in sys.path) and not (
+        Path.cwd().resolve().is_relative_to(place)
+    )
+
+
+def _is_standard(folder: Path) -> bool:
+    return folder.resolve() == Path(os.__file__).resolve().parent
+
+
+# What a module needs
+
+
+def folders_for(module: Module, sandbox: Sandbox, allowed: Iterable[str] = ()) -> dict[str, str]:
+    """The packages that a module needs to be imported, and the folder that holds each.
+
+    Its own package and modules beside it are read for what they import, in turn; of others it is known what they
+    require.
+
+    Args:
+        module: What is to be imported.
+        sandbox: Where texts are parsed.
+        allowed: Further packages, by name.
+    """
+    root = str(module.root.resolve())
+    own: dict[str, str] = {module.top: root}
+    others: set[str] = {module.top, *allowed} if module.installed else set(allowed)
+    left = _files(module)
+    for path in left:
+        for name in _imports_of(path, sandbox):
+            if name in own or name in sys.stdlib_module_names:
+                continue
+            if module.installed or not _exists(module.root, name):
+                others.add(name)
+            else:
+                own[name] = root
+                left += _files_of(module.root, name)
+        if len(left) > _MOST_FILES:
+            break
+    return {**locate(sorted(others)), **own}
+
+
+def _files(module: Module) -> list[Path]:
+    """Those of a project are all read; an installed package says itself what it requires."""
+    if not module.installed:
+        return _files_of(module.root, module.top)
+    folders = [each for each in module.path.parents if each.is_relative_to(module.root)]
+    return [module.path, *(file for each in folders if (file := each / "__init__.py").is_file())]
+
+
+def _files_of(root: Path, name: str) -> list[Path]:
+    if (root / f"{name}.py").is_file():
+        return [root / f"{name}.py"]
+    return sorted((root / name).rglob("*.py"))
+
+
+def _imports_of(path: Path, sandbox: Sandbox) -> list[str]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        if len(text) > _MAX_CHARS:
+            return []
+        found: list[str] = sandbox.analyse(imported, text)
+    except (AnalysisError, OSError, UnicodeDecodeError):
+        return []
+    return found

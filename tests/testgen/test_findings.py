@@ -1,0 +1,73 @@
+"""Kinds of findings: which are shown, and which are only asked."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+from user_files import write
+
+from codea1_env.testgen.findings import DOUBTFUL
+from codea1_env.testgen.function import write_function_suite
+from codea1_env.testgen.reproduction import one_line
+from codea1_env.testgen.target import read_target
+
+DEFAULT = "def f(n: int, into=[]) -> list[int]:\n    into.append(n)\n    return into\n"
+
+
+def look(folder, text, sandbox):
+    target = read_target(write(folder, text, "it.py"), "f", sandbox)
+    return write_function_suite(target, None, sandbox, only_findings=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "finding"),
+    [
+        (DEFAULT, "state", "f(0) returns [0, 0] when it is called again; the first time it returns [0]"),
+        ("def f(n: int) -> str:\n    return n if n == 3 else 'a'\n", "annotation", "f(3) returns 3; it is annotated to return str"),
+        ("def f(n: int) -> tuple[int, int]:\n    return (n,)\n", "annotation", "f(0) returns (0,); it is annotated to return tuple"),
+        ("def f(x: list[int]) -> int:\n    return x[0]\n", "crash", "f([]) raises IndexError: list index out of range; neither"),
+        ("def f(n: int) -> int:\n    return int('9' * n)\n", "exception", "f(0) raises ValueError: invalid literal"),
+        ("def f(a: int, b: int):\n    return 'a' if (a, b) == (5, 2) else a - b\n", "property", "f(5, 2) returns 'a'; "),
+        ("def f(xs: list[int], n: int) -> int:\n    if xs == [0, 1] and n == 2:\n        xs.pop()\n    return 1\n", "property", "f([0, 1], 2) returns 1; it changes its argument, and "),
+        ("def f(s: str, n: int) -> str:\n    return s.strip('a') + 'a' * (s == 'AB' and n == 2)\n", "property", "f('AB', 2) returns 'ABa'; applied to that it returns 'AB'"),
+    ],
+)  # fmt: skip
+def test_kinds(tmp_path, sandbox, text, kind, finding):
+    suite = look(tmp_path, text, sandbox)
+    [found] = suite.questions if kind in DOUBTFUL else suite.findings
+    assert str(found).startswith(finding)
+    assert found.kind == kind
+    assert found.test is not None
+    assert suite.tests == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(n: int) -> 'list[int] | None':\n    return [n] if n else None\n",
+        "from typing import Literal\ndef f(n: int) -> Literal['a', 1]:\n    return 'a' if n else 1\n",
+        "def f(n: int) -> float:\n    return n\n",
+        "def f(s: str):\n    return id(s)\n",  # another number in another process
+        "def f(n: int) -> str:\n    return repr(object())\n",
+        "known = {}\ndef f(n: int) -> int:\n    return known.setdefault(n, n)\n",
+    ],
+)
+def test_what_is_no_finding(tmp_path, sandbox, text):
+    suite = look(tmp_path, text, sandbox)
+    assert (suite.findings, suite.questions) == ((), ())
+
+
+def test_the_line_that_shows_a_finding(tmp_path, sandbox):
+    text = 'def f(n: int):\n    """Do.\n\n    >>> k = 3\n    >>> f(k)\n    \'three\'\n    """\n    return f"it\'s {n}"\n'
+    suite = look(tmp_path, text, sandbox)
+    [found] = suite.findings
+    line = one_line(found, suite.target, tmp_path)
+    assert line.startswith("python -c 'from it import f; k = 3; print(repr(f(k)))'")
+    done = subprocess.run(
+        [sys.executable, *shlex.split(line)[1:]], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == '"it\'s 3"\n'
+    assert one_line(found, suite.target, tmp_path / "docs").startswith("PYTHONPATH=.. python")
