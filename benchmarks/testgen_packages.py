@@ -31,85 +31,85 @@ from codea1_env.evaluation.machine import this_machine
 
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "testgen_packages.txt"
-TARGETS = """
-    attr.converters::to_bool
-    attr.filters::include
-    boltons.cacheutils::LRI
-    boltons.dictutils::OrderedMultiDict
-    boltons.iterutils::chunked
-    boltons.strutils::slugify
-    cachetools::LRUCache
-    cachetools.keys::hashkey
-    click.formatting::wrap_text
-    click.utils::make_default_short_help
-    dateutil.easter::easter
-    dateutil.relativedelta::relativedelta
-    humanize.filesize::naturalsize
-    humanize.number::intword
-    humanize.number::ordinal
-    idna.core::encode
-    idna.intranges::intranges_from_list
-    inflection::pluralize
-    inflection::underscore
-    isodate.isodates::parse_date
-    isodate.isoduration::parse_duration
-    jinja2.utils::LRUCache
-    jinja2.utils::urlize
-    mistune.util::escape
-    mistune.util::safe_entity
-    more_itertools.more::chunked
-    more_itertools.more::peekable
-    more_itertools.more::windowed
-    more_itertools.recipes::flatten
-    mpmath.libmp.libintmath::ifac
-    mpmath.libmp.libintmath::moebius
-    natsort::natsorted
-    natsort::humansorted
-    networkx.utils.misc::pairwise
-    networkx.utils.union_find::UnionFind
-    num2words::num2words
-    packaging.specifiers::SpecifierSet
-    packaging.utils::canonicalize_name
-    packaging.version::Version
-    parse::parse
-    pathspec.util::normalize_file
-    pygments.util::shebang_matches
-    pygments.util::get_bool_opt
-    requests.structures::CaseInsensitiveDict
-    requests.utils::get_encoding_from_headers
-    requests.utils::parse_dict_header
-    rich.cells::cell_len
-    rich.color::parse_rgb_hex
-    rich.filesize::decimal
-    semver.version::Version
-    slugify.slugify::slugify
-    slugify.slugify::smart_truncate
-    sortedcontainers.sorteddict::SortedDict
-    sortedcontainers.sortedlist::SortedList
-    stdnum.iban::validate
-    stdnum.isbn::validate
-    stdnum.luhn::checksum
-    sympy.ntheory.factor_::divisors
-    sympy.ntheory.factor_::multiplicity
-    tabulate::simple_separated_format
-    tabulate::tabulate
-    textdistance.algorithms.edit_based::Levenshtein
-    titlecase::titlecase
-    tomli_w::dumps
-    toolz.dicttoolz::merge_with
-    toolz.itertoolz::partition_all
-    unidecode::unidecode
-    urllib3.util.retry::Retry
-    urllib3.util.url::parse_url
-    validators::email
-    validators::visa
-    wcwidth.wcwidth::wcswidth
-    webcolors::hex_to_rgb
-    webcolors::normalize_hex
-    werkzeug.datastructures::MultiDict
-    werkzeug.http::parse_options_header
-    werkzeug.utils::secure_filename
-""".split()
+TARGETS = [
+    "attr.converters::to_bool",
+    "attr.filters::include",
+    "boltons.cacheutils::LRI",
+    "boltons.dictutils::OrderedMultiDict",
+    "boltons.iterutils::chunked",
+    "boltons.strutils::slugify",
+    "cachetools::LRUCache",
+    "cachetools.keys::hashkey",
+    "click.formatting::wrap_text",
+    "click.utils::make_default_short_help",
+    "dateutil.easter::easter",
+    "dateutil.relativedelta::relativedelta",
+    "humanize.filesize::naturalsize",
+    "humanize.number::intword",
+    "humanize.number::ordinal",
+    "idna.core::encode",
+    "idna.intranges::intranges_from_list",
+    "inflection::pluralize",
+    "inflection::underscore",
+    "isodate.isodates::parse_date",
+    "isodate.isoduration::parse_duration",
+    "jinja2.utils::LRUCache",
+    "jinja2.utils::urlize",
+    "mistune.util::escape",
+    "mistune.util::safe_entity",
+    "more_itertools.more::chunked",
+    "more_itertools.more::peekable",
+    "more_itertools.more::windowed",
+    "more_itertools.recipes::flatten",
+    "mpmath.libmp.libintmath::ifac",
+    "mpmath.libmp.libintmath::moebius",
+    "natsort::natsorted",
+    "natsort::humansorted",
+    "networkx.utils.misc::pairwise",
+    "networkx.utils.union_find::UnionFind",
+    "num2words::num2words",
+    "packaging.specifiers::SpecifierSet",
+    "packaging.utils::canonicalize_name",
+    "packaging.version::Version",
+    "parse::parse",
+    "pathspec.util::normalize_file",
+    "pygments.util::shebang_matches",
+    "pygments.util::get_bool_opt",
+    "requests.structures::CaseInsensitiveDict",
+    "requests.utils::get_encoding_from_headers",
+    "requests.utils::parse_dict_header",
+    "rich.cells::cell_len",
+    "rich.color::parse_rgb_hex",
+    "rich.filesize::decimal",
+    "semver.version::Version",
+    "slugify.slugify::slugify",
+    "slugify.slugify::smart_truncate",
+    "sortedcontainers.sorteddict::SortedDict",
+    "sortedcontainers.sortedlist::SortedList",
+    "stdnum.iban::validate",
+    "stdnum.isbn::validate",
+    "stdnum.luhn::checksum",
+    "sympy.ntheory.factor_::divisors",
+    "sympy.ntheory.factor_::multiplicity",
+    "tabulate::simple_separated_format",
+    "tabulate::tabulate",
+    "textdistance.algorithms.edit_based::Levenshtein",
+    "titlecase::titlecase",
+    "tomli_w::dumps",
+    "toolz.dicttoolz::merge_with",
+    "toolz.itertoolz::partition_all",
+    "unidecode::unidecode",
+    "urllib3.util.retry::Retry",
+    "urllib3.util.url::parse_url",
+    "validators::email",
+    "validators::visa",
+    "wcwidth.wcwidth::wcswidth",
+    "webcolors::hex_to_rgb",
+    "webcolors::normalize_hex",
+    "werkzeug.datastructures::MultiDict",
+    "werkzeug.http::parse_options_header",
+    "werkzeug.utils::secure_filename",
+]
 PATIENCE = 600
 """Seconds, after which a command counts as one that does not end."""
 
@@ -126,7 +126,9 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measure(target: str, number: int, packages: Path, folder: Path, timeout: float) -> dict[str, Any]:
+def measure(
+    target: str, number: int, packages: Path, folder: Path, timeout: float
+) -> dict[str, Any]:
     """Run the command for one function or class, and pytest on what it has written."""
     output = folder / f"test_{number:02}_{target.replace('::', '_').replace('.', '_').lower()}.py"
     output.unlink(missing_ok=True)
@@ -163,7 +165,9 @@ def measure(target: str, number: int, packages: Path, folder: Path, timeout: flo
 
 def main() -> None:
     """Measure what is left, and print what is known."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--packages", type=Path, required=True, metavar="DIR")
     parser.add_argument("--output-dir", type=Path, required=True, metavar="DIR")
     parser.add_argument("--timeout", type=float, default=20.0, help="of each function, in seconds")
@@ -188,12 +192,18 @@ def main() -> None:
 def show(rows: list[dict[str, Any]]) -> None:
     """Print what came of each, and figures of all."""
     console = Console(width=120)
-    table = Table("function or class", "tests", "mutants", "killed", "findings", "seconds", "CPU s", "pytest")
+    table = Table(
+        "function or class", "tests", "mutants", "killed", "findings", "seconds", "CPU s", "pytest"
+    )
     for row in rows:
         words = [row.get(name, "-") for name in ("tests", "mutants", "killed")]
         found = len(row.get("findings", ()))
         passes = {True: "passes", False: "FAILS"}.get(row.get("passes"), row["error"][:40])
-        table.add_row(row["target"], *map(str, [*words, found, row.get("seconds"), row.get("cpu_seconds")]), passes)
+        table.add_row(
+            row["target"],
+            *map(str, [*words, found, row.get("seconds"), row.get("cpu_seconds")]),
+            passes,
+        )
     console.print(table)
     handled = [row for row in rows if row["handled"]]
     figures = {
@@ -202,7 +212,9 @@ def show(rows: list[dict[str, Any]]) -> None:
         "mutants killed": f"{sum(row['killed'] for row in handled)} of {sum(row['mutants'] for row in handled)}",
         "findings": sum(len(row.get("findings", ())) for row in rows),
         "median seconds": statistics.median(row["seconds"] for row in handled) if handled else "-",
-        "median CPU seconds": statistics.median(row["cpu_seconds"] for row in handled) if handled else "-",
+        "median CPU seconds": statistics.median(row["cpu_seconds"] for row in handled)
+        if handled
+        else "-",
         "machine": this_machine(),
     }
     for name, figure in figures.items():
