@@ -57,6 +57,59 @@ class Counter:
 '''
 
 
+PACKAGE = {
+    "units.py": "SCALE = 2\n",
+    "shapes/__init__.py": "from .inner.flat import Side, area\n",
+    "shapes/inner/__init__.py": "",
+    "shapes/inner/sides.py": "class Side:\n    def __init__(self, length):\n        self.length = length\n",
+    "shapes/inner/flat.py": """\
+from __future__ import annotations
+
+import units
+
+from .. import inner
+from .sides import Side
+
+
+def area(side: Side | int) -> int:
+    \'\'\'Area of a square.
+
+    >>> from shapes import Side
+    >>> area(Side(2))
+    8
+    \'\'\'
+    length = side.length if isinstance(side, Side) else side
+    return length * length * units.SCALE
+
+
+class Square:
+    def __init__(self, length: int = 1) -> None:
+        self.length = length
+
+    def grown(self, by: int) -> Square:
+        return Square(self.length + by)
+
+    def __repr__(self) -> str:
+        return f"Square({self.length})"
+""",
+    "shapes/effects.py": """\
+import socket
+import sys
+
+print("hello")
+sys.stderr.write("x" * 100_000)
+try:
+    socket.create_connection(("127.0.0.1", 1), timeout=0.1)
+except OSError:
+    pass
+
+
+def inc(n: int) -> int:
+    return n + 1
+""",
+}
+
+
 def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", *map(str, arguments)],
@@ -131,7 +184,6 @@ def test_an_agent_of_ones_own(folder, capsys):
     ("arguments", "message"),
     [
         (["none.py::f"], "no such file"),
-        (["stats.py"], "expect FILE.py::NAME, actually: 'stats.py'. Add two colons"),
         (["stats.py::"], "Add two colons"),
         (["stats.py::medain"], "Did you mean median?"),
         (["stats.py::Counter.add"], "among those for its class: stats.py::Counter"),
@@ -141,6 +193,15 @@ def test_an_agent_of_ones_own(folder, capsys):
         (["stats.py::half", "--agent", "golden"], "knows only tests of problem sets"),
         (["stats.py::half", "--agent", "bondary"], "Did you mean 'boundary'"),
         (["stats.py::half", "-n", "0"], "Expect --num-samples to be at least 1"),
+        (
+            ["stats.py::half", "--timeout", "0"],
+            "Expect --timeout to be a number of seconds above 0",
+        ),
+        (["statz::half"], "Did you mean stats?"),
+        (["math::gcd"], "to be written in Python, actually: it is compiled"),
+        (["nowhere"], "to be a package or module, here or installed, actually: there is none"),
+        (["stats.py", "--agent", "boundary"], "Expect one function or class with --agent"),
+        (["stats.py", "--resume"], "expect --output-dir DIR with --resume"),
         (["stats.py::apply"], "no value can be made up for f (a function). Write an example"),
         (["stats.py::connect"], "no value can be made up for channel (Socket). Write an example"),
     ],
@@ -203,18 +264,49 @@ def test_hostile_files_end_with_a_message(folder, text, code, message, capsys, m
     assert message in shown.out + shown.err
 
 
-def test_a_module_of_ones_own_can_be_allowed(folder):
-    (folder / "helpers.py").write_text("def twice(n): return 2 * n\n")
-    (folder / "app.py").write_text(
-        "import helpers\n\n\ndef f(n: int) -> int:\n    return helpers.twice(n) + 1\n"
+def test_a_function_in_a_package(folder, capsys):
+    """Its module is imported as a part of it, and so is what lies beside the package."""
+    for name, text in PACKAGE.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    assert run(["testgen", "shapes::area"]) == 0
+    assert "Wrote shapes/test_shapes_area.py" in capsys.readouterr().out
+    text = (folder / "shapes" / "test_shapes_area.py").read_text()
+    assert "from shapes import area" in text
+    assert "assert area(Side(2)) == 8" in text  # which imports its own package
+    assert run(["testgen", "shapes.inner.flat::Square", "--output", "test_square.py"]) == 0
+    assert python("pytest", "-q", "shapes", "test_square.py", cwd=folder).returncode == 0
+
+
+def test_all_of_a_folder_after_a_kill(folder, capsys):
+    for name, text in PACKAGE.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    arguments = ["testgen", "shapes", "--output-dir", "out"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "codea1_env.cli", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    refused = python("codea1_env.cli", "testgen", "app.py::f", cwd=folder)
-    assert refused.returncode == 2
-    assert "helpers is a module of yours" in refused.stderr
-    assert "--packages helpers" in refused.stderr
-    done = python("codea1_env.cli", "testgen", "app.py::f", "--packages", "helpers", cwd=folder)
-    assert done.returncode == 0, done.stderr  # -m puts the folder on the path
-    assert python("pytest", "-q", "test_app_f.py", cwd=folder).returncode == 0
+    results = folder / "out" / "results.jsonl"
+    while not results.exists() or not results.read_bytes():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    first = results.read_bytes()
+    assert run(arguments) == 2
+    assert "Add --resume" in capsys.readouterr().err
+    assert run([*arguments, "--resume"]) == 0
+    assert results.read_bytes().startswith(first[: first.rfind(b"\n") + 1])
+    report = json.loads((folder / "out" / "report.json").read_text())
+    rows = {row["target"]: row for row in report["results"]}
+    assert {"shapes.effects::inc", "shapes.inner.flat::area", "shapes.inner.sides::Side"} < set(
+        rows
+    )
+    assert report["written"] == report["targets"] == 4
+    assert any("opens a network socket" in act for act in rows["shapes.effects::inc"]["acts"])
+    assert python("pytest", "-q", "out", cwd=folder).returncode == 0
 
 
 # Problem sets

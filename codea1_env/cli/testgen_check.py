@@ -17,7 +17,7 @@ from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.cli.testgen_findings import FindingOptions, show_findings
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import AnalysisError, Sandbox
-from codea1_env.testgen.folders import Place, places_in
+from codea1_env.testgen.folders import PublicNames, places_in
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
 from codea1_env.testgen.modules import TargetError, find_module, module_of_file
@@ -100,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
     return command.exit_code(found)
 
 
-def _place(target: str, analyst: Sandbox) -> list[Place]:
+def _place(target: str, analyst: Sandbox) -> list[PublicNames]:
     """The functions and classes that a user names."""
     where, _, name = target.partition("::")
     path = Path(where)
@@ -109,13 +109,13 @@ def _place(target: str, analyst: Sandbox) -> list[Place]:
         path = module.path.parent if module.path.name == "__init__.py" and not name else module.path
     if name:
         check_file(path)
-        return [Place(path, module_of_file(path), (name,))]
+        return [PublicNames(path, module_of_file(path), (name,))]
     if not path.exists():
         read_text(path)  # which says what is wrong
     return places_in(path, analyst, read_text)
 
 
-def _look(place: Place, command: CheckCommand, analyst: Sandbox) -> Iterator[_Looked]:
+def _look(place: PublicNames, command: CheckCommand, analyst: Sandbox) -> Iterator[_Looked]:
     if place.module is None or not place.names:
         if place.problem:
             yield _Looked(place.label(), None, place.problem)

@@ -21,7 +21,7 @@ from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind,
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.earlier import file_at
-from codea1_env.testgen.folders import Place, places_in, write_place
+from codea1_env.testgen.folders import PublicNames, places_in, write_place
 from codea1_env.testgen.modules import TargetError, find_module
 from codea1_env.testgen.target import read_text
 from codea1_env.training.interrupt import stop_request
@@ -98,7 +98,7 @@ def run(arguments: Sequence[str]) -> int:
     return command.exit_code(report["findings"])
 
 
-def _places(target: str, analyst: Sandbox) -> list[Place]:
+def _places(target: str, analyst: Sandbox) -> list[PublicNames]:
     path = Path(target)
     if not path.exists() and path.suffix != ".py" and "/" not in target:
         path = find_module(target).path
@@ -116,7 +116,7 @@ def _places(target: str, analyst: Sandbox) -> list[Place]:
 
 def _write(
     command: FolderCommand,
-    places: Sequence[Place],
+    places: Sequence[PublicNames],
     folder: ResultFolder,
     analyst: Sandbox,
     console: Console,
@@ -163,7 +163,7 @@ def _line(row: Mapping[str, Any]) -> str:
     return f"{row['target']}: {what}"
 
 
-def _report(rows: Sequence[Mapping[str, Any]], places: Sequence[Place]) -> dict[str, Any]:
+def _report(rows: Sequence[Mapping[str, Any]], places: Sequence[PublicNames]) -> dict[str, Any]:
     written = [row for row in rows if row["file"]]
     return {
         "results": list(rows),

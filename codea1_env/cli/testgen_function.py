@@ -152,7 +152,7 @@ def _split(text: str) -> tuple[str, str]:
 def _module(place: str) -> Module:
     """The module that a user names, by its file or by its name."""
     path = Path(place)
-    if path.suffix == ".py" or path.exists() or os.sep in place:
+    if path.suffix == ".py" or os.sep in place:
         check_file(path)
         return module_of_file(path)
     return find_module(place)

@@ -37,7 +37,7 @@ _NO_MODULES = {"setup.py", "conftest.py", "__main__.py", "noxfile.py"}
 
 
 @dataclass(frozen=True)
-class Place:
+class PublicNames:
     """A module and what is to be tested of it."""
 
     path: Path
@@ -54,7 +54,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Row:
+class TestgenRow:
     """What came of one function or class."""
 
     target: str
@@ -77,7 +77,7 @@ class Row:
         return asdict(self)
 
 
-def places_in(path: Path, sandbox: Sandbox, read: Callable[[Path], str]) -> list[Place]:
+def places_in(path: Path, sandbox: Sandbox, read: Callable[[Path], str]) -> list[PublicNames]:
     """The public functions and classes of a file, or of all files of a folder, in the order of their paths.
 
     Args:
@@ -112,18 +112,18 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _place(path: Path, sandbox: Sandbox, read: Callable[[Path], str]) -> Place:
+def _place(path: Path, sandbox: Sandbox, read: Callable[[Path], str]) -> PublicNames:
     try:
         names, problem = sandbox.analyse(public, read(path))
         if problem:
-            return Place(path, None, problem=f"it is no program of this Python: {problem}")
-        return Place(path, module_of_file(path) if names else None, tuple(names))
+            return PublicNames(path, None, problem=f"it is no program of this Python: {problem}")
+        return PublicNames(path, module_of_file(path) if names else None, tuple(names))
     except (TargetError, AnalysisError) as error:
-        return Place(path, None, problem=str(error))
+        return PublicNames(path, None, problem=str(error))
 
 
 def write_place(
-    place: Place,
+    place: PublicNames,
     done: frozenset[str],
     folder: Path,
     analyst: Sandbox,
@@ -135,7 +135,7 @@ def write_place(
     timeout: float,
     against: str | None = None,
     all_findings: bool = False,
-) -> Iterator[Row]:
+) -> Iterator[TestgenRow]:
     """Write the tests of a module, one file for each function or class; yield what came of each.
 
     Args:
@@ -153,7 +153,7 @@ def write_place(
     """
     left = [name for name in place.names if place.label(name) not in done]
     if place.problem and place.label() not in done:
-        yield Row(place.label(), reason=place.problem)
+        yield TestgenRow(place.label(), reason=place.problem)
     if place.module is None or not left:
         return
     files = _file_names(place.module, place.names)
@@ -175,7 +175,7 @@ def write_place(
                     (folder / file).write_text(text, encoding="utf-8")
                 row = row_of(label, suite, file)
             except (TargetError, InfraError, AnalysisError) as error:
-                row = Row(label, reason=str(error))
+                row = TestgenRow(label, reason=str(error))
             seconds = round(time.monotonic() - started, 2)
             yield replace(row, acts=imported.acts, seconds=seconds)
 
@@ -195,10 +195,10 @@ def _file_names(module: Module, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def row_of(label: str, suite: FunctionSuite, file: str) -> Row:
+def row_of(label: str, suite: FunctionSuite, file: str) -> TestgenRow:
     """What came of a function."""
     reason = "" if suite.tests else why_nothing(suite)
-    return Row(
+    return TestgenRow(
         label,
         file,
         len(suite.tests),

@@ -12,7 +12,7 @@ from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import Kills, find_kills
 from codea1_env.sandbox import Job, Sandbox
-from codea1_env.testgen.clock import Clock, spread
+from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.earlier import Earlier
 from codea1_env.testgen.findings import DOUBTFUL, Finding
 from codea1_env.testgen.reduction import Reduction, reduce_and_check, reduce_suite
@@ -95,7 +95,7 @@ def write_function_suite(
         >>> print(suite.questions[0].source, suite.questions[0].did)
         mean([]) raises ZeroDivisionError: division by zero
     """
-    clock = Clock(timeout)
+    clock = Deadline(timeout)
     most = None if timeout is None else _MOST_MUTANTS
     mutants = [] if only_findings else mutants_of(target, sandbox, most)
     stated = examples(target)
@@ -147,7 +147,7 @@ def _reduced(
     texts: Sequence[str],
     mutants: Sequence[Mutant],
     sandbox: Sandbox,
-    clock: Clock,
+    clock: Deadline,
 ) -> Reduction:
     """Tests of the docstring and of a tester, reduced; of as many mutants as there is time for."""
     if not clock.bounded or not texts:

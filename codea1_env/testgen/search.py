@@ -18,7 +18,7 @@ from codea1_env.mutation import Mutant
 from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.sandbox import Outcome, Sandbox
-from codea1_env.testgen.clock import Clock, spread
+from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.earlier import Earlier, difference, differs
 from codea1_env.testgen.findings import (
     Accident,
@@ -81,7 +81,7 @@ def search(
     mutants: Sequence[Mutant],
     sandbox: Sandbox,
     rng: np.random.Generator,
-    clock: Clock | None = None,
+    clock: Deadline | None = None,
     earlier: Earlier | None = None,
 ) -> Invented:
     """Make up tests for a function or class.
@@ -94,7 +94,7 @@ def search(
         clock: How long it may take; with what is known then it ends. None for as long as it takes.
         earlier: A version to compare with: what both do differently is a finding, and no test.
     """
-    return _Search(target, mutants, sandbox, rng, clock or Clock(None), earlier).run()
+    return _Search(target, mutants, sandbox, rng, clock or Deadline(None), earlier).run()
 
 
 class _Search:
@@ -104,7 +104,7 @@ class _Search:
         mutants: Sequence[Mutant],
         sandbox: Sandbox,
         rng: np.random.Generator,
-        clock: Clock,
+        clock: Deadline,
         earlier: Earlier | None,
     ) -> None:
         self._target = target

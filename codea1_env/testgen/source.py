@@ -15,7 +15,7 @@ from typing import Any
 _PARSE_ERRORS = (ValueError, RecursionError, MemoryError, OverflowError)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_CONDITIONAL = (ast.If, ast.Try, ast.With)
+_CONDITIONAL = (ast.If, ast.Try, ast.ExceptHandler, ast.With)
 _MAX_TEXT = 60
 """Characters of a literal in the program that may be worth trying as an argument."""
 _QUOTED = re.compile(r"\"([^\"\n]{1,40})\"|'([^'\n]{1,40})'|`([^`\n]{1,40})`")
@@ -85,15 +85,13 @@ def describe(source: str, name: str) -> dict[str, Any]:
     }
 
 
-def _definitions(body: Iterable[ast.stmt]) -> Iterator[Any]:
+def _definitions(body: Iterable[ast.AST]) -> Iterator[Any]:
     """Functions and classes that the file defines, also under a condition."""
     for node in body:
         if isinstance(node, _DEFINITIONS):
             yield node
         elif isinstance(node, _CONDITIONAL):
-            yield from _definitions(
-                each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)
-            )
+            yield from _definitions(ast.iter_child_nodes(node))
 
 
 def _first_line(node: Any) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from codea1_env.testgen.texts import Shape
 
 __all__ = ["Target", "TargetError", "check_file", "import_root", "read_target", "read_text"]
 _MAX_CHARS = 1 << 23
+_NAMED = 12
+"""Names that a message gives."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,15 @@ class Target:
             import_root(self.path) if self.module is None else (self.module.root, self.module.name)
         )
         return root, self.offered or name
+
+    def imports(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """From which modules names of the file are imported: the function as users do it, others where they are."""
+        offered = [name for name in names if name == self.name and self.offered]
+        others = [name for name in names if name not in offered]
+        home = self.module.name if self.module is not None else self.place[1]
+        return sorted(
+            [(where, some) for where, some in ((self.offered, offered), (home, others)) if some]
+        )
 
     @property
     def installed(self) -> bool:
@@ -262,7 +273,8 @@ def _missing(path: Path, name: str, names: list[str]) -> str:
     if near:
         hint = f"Did you mean {' or '.join(near)}?"
     else:
-        hint = f"It defines {', '.join(names)}." if names else "It defines none at its top level."
+        some = [*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])]
+        hint = f"It defines {', '.join(some)}." if names else "It defines none at its top level."
     return f"Expect {path} to define the function or class {name!r} with def or class, actually: it does not. {hint}"
 
 

@@ -56,7 +56,10 @@ def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
     names |= {each for test in used for each in test.errors if each in target.names}
     # What pytest would take for tests is imported where it does not look.
     inside = sorted(name for name in names if name.lower().startswith("test"))
-    local = f"    from {target.place[1]} import {', '.join(inside)}\n\n" if inside else ""
+    local = "".join(
+        f"    from {module} import {', '.join(some)}\n" for module, some in target.imports(inside)
+    )
+    local += "\n" if inside else ""
     snake = snake_case(target.name).strip("_")
     parameters = list(target.shape.parameters)
     functions = sandbox.analyse(laid_out, tests, target.name, snake, parameters, local)
@@ -123,7 +126,7 @@ def _docstring(suite: FunctionSuite) -> str:
 def _imports(
     target: Target, standard: set[str], text: str, output: Path, names: Sequence[str]
 ) -> str:
-    root, module = target.place
+    root = target.place[0]
     added = ""
     if not target.installed and _import_base(output.resolve().parent) != root.resolve():
         standard |= {"sys"}
@@ -136,7 +139,9 @@ def _imports(
         lines += [*([""] if lines else []), "import pytest"]
     head = "".join(f"{line}\n" for line in lines)
     late = "  # noqa: E402" if added else ""
-    imported = f"from {module} import {', '.join(names)}{late}\n" if names else ""
+    imported = "".join(
+        f"from {module} import {', '.join(some)}{late}\n" for module, some in target.imports(names)
+    )
     if not head and not names:
         return ""
     return f"\n{head}{added}{chr(10) if head and names else ''}{imported}"

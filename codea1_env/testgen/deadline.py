@@ -22,14 +22,14 @@ def spread(items: Sequence[T]) -> list[T]:
     return [item for start in range(_SPREAD) for item in items[start::_SPREAD]]
 
 
-class Clock:
+class Deadline:
     """Runs from when it was made.
 
     Args:
         seconds: What there is in all; None for no bound.
 
     Example:
-        >>> Clock(None).is_over(), Clock(0).is_over()
+        >>> Deadline(None).is_over(), Deadline(0).is_over()
         (False, True)
     """
 
@@ -57,7 +57,7 @@ class Clock:
         """The items in parts that grow, as long as there is time; all at once if there is no bound.
 
         Example:
-            >>> list(Clock(60).parts("abcdefghi", most=4))
+            >>> list(Deadline(60).parts("abcdefghi", most=4))
             ['a', 'bc', 'defg', 'hi']
         """
         start, size = 0, first if self.bounded else max(len(items), 1)
