@@ -92,7 +92,7 @@ def write_function_suite(
         ...     _ = file.write_text("def mean(xs: list[int]):\n    return sum(xs) / len(xs)\n")
         ...     target = read_target(file, "mean", default_sandbox())
         >>> suite = write_function_suite(target, None, default_sandbox())
-        >>> print(suite.questions[0].source, suite.questions[0].did)
+        >>> print(suite.findings[0].source, suite.findings[0].did)
         mean([]) raises ZeroDivisionError: division by zero
     """
     clock = Deadline(timeout)

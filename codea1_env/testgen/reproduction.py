@@ -19,11 +19,11 @@ def one_line(finding: Finding, target: Target, folder: Path | None = None) -> st
         target: The function or class that it was found in.
         folder: Where the command will run; None for the current one.
     """
-    root, module = target.place
+    root = target.place[0]
     test = finding.test
     names = [target.name, *(test.uses if test else ())]
     imports = [f"import {each}" for each in (test.modules if test else ())]
-    imports.append(f"from {module} import {', '.join(names)}")
+    imports += [f"from {module} import {', '.join(some)}" for module, some in target.imports(names)]
     *steps, last = finding.source.split("; ") if target.is_class else [finding.source]
     if target.asynchronous:
         imports, last = ["import asyncio", *imports], f"asyncio.run({last})"

@@ -56,7 +56,10 @@ def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
     names |= {each for test in used for each in test.errors if each in target.names}
     # What pytest would take for tests is imported where it does not look.
     inside = sorted(name for name in names if name.lower().startswith("test"))
-    local = f"    from {target.place[1]} import {', '.join(inside)}\n\n" if inside else ""
+    local = "".join(
+        f"    from {module} import {', '.join(some)}\n" for module, some in target.imports(inside)
+    )
+    local += "\n" if inside else ""
     snake = snake_case(target.name).strip("_")
     parameters = list(target.shape.parameters)
     functions = sandbox.analyse(laid_out, tests, target.name, snake, parameters, local)

@@ -31,7 +31,7 @@ def look(folder, text, sandbox):
         ("def f(x: list[int]) -> int:\n    return x[0]\n", "crash", "f([]) raises IndexError: list index out of range; neither"),
         ("def f(n: int) -> int:\n    return int('9' * n)\n", "exception", "f(0) raises ValueError: invalid literal"),
         ("def f(a: int, b: int):\n    return 'a' if (a, b) == (5, 2) else a - b\n", "property", "f(5, 2) returns 'a'; "),
-        ("def f(xs: list[int], n: int) -> int:\n    if xs == [0, 1] and n == 2:\n        xs.pop()\n    return 1\n", "property", "f([0, 1], 2) returns 1; it changes its argument, and "),
+        ("def f(xs: list[int], n: int) -> int:\n    if xs == [1, 0, 2] and n == 2:\n        xs.pop()\n    return 1\n", "property", "f([1, 0, 2], 2) returns 1; it changes its argument, and "),
         ("def f(s: str, n: int) -> str:\n    return s.strip('a') + 'a' * (s == 'AB' and n == 2)\n", "property", "f('AB', 2) returns 'ABa'; applied to that it returns 'AB'"),
     ],
 )  # fmt: skip
