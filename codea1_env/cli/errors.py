@@ -20,14 +20,21 @@ class FailureError(Exception):
 
 @contextmanager
 def library_errors() -> Iterator[None]:
-    """Tell a user in one line what the library raises about problem sets and about the sandbox."""
+    """Tell a user in one line what the library raises about problem sets, the sandbox and the cluster."""
+    from codea1_env.cluster import ClusterError
     from codea1_env.oracle import BrokenReferenceError
     from codea1_env.problems import ProblemsError
     from codea1_env.sandbox import AnalysisError, LevelUnavailableError, SandboxError
 
     try:
         yield
-    except (ProblemsError, BrokenReferenceError, LevelUnavailableError, ImportError) as error:
+    except (
+        ProblemsError,
+        BrokenReferenceError,
+        LevelUnavailableError,
+        ClusterError,
+        ImportError,
+    ) as error:
         raise InputError(str(error)) from error
     except AnalysisError as error:
         raise InputError(

@@ -24,6 +24,7 @@ from codea1_env.cli.errors import (
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
 from codea1_env.cli.train_plan import show_plan
+from codea1_env.cluster import RemoteSandbox
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.moved_settings import MOVED
@@ -116,9 +117,7 @@ def run(arguments: Sequence[str]) -> int:
         with library_errors(), ExitStack() as stack:
             if command.sandbox_level is not None:
                 limits = Limits(call_cpu_time=settings.time_limit)
-                sandbox = stack.enter_context(
-                    Sandbox(settings.workers, limits, level=command.sandbox_level)
-                )
+                sandbox = stack.enter_context(_sandbox(settings, limits, command.sandbox_level))
             result = train(settings, resume=command.resume, sandbox=sandbox, console=console)
     except RunError as error:
         raise InputError(str(error)) from error
@@ -128,6 +127,12 @@ def run(arguments: Sequence[str]) -> int:
         about = dataclasses.asdict(result) | {"output_dir": str(result.output_dir)}
         print(json.dumps(about))
     return 0 if result.finished else INTERRUPTED
+
+
+def _sandbox(settings: TrainConfig, limits: Limits, level: str) -> Sandbox:
+    if settings.engine == "local":
+        return Sandbox(settings.workers, limits, level=level)
+    return RemoteSandbox(settings.workers, limits, level=level, address=settings.address)
 
 
 def with_blocks(arguments: Sequence[str]) -> list[str]:

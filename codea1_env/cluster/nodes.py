@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +42,7 @@ def connect(address: str | None) -> Any:
         host, _, port = (address or "").rpartition(":")
         if host and port.isdecimal():  # Ray itself would try for two minutes
             socket.create_connection((host, int(port)), _CONNECT).close()
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _own_signals():
             warnings.simplefilter(
                 "ignore", FutureWarning
             )  # of what later versions will do with GPUs
@@ -49,6 +53,17 @@ def connect(address: str | None) -> Any:
             'or say address="local".'
         ) from error
     return ray
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the program's answer to SIGTERM, for which Ray would put its own."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from codea1_env.agents.llm.reporting import report
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.problems import Problem, check_playable, load_problems
-from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Limits, Sandbox
@@ -30,6 +30,7 @@ from codea1_env.training.checkpoints import (
     step_of,
 )
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.engine import engine_of
 from codea1_env.training.errors import RunError
 from codea1_env.training.failed_runs import explained_failures, leave_nothing
 from codea1_env.training.interrupt import stop_request
@@ -53,7 +54,6 @@ from codea1_env.training.run_folder import (
 )
 from codea1_env.training.settings import flat
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
-from codea1_env.training.time_budget import fit_to_machine
 from codea1_env.training.trackers.names import check_installed
 from codea1_env.training.trackers.step_report import report_of
 from codea1_env.training.trackers.tracking import Tracking
@@ -112,17 +112,19 @@ def train(
                 f"{config.max_steps} steps. Raise max_steps to train further."
             )
         display = stack.enter_context(TrainingProgress(console))
+        engine = engine_of(config)
         with display.phase("speed"):
             known = mean_seconds(read_rows(folder.path / TIMINGS)) if resume else {}
-            plan = fit_to_machine(config, problems, started, known, display.say, report)
+            plan = engine.fit(config, problems, started, known, display.say, report)
         config, problems = plan.config, problems[: plan.config.max_problems]
         display.begin("prepare")
         limits = Limits(call_cpu_time=config.time_limit)
-        sandbox = sandbox or stack.enter_context(Sandbox(workers=config.workers, limits=limits))
+        models = plan.models
+        stack.callback(models.close)
+        sandbox = sandbox or stack.enter_context(engine.sandbox(config, limits))
         rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper, config.rewards)
-        referee = Referee(
-            sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
-        )
+        rules = RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
+        referee = stack.enter_context(engine.referee(sandbox, rules))
         # Of a large set no more than these are looked at before the first step.
         looked_at = drawn(problems, config.eval_trained, config.seed)
         if not saved and (failing := failing_references(looked_at, sandbox, limits)):
@@ -134,8 +136,6 @@ def train(
             whole = len(looked_at) == len(problems)
             return held_out if whole else hold_out(problems, sandbox, config.seed)
 
-        models = plan.models
-        stack.callback(models.close)
         players = make_players(
             config, problems, splits, sandbox, coder=coder, tester=tester, models=models
         )
