@@ -106,7 +106,7 @@ def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], a
         ClusterError: The node has another version of this package, or none, or it cannot make the actor.
         OSError: The node is gone.
     """
-    _check_version(ray, node)
+    check_version(ray, node)
     options = {**on_node(ray, node), "max_restarts": 0, "max_task_retries": 0}
     handle = ray.remote(actor).options(max_concurrency=at_once, **options).remote(*arguments)
     try:
@@ -161,7 +161,13 @@ def LOST(ray: Any) -> tuple[type[Exception], ...]:  # noqa: N802 - classes of an
     )
 
 
-def _check_version(ray: Any, node: Node) -> None:
+def check_version(ray: Any, node: Node) -> None:
+    """Refuse a node that has another version of this package, or none.
+
+    Raises:
+        ClusterError: It does.
+        OSError: The node is gone.
+    """
     task = ray.remote(max_retries=0, **on_node(ray, node))(probe.found_version)
     found = asked(ray, task.remote())
     if found != codea1_env.__version__:

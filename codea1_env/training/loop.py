@@ -34,7 +34,7 @@ from codea1_env.training.engine import engine_of
 from codea1_env.training.errors import RunError
 from codea1_env.training.failed_runs import explained_failures, leave_nothing
 from codea1_env.training.interrupt import stop_request
-from codea1_env.training.language_models import LanguageModels, Role
+from codea1_env.training.language_models import LanguageModels, roles_of
 from codea1_env.training.lessons import demonstrations, lessons
 from codea1_env.training.measuring import drawn, measure, new_past, remember, with_control
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
@@ -268,8 +268,7 @@ def train(
 def _follow(config: TrainConfig, problems: int) -> TrainResult:
     """Be one of the other processes of a run: make the same players, and do what the first does with them."""
     models = LanguageModels(config, problems)
-    roles: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
-    for role in roles:
+    for role in roles_of(config):
         make_language_model(config, role, models)
     models.follow()
     models.close()
