@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -11,11 +11,15 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.language_models import Role
 from codea1_env.training.time_budget import RunPlan, fit_to_machine
 
 
 class Engine(Protocol):
     """What makes the parts of a run."""
+
+    elsewhere: Collection[Role]
+    """Roles whose players compute on other machines, each on its own."""
 
     def fit(
         self,
@@ -40,6 +44,8 @@ class Engine(Protocol):
 
 class LocalEngine:
     """This process; with several, each computes with its own device."""
+
+    elsewhere: Collection[Role] = ()
 
     def fit(
         self,

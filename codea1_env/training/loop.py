@@ -54,6 +54,7 @@ from codea1_env.training.run_folder import (
 )
 from codea1_env.training.settings import flat
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
+from codea1_env.training.teaching import teach
 from codea1_env.training.trackers.names import check_installed
 from codea1_env.training.trackers.step_report import report_of
 from codea1_env.training.trackers.tracking import Tracking
@@ -230,11 +231,9 @@ def train(
                 learned |= prefixed(role, usage.metrics())
             shown = demonstrations(config, played, step)
             to_learn = lessons(config, players, coder_experience, tester_experience, shown)
-            for role, learn in to_learn.items():
-                started = time.perf_counter()
-                with display.phase(f"learn_{role}"):
-                    learned |= prefixed(role, learn())
-                seconds[f"learn_{role}"] = time.perf_counter() - started
+            taught = teach(to_learn, display.phase, engine.elsewhere)
+            learned |= taught.metrics
+            seconds |= taught.seconds
 
             step += 1
             row: Row = {"step": step}
@@ -255,7 +254,9 @@ def train(
                 save()
                 seconds["checkpoint"] = time.perf_counter() - started
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
-            timings |= throughput.of_step(usages, row, seconds) | peak_memory()
+            timings |= (
+                throughput.of_step(usages, row, {**seconds, **taught.of_roles}) | peak_memory()
+            )
             folder.append(TIMINGS, [{"step": step, **timings}])
             if tracking.active:
                 tracking.log(report_of(step, played, episodes, row, timings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
@@ -16,7 +16,7 @@ from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
-from codea1_env.training.language_models import roles_of
+from codea1_env.training.language_models import Role, roles_of
 from codea1_env.training.players import seed_of
 from codea1_env.training.remote_players import RemoteModels
 from codea1_env.training.role_group import RoleGroup
@@ -44,6 +44,7 @@ class RayEngine:
         self._address = address
         self._ray = connect(address)
         self._workers = 1
+        self.elsewhere: Collection[Role] = ()
 
     def fit(
         self,
@@ -66,7 +67,7 @@ class RayEngine:
                 "Expect engine='local' with time_budget, which measures this machine, actually: 'ray'. Set max_steps "
                 "instead."
             )
-        roles = roles_of(config)
+        self.elsewhere = roles = roles_of(config)
         if not roles:
             return RunPlan(config, {}, 0.0, RemoteModels([]))
         for node in nodes(self._ray):
