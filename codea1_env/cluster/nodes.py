@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,10 @@ from codea1_env.cluster import probe
 from codea1_env.cluster.errors import ClusterError
 from codea1_env.support.extras import require
 
+_log = logging.getLogger(__name__)
 _CONNECT = 10.0
+_versions: dict[str, str] = {}
+"""Id of a node -> the version of this package that it has: asked once, for it takes a process."""
 START = 120.0
 """Seconds that a node has to start an actor."""
 
@@ -36,6 +40,8 @@ def connect(address: str | None) -> Any:
     """
     ray: Any = require("ray", "ray")
     ray.cloudpickle.register_pickle_by_value(probe)
+    # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
+    require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
     if ray.is_initialized():
         return ray
     try:
@@ -53,6 +59,10 @@ def connect(address: str | None) -> Any:
             'or say address="local".'
         ) from error
     return ray
+
+
+def _noticed(batch: Mapping[str, Any], ignore_prefix: bool) -> None:
+    _log.info("Ray: %s", " ".join(batch["lines"]))
 
 
 @contextmanager
@@ -168,8 +178,10 @@ def check_version(ray: Any, node: Node) -> None:
         ClusterError: It does.
         OSError: The node is gone.
     """
-    task = ray.remote(max_retries=0, **on_node(ray, node))(probe.found_version)
-    found = asked(ray, task.remote())
+    if node.id not in _versions:
+        task = ray.remote(max_retries=0, **on_node(ray, node))(probe.found_version)
+        _versions[node.id] = asked(ray, task.remote())
+    found = _versions[node.id]
     if found != codea1_env.__version__:
         there = f"has version {found}" if found else "does not have the package"
         raise ClusterError(

@@ -80,8 +80,7 @@ class RayEngine:
                 stack.callback(groups[-1].close)
             try:
                 if _is_open(config):
-                    config, told = groups[0].first("choose")
-                    say(f"Computing in {told}.")
+                    config = _chosen(groups[0], say)
                 made = [
                     group.make(config, len(problems), seed_of(config, group.role))
                     for group in groups
@@ -138,6 +137,15 @@ def _remedy(kind: str, number: float, roles: int) -> str:
     if number < roles:
         return f"Let the roles share it (--learner-gpus {number / roles:g}): --preset smollm2-gpu fits one GPU."
     return f"--learner-processes {int(number // roles)} would fit."
+
+
+def _chosen(group: RoleGroup, say: Callable[[str], None]) -> TrainConfig:
+    try:
+        config, told = group.first("choose")
+    except ValueError as error:
+        raise RunError(f"Cannot make the {group.role}: {error}") from error
+    say(f"Computing in {told}.")
+    return config  # type: ignore[no-any-return]
 
 
 def _is_open(config: TrainConfig) -> bool:

@@ -1,0 +1,52 @@
+"""Real Ray clusters of several nodes on this machine, each node with a loopback address of its own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_addresses = (f"127.0.0.{number}" for number in itertools.count(3))
+
+
+@contextmanager
+def cluster_of(nodes: int, cores: int = 1) -> Iterator[Any]:
+    import ray
+    from ray.cluster_utils import Cluster
+
+    from codea1_env.cluster.nodes import connect
+
+    # Not 127.0.0.1, which Ray would put the machine's outer address for.
+    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    head = {"num_cpus": 0, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
+    made = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(nodes):
+            join(made, cores)
+        connect(made.address)
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def join(cluster: Any, cores: int = 1) -> Any:
+    return cluster.add_node(num_cpus=cores, node_ip_address=next(_addresses))
+
+
+def ray_processes(actor: str) -> list[int]:
+    """Ids of the processes of this machine that are actors of a class."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline") as file:
+                    line = file.read()
+            except OSError:
+                continue
+            if line.startswith("ray::") and actor in line:
+                found.append(int(entry))
+    return found
