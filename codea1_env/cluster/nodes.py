@@ -53,9 +53,11 @@ def connect(address: str | None) -> Any:
                 "ignore", FutureWarning
             )  # of what later versions will do with GPUs
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except (ray.exceptions.RayError, RuntimeError, ValueError, OSError) as error:
+        # Of other versions Ray tells in several lines.
+        said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
         raise ClusterError(
-            f"Expect a Ray cluster at {address!r}, actually: {_first_line(error)}. Start one with `ray start --head`, "
+            f"Expect a Ray cluster at {address!r}, actually: {said}. Start one with `ray start --head`, "
             'or say address="local".'
         ) from error
     return ray

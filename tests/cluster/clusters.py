@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _addresses = (f"127.0.0.{number}" for number in itertools.count(3))
@@ -37,16 +38,17 @@ def join(cluster: Any, cores: int = 1) -> Any:
     return cluster.add_node(num_cpus=cores, node_ip_address=next(_addresses))
 
 
-def ray_processes(actor: str) -> list[int]:
-    """Ids of the processes of this machine that are actors of a class."""
+def ray_processes(cluster: Any, actor: str) -> list[int]:
+    """Ids of the processes that are actors of a class. Other tests may have a cluster on this machine, too."""
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline") as file:
-                    line = file.read()
-            except OSError:
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = Path("/proc", entry, "cmdline").read_text()
+            if not (line.startswith("ray::") and actor in line):
                 continue
-            if line.startswith("ray::") and actor in line:
+            parent = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()[1]
+            if f"--gcs-address={cluster.address}" in Path("/proc", parent, "cmdline").read_text():
                 found.append(int(entry))
+        except OSError:  # it has ended meanwhile
+            continue
     return found

@@ -113,10 +113,10 @@ def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSan
 
 
 def test_an_actor_that_hangs_is_given_up(
-    remote: RemoteSandbox, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, remote: RemoteSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codea1_env.cluster.dispatcher._SILENCE", 4.0)
-    os.kill(ray_processes("SandboxActor")[0], signal.SIGSTOP)
+    os.kill(ray_processes(cluster, "SandboxActor")[0], signal.SIGSTOP)
     work = jobs(200)
     with Sandbox(1, Limits(call_cpu_time=1.0)) as local:
         assert plain(remote.run_many(work)) == plain(local.run_many(work))
@@ -141,7 +141,7 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
     with Sandbox(1) as sandbox, RemoteJudges(sandbox, judges=2) as judges:
         expected = told(Referee(sandbox))
         assert told(judges) == expected
-        for pid in ray_processes("JudgeActor"):
+        for pid in ray_processes(cluster, "JudgeActor"):
             os.kill(pid, signal.SIGKILL)
         assert told(judges) == expected
     with pytest.raises(SandboxError, match="close"):

@@ -97,10 +97,10 @@ def steps_of(folder: Path) -> int:
     return max((row["step"] for row in read_rows(folder / METRICS)), default=-1)
 
 
-def kill_after(steps: int, folder: Path, actor: str) -> threading.Thread:
+def kill_after(steps: int, folder: Path, cluster: Any, actor: str) -> threading.Thread:
     def kill() -> None:
         until(lambda: steps_of(folder) >= steps)
-        os.kill(ray_processes(actor)[-1], signal.SIGKILL)
+        os.kill(ray_processes(cluster, actor)[-1], signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
     thread.start()
@@ -109,11 +109,13 @@ def kill_after(steps: int, folder: Path, actor: str) -> threading.Thread:
 
 def test_tables_learn_what_they_learn_here(cluster: Any, tmp_path: Path) -> None:
     run(tmp_path / "here", TABLES)
-    killing = kill_after(1, tmp_path / "there", "JudgeActor")  # which costs a repeat, no more
+    killing = kill_after(
+        1, tmp_path / "there", cluster, "JudgeActor"
+    )  # which costs a repeat, no more
     run(tmp_path / "there", TABLES, engine="ray", address=cluster.address)
     killing.join()
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
-    until(lambda: not ray_processes("SandboxActor") + ray_processes("JudgeActor"))
+    until(lambda: not ray_processes(cluster, "SandboxActor") + ray_processes(cluster, "JudgeActor"))
 
 
 def test_a_killed_run_goes_on_in_one_process(
@@ -127,10 +129,10 @@ def test_a_killed_run_goes_on_in_one_process(
     command = [sys.executable, "-m", "codea1_env.cli", "train", "--config", str(settings)]
     driver = subprocess.Popen([*command, "--output-dir", str(folder)], stdout=subprocess.DEVNULL)
     until(lambda: steps_of(folder) >= 1 or driver.poll() is not None)
-    assert len(ray_processes("LearnerActor")) == 2
+    assert len(ray_processes(cluster, "LearnerActor")) == 2
     driver.kill()
     assert driver.wait() == -signal.SIGKILL
-    until(lambda: not ray_processes("Actor"))
+    until(lambda: not ray_processes(cluster, "Actor"))
     assert 1 <= steps_of(folder) < 3
     run(folder, models, resume=True)
     assert contents(folder) == contents(tmp_path / "here")
@@ -142,7 +144,7 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
     config = replaced(models, {"coder": PlayerConfig(), "eval_steps": 1000})
     run(tmp_path / "here", config)
     folder = tmp_path / "there"
-    killing = kill_after(3, folder, "LearnerActor")
+    killing = kill_after(3, folder, cluster, "LearnerActor")
     ray_settings = {"engine": "ray", "address": cluster.address, "learner_processes": 2}
     with pytest.raises(PlayerError) as lost:
         run(folder, config, **ray_settings, max_steps=1000)
@@ -156,7 +158,7 @@ def test_two_processes_learn_what_one_learns_until_one_is_lost(
         for name, value in expected.items():
             found = rows[number][name]
             assert found == (value and pytest.approx(value, rel=1e-5, abs=1e-5)), (number, name)
-    until(lambda: not ray_processes("Actor"))
+    until(lambda: not ray_processes(cluster, "Actor"))
 
 
 def test_what_the_cluster_has_not(
@@ -175,7 +177,7 @@ def test_what_the_cluster_has_not(
     with pytest.raises(ClusterError, match=r"to have codea1_env 9\.9\.9.*has version"):
         run(tmp_path / "e", config)
     assert list(tmp_path.iterdir()) == []
-    assert ray_processes("LearnerActor") == []
+    assert ray_processes(cluster, "LearnerActor") == []
 
 
 def test_settings_of_ray_are_refused_without_it(capsys: pytest.CaptureFixture[str]) -> None:
