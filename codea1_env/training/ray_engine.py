@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any
 
 from codea1_env.agents.llm.processes import world_size
@@ -15,11 +15,12 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.errors import PlayerError, RunError
 from codea1_env.training.language_models import Role, roles_of
 from codea1_env.training.players import seed_of
+from codea1_env.training.remaining import ONCE
 from codea1_env.training.remote_players import RemoteModels
-from codea1_env.training.role_group import RoleGroup
+from codea1_env.training.role_group import LearnerLostError, RoleGroup
 from codea1_env.training.time_budget import RunPlan
 
 
@@ -59,6 +60,7 @@ class RayEngine:
 
         Raises:
             RunError: A model cannot be had as configured, or the run has a time budget.
+            PlayerError: A process was lost, for which memory was short perhaps.
             ClusterError: The cluster has not what is asked for.
         """
         self._workers = config.workers
@@ -67,11 +69,13 @@ class RayEngine:
                 "Expect engine='local' with time_budget, which measures this machine, actually: 'ray'. Set max_steps "
                 "instead."
             )
+        step = {name: value for name, value in known.items() if name not in ONCE}
         self.elsewhere = roles = roles_of(config)
         if not roles:
-            return RunPlan(config, {}, 0.0, RemoteModels([]))
+            return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels([]))
         for node in nodes(self._ray):
-            check_version(self._ray, node)
+            with suppress(OSError):  # it has gone meanwhile
+                check_version(self._ray, node)
         gpus = gpus_of_each(self._ray, config, len(roles))
         with ExitStack() as stack:
             groups = []
@@ -89,8 +93,10 @@ class RayEngine:
                     wait()
             except (ValueError, ImportError) as error:
                 raise RunError(str(error)) from error
+            except LearnerLostError as error:
+                raise PlayerError(str(error)) from error
             stack.pop_all()
-        return RunPlan(config, {}, 0.0, RemoteModels(groups))
+        return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels(groups))
 
     def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
         """Make a sandbox on every node."""

@@ -13,7 +13,7 @@ _addresses = (f"127.0.0.{number}" for number in itertools.count(3))
 
 
 @contextmanager
-def cluster_of(nodes: int, cores: int = 1) -> Iterator[Any]:
+def cluster_of(nodes: int) -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
@@ -26,7 +26,7 @@ def cluster_of(nodes: int, cores: int = 1) -> Iterator[Any]:
     made = Cluster(initialize_head=True, head_node_args=head)
     try:
         for _ in range(nodes):
-            join(made, cores)
+            join(made)
         connect(made.address)
         yield made
     finally:
@@ -34,8 +34,8 @@ def cluster_of(nodes: int, cores: int = 1) -> Iterator[Any]:
         made.shutdown()
 
 
-def join(cluster: Any, cores: int = 1) -> Any:
-    return cluster.add_node(num_cpus=cores, node_ip_address=next(_addresses))
+def join(cluster: Any) -> Any:
+    return cluster.add_node(num_cpus=1, node_ip_address=next(_addresses))
 
 
 def ray_processes(cluster: Any, actor: str) -> list[int]:

@@ -14,7 +14,7 @@ import pytest
 
 ray = pytest.importorskip("ray")
 
-from clusters import cluster_of, join, ray_processes  # noqa: E402
+from clusters import join, ray_processes  # noqa: E402
 
 from codea1_env import load_problems  # noqa: E402
 from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox  # noqa: E402
@@ -32,12 +32,6 @@ from codea1_env.sandbox import (  # noqa: E402
 )
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with cluster_of(2) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
