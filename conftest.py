@@ -14,6 +14,7 @@ collect_ignore = ["agents", "baselines", "sandbox", "conftest.py"]
 # Two of them at once may need more memory than there is.
 _LANGUAGE_MODELS = (
     "tests/agents/llm/",
+    "tests/cluster/",
     "tests/training/test_language_models.py",
     "tests/training/test_llm_examples.py",
     "tests/test_cli_eval_agents.py",

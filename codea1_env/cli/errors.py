@@ -29,7 +29,8 @@ class CommandLineExit(SystemExit):
 
 @contextmanager
 def library_errors() -> Iterator[None]:
-    """Tell a user in one line what the library raises about problem sets and about the sandbox."""
+    """Tell a user in one line what the library raises about problem sets, the sandbox and the cluster."""
+    from codea1_env.cluster import ClusterError
     from codea1_env.oracle import BrokenReferenceError
     from codea1_env.problems import ProblemsError
     from codea1_env.rewards import RewardError
@@ -42,6 +43,7 @@ def library_errors() -> Iterator[None]:
         BrokenReferenceError,
         LevelUnavailableError,
         RewardError,
+        ClusterError,
         ImportError,
     ) as error:
         raise InputError(str(error)) from error

@@ -29,6 +29,7 @@ from codea1_env.cli.train_settings import (
     with_blocks,
     with_trainers,
 )
+from codea1_env.cluster import RemoteSandbox
 from codea1_env.problem_sets.sources import needs_network
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
@@ -87,9 +88,7 @@ def run(arguments: Sequence[str]) -> int:
         with library_errors(), ExitStack() as stack:
             if command.sandbox_level is not None:
                 limits = Limits(call_cpu_time=settings.time_limit)
-                sandbox = stack.enter_context(
-                    Sandbox(settings.workers, limits, level=command.sandbox_level)
-                )
+                sandbox = stack.enter_context(_sandbox(settings, limits, command.sandbox_level))
             result = train(settings, resume=command.resume, sandbox=sandbox, console=console)
     except RunError as error:
         raise InputError(str(error)) from error
@@ -99,3 +98,9 @@ def run(arguments: Sequence[str]) -> int:
         about = dataclasses.asdict(result) | {"output_dir": str(result.output_dir)}
         print(json.dumps(about))
     return 0 if result.finished else INTERRUPTED
+
+
+def _sandbox(settings: TrainConfig, limits: Limits, level: str) -> Sandbox:
+    if settings.engine == "local":
+        return Sandbox(settings.workers, limits, level=level)
+    return RemoteSandbox(settings.workers, limits, level=level, address=settings.address)

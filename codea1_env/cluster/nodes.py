@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 import socket
+import threading
 import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +17,10 @@ from codea1_env.cluster import probe
 from codea1_env.cluster.errors import ClusterError
 from codea1_env.support.extras import require
 
+_log = logging.getLogger(__name__)
 _CONNECT = 10.0
+_versions: dict[str, str] = {}
+"""Id of a node -> the version of this package that it has: asked once, for it takes a process."""
 START = 120.0
 """Seconds that a node has to start an actor."""
 
@@ -32,23 +40,42 @@ def connect(address: str | None) -> Any:
     """
     ray: Any = require("ray", "ray")
     ray.cloudpickle.register_pickle_by_value(probe)
+    # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
+    require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
     if ray.is_initialized():
         return ray
     try:
         host, _, port = (address or "").rpartition(":")
         if host and port.isdecimal():  # Ray itself would try for two minutes
             socket.create_connection((host, int(port)), _CONNECT).close()
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _own_signals():
             warnings.simplefilter(
                 "ignore", FutureWarning
             )  # of what later versions will do with GPUs
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except (ray.exceptions.RayError, RuntimeError, ValueError, OSError) as error:
+        # Of other versions Ray tells in several lines.
+        said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
         raise ClusterError(
-            f"Expect a Ray cluster at {address!r}, actually: {_first_line(error)}. Start one with `ray start --head`, "
+            f"Expect a Ray cluster at {address!r}, actually: {said}. Start one with `ray start --head`, "
             'or say address="local".'
         ) from error
     return ray
+
+
+def _noticed(batch: Mapping[str, Any], ignore_prefix: bool) -> None:
+    _log.info("Ray: %s", " ".join(batch["lines"]))
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the program's answer to SIGTERM, for which Ray would put its own."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @dataclass(frozen=True)
@@ -91,7 +118,7 @@ def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], a
         ClusterError: The node has another version of this package, or none, or it cannot make the actor.
         OSError: The node is gone.
     """
-    _check_version(ray, node)
+    check_version(ray, node)
     options = {**on_node(ray, node), "max_restarts": 0, "max_task_retries": 0}
     handle = ray.remote(actor).options(max_concurrency=at_once, **options).remote(*arguments)
     try:
@@ -146,9 +173,17 @@ def LOST(ray: Any) -> tuple[type[Exception], ...]:  # noqa: N802 - classes of an
     )
 
 
-def _check_version(ray: Any, node: Node) -> None:
-    task = ray.remote(max_retries=0, **on_node(ray, node))(probe.found_version)
-    found = asked(ray, task.remote())
+def check_version(ray: Any, node: Node) -> None:
+    """Refuse a node that has another version of this package, or none.
+
+    Raises:
+        ClusterError: It does.
+        OSError: The node is gone.
+    """
+    if node.id not in _versions:
+        task = ray.remote(max_retries=0, **on_node(ray, node))(probe.found_version)
+        _versions[node.id] = asked(ray, task.remote())
+    found = _versions[node.id]
     if found != codea1_env.__version__:
         there = f"has version {found}" if found else "does not have the package"
         raise ClusterError(

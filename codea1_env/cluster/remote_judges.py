@@ -101,8 +101,10 @@ class _Place:
         )
 
     def _start(self) -> Any:
-        """Start an actor; those of a cluster take turns on its nodes, a processor at a time."""
-        found = [node for node in nodes(self._ray) for _ in range(node.cores)]
+        """Start an actor; those of a cluster take turns on its nodes, which have as many turns as processors."""
+        there = nodes(self._ray)
+        rounds = range(max((node.cores for node in there), default=0))
+        found = [node for turn in rounds for node in there if turn < node.cores]
         if not found:
             raise LostError("no node is left")
         node = found[next(self._turns) % len(found)]

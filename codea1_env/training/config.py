@@ -154,7 +154,15 @@ class TrainConfig:
     time_limit: float = 0.5
     """CPU seconds for one test."""
     workers: int = 2
-    """Sandbox processes that work at the same time. Has no influence on the results."""
+    """Sandbox processes that work at the same time; with Ray on each node. Has no influence on the results."""
+    engine: Literal["local", "ray"] = "local"
+    """Where the run computes: in this process, or on the nodes of a Ray cluster. Has no influence on the results."""
+    address: str = "auto"
+    """Ray: "auto" for the cluster that this machine belongs to, HOST:PORT, or "local" for one on this machine alone."""
+    learner_processes: int = 1
+    """Ray: processes that each language model answers and learns with."""
+    learner_gpus: float | None = None
+    """Ray: GPUs of each such process, or a share of one; None for one where the cluster has any."""
     tracker: tuple[TrackerName, ...] = ()
     """Where the run is shown while it goes on, beside its own files: trackio, tensorboard, wandb. Has no influence on
     the results."""

@@ -35,6 +35,7 @@ _POSITIVE = (
     "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch",
     "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem", "num_iterations", "max_steps",
     "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
+    "learner_processes", "learner_gpus",
 )  # fmt: skip
 _OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
 
@@ -123,6 +124,7 @@ def check_combinations(config: TrainConfig) -> None:
         ValueError: They do not.
     """
     _check_language_models(config)
+    _check_engine(config)
     if config.self_play:
         _check_self_play(config)
     check_algorithms(config, files=False)  # files are loaded once, when the run begins
@@ -164,6 +166,18 @@ def _check_learning_rates(role: str, block: PlayerConfig) -> None:
         if not (number and 0 < rate < math.inf):
             remedy = f". A player that is not to learn: {role}.freeze = true" if rate == 0 else ""
             raise ValueError(f"Expect {name} to be greater than 0, actually: {rate!r}{remedy}")
+
+
+def _check_engine(config: TrainConfig) -> None:
+    if config.engine == "ray":
+        return
+    of_ray = {"address": "auto", "learner_processes": 1, "learner_gpus": None}
+    for name, default in of_ray.items():
+        if getattr(config, name) != default:
+            raise ValueError(
+                f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
+                f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."
+            )
 
 
 def _check_self_play(config: TrainConfig) -> None:

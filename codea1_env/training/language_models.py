@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import Backend, BackendError
@@ -14,10 +14,9 @@ from codea1_env.agents.llm.engines import Engines, check_processes
 from codea1_env.agents.llm.own_trainer import find_trainer
 from codea1_env.agents.llm.processes import (
     LeadingPlayer,
-    SharedAgent,
+    SharedBackend,
     dismiss,
     follow,
-    rank,
     world_size,
 )
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
@@ -43,6 +42,22 @@ class _Plan:
     seed: int
 
 
+class Models(Protocol):
+    """The language models of a run, in this process or elsewhere."""
+
+    def player(self, role: Role, seed: int) -> Learner:
+        """Make the player of a role."""
+        ...
+
+    def dismiss(self) -> None:
+        """Let other processes go: the run is done."""
+        ...
+
+    def close(self) -> None:
+        """Free what is held."""
+        ...
+
+
 class LanguageModels:
     """The language models of a run, made when they are asked for.
 
@@ -50,15 +65,21 @@ class LanguageModels:
         config: The run.
         problems: Number of problems to train on: a step has no more.
         bases: Models that are loaded already, folder by folder; those that are loaded here are added.
+        roles: Those that are played in this process; None for all.
 
     Raises:
         RunError: The engine cannot be had in several processes, or there is no such algorithm.
     """
 
     def __init__(
-        self, config: TrainConfig, problems: int, bases: dict[Path, Any] | None = None
+        self,
+        config: TrainConfig,
+        problems: int,
+        bases: dict[Path, Any] | None = None,
+        roles: Sequence[Role] | None = None,
     ) -> None:
         self._config = config
+        self._roles = roles_of(config) if roles is None else roles
         self._groups = min(config.problems_per_step, problems)
         self._bases = {} if bases is None else bases
         self._chosen: dict[Path, Computing] = {}
@@ -77,7 +98,16 @@ class LanguageModels:
             raise RunError(str(error)) from error
 
     def player(self, role: Role, seed: int) -> Learner:
-        """Make the player of a role.
+        """Make the player of a role, which of several processes tells the others what it does.
+
+        Raises:
+            RunError: The model, the trainer or the engine cannot be had as configured.
+        """
+        player = self.own_player(role, seed)
+        return player if world_size() == 1 else LeadingPlayer(role, player)
+
+    def own_player(self, role: Role, seed: int) -> Learner:
+        """Make the player of a role as this process has it.
 
         Raises:
             RunError: The model, the trainer or the engine cannot be had as configured.
@@ -90,7 +120,7 @@ class LanguageModels:
             learner = self._imitator if imitates else self._learner
             player = learner(plan) if plan.learns else self._frozen(plan)
             self._players[role] = player
-            return player if world_size() == 1 else LeadingPlayer(role, player)
+            return player
         except (ValueError, BackendError) as error:
             raise RunError(f"Cannot make the {role}: {error}") from error
 
@@ -117,10 +147,7 @@ class LanguageModels:
         if asked in self._folders:
             return
         config = self._config
-        both: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
-        for role in dict.fromkeys(
-            (asked, *(each for each in both if config.player(each).player == "llm"))
-        ):
+        for role in dict.fromkeys((asked, *self._roles)):
             try:
                 folder = resolve(config.model_of(role))
                 load_tokenizer(folder)
@@ -235,12 +262,12 @@ class LanguageModels:
                 self._computing(plan.folder).generation_threads,
             )
         agent = LLMAgent(
-            engine,
+            engine if world_size() == 1 else SharedBackend(engine),
             self._config.player(plan.role).sampling,
-            plan.seed + rank(),
+            plan.seed,
             write=self._wording(),
         )
-        return FrozenLanguagePlayer(agent if world_size() == 1 else SharedAgent(agent))
+        return FrozenLanguagePlayer(agent)
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
         """A model in float32 to train, or one whose weights all players share that do not change them."""
@@ -308,6 +335,12 @@ class LanguageModels:
         """The trainer's names of the number format."""
         dtype = self._computing(self._folders[role]).dtype
         return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
+
+
+def roles_of(config: TrainConfig) -> tuple[Role, ...]:
+    """The roles that language models play."""
+    both: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
+    return tuple(role for role in both if config.player(role).player == "llm")
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:

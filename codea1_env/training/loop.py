@@ -14,7 +14,7 @@ from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.reporting import report
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.referee import Referee, RefereeConfig
+from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import RolloutConfig, rollout
 from codea1_env.sandbox import Limits, Sandbox
@@ -27,10 +27,11 @@ from codea1_env.training.checkpoints import (
     step_of,
 )
 from codea1_env.training.config import TrainConfig
+from codea1_env.training.engine import engine_of
 from codea1_env.training.errors import RunError
 from codea1_env.training.failed_runs import explained_failures, leave_nothing
 from codea1_env.training.interrupt import stop_request
-from codea1_env.training.language_models import LanguageModels, Role
+from codea1_env.training.language_models import LanguageModels, roles_of
 from codea1_env.training.lessons import demonstrations, lessons
 from codea1_env.training.measuring import drawn, measure, new_past, remember, with_control
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
@@ -52,7 +53,7 @@ from codea1_env.training.run_folder import (
 )
 from codea1_env.training.settings import flat
 from codea1_env.training.summary import TrainResult, start_and_end, summary_table
-from codea1_env.training.time_budget import fit_to_machine
+from codea1_env.training.teaching import teach
 from codea1_env.training.trackers.names import check_installed
 from codea1_env.training.trackers.step_report import report_of
 from codea1_env.training.trackers.tracking import Tracking
@@ -111,17 +112,19 @@ def train(
                 f"{config.max_steps} steps. Raise max_steps to train further."
             )
         display = stack.enter_context(TrainingProgress(console))
+        engine = engine_of(config)
         with display.phase("speed"):
             known = mean_seconds(read_rows(folder.path / TIMINGS)) if resume else {}
-            plan = fit_to_machine(config, problems, started, known, display.say, report)
+            plan = engine.fit(config, problems, started, known, display.say, report)
         config, problems = plan.config, problems[: plan.config.max_problems]
         display.begin("prepare")
         limits = Limits(call_cpu_time=config.time_limit)
-        sandbox = sandbox or stack.enter_context(Sandbox(workers=config.workers, limits=limits))
+        models = plan.models
+        stack.callback(models.close)
+        sandbox = sandbox or stack.enter_context(engine.sandbox(config, limits))
         rewards = RewardConfig(config.alpha, config.num_tests, config.strict_paper, config.rewards)
-        referee = Referee(
-            sandbox, RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
-        )
+        rules = RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
+        referee = stack.enter_context(engine.referee(sandbox, rules))
         # Of a large set no more than these are looked at before the first step.
         looked_at = drawn(problems, config.eval_trained, config.seed)
         if not saved and (failing := failing_references(looked_at, sandbox, limits)):
@@ -133,8 +136,6 @@ def train(
             whole = len(looked_at) == len(problems)
             return held_out if whole else hold_out(problems, sandbox, config.seed)
 
-        models = plan.models
-        stack.callback(models.close)
         players = make_players(
             config, problems, splits, sandbox, coder=coder, tester=tester, models=models
         )
@@ -231,11 +232,9 @@ def train(
                 learned |= prefixed(role, usage.metrics())
             shown = demonstrations(config, played, step)
             to_learn = lessons(config, players, coder_experience, tester_experience, shown)
-            for role, learn in to_learn.items():
-                started = time.perf_counter()
-                with display.phase(f"learn_{role}"):
-                    learned |= prefixed(role, learn())
-                seconds[f"learn_{role}"] = time.perf_counter() - started
+            taught = teach(to_learn, display.phase, engine.elsewhere)
+            learned |= taught.metrics
+            seconds |= taught.seconds
 
             step += 1
             row: Row = {"step": step}
@@ -256,7 +255,9 @@ def train(
                 save()
                 seconds["checkpoint"] = time.perf_counter() - started
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
-            timings |= throughput.of_step(usages, row, seconds) | peak_memory()
+            timings |= (
+                throughput.of_step(usages, row, {**seconds, **taught.of_roles}) | peak_memory()
+            )
             folder.append(TIMINGS, [{"step": step, **timings}])
             if tracking.active:
                 tracking.log(report_of(step, played, episodes, row, timings))
@@ -269,8 +270,7 @@ def train(
 def _follow(config: TrainConfig, problems: int) -> TrainResult:
     """Be one of the other processes of a run: make the same players, and do what the first does with them."""
     models = LanguageModels(config, problems)
-    roles: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
-    for role in roles:
+    for role in roles_of(config):
         make_language_model(config, role, models)
     models.follow()
     models.close()

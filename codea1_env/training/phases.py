@@ -60,6 +60,8 @@ def phase_totals(timings: Iterable[Row], metrics: Iterable[Row]) -> list[PhaseTo
             tokens[role] += row.get(f"{role}/tokens/completion", 0)
             # Of all updates so far.
             tokens[f"learn_{role}"] = int(row.get(f"{role}/num_tokens", tokens[f"learn_{role}"]))
+    # Where both learn at the same time.
+    tokens["learn"] = tokens["learn_coder"] + tokens["learn_tester"]
     whole = seconds.total()
     return [
         PhaseTotal(

@@ -39,7 +39,7 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.training.algorithms import algorithm_of
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
-from codea1_env.training.language_models import LanguageModels, Role
+from codea1_env.training.language_models import Models, Role
 
 _CODER, _TESTER = 0, 1
 """Streams of random numbers: the seed of a player is (seed of the run, stream)."""
@@ -94,7 +94,7 @@ def make_players(
     *,
     coder: OwnPlayer | None = None,
     tester: OwnPlayer | None = None,
-    models: LanguageModels,
+    models: Models,
 ) -> Players:
     """Make the players of a run; a given one takes the place of the one that the configuration names.
 
@@ -139,11 +139,16 @@ def make_players(
     )
 
 
-def make_language_model(config: TrainConfig, role: Role, models: LanguageModels) -> Learner | None:
+def make_language_model(config: TrainConfig, role: Role, models: Models) -> Learner | None:
     """Make the player of a role, if the configuration says that it is a language model."""
     if config.player(role).player != "llm":
         return None
-    return models.player(role, _seed(config, _TESTER if role == "tester" else _CODER))
+    return models.player(role, seed_of(config, role))
+
+
+def seed_of(config: TrainConfig, role: Role) -> int:
+    """The seed of a role's language model."""
+    return _seed(config, _TESTER if role == "tester" else _CODER)
 
 
 def _own(

@@ -40,6 +40,7 @@ PHASES = {
     "learn_coder": "coder learns",
     "learn_tester": "tester learns",
     "learn_model": "both learn",
+    "learn": "both learn",
     "checkpoint": "saving",
 }
 """Phase -> what is shown."""

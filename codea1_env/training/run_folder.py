@@ -37,7 +37,7 @@ HELD_OUT = "held_out.jsonl"
 
 _MAY_CHANGE = {
     "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads",
-    "tracker",
+    "tracker", "engine", "address", "learner_processes", "learner_gpus",
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
 the last bits of it, and another machine may have fewer."""

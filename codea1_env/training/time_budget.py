@@ -18,7 +18,7 @@ from codea1_env.agents.models import best_device, resolve
 from codea1_env.problems import Problem
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.errors import RunError
-from codea1_env.training.language_models import LanguageModels, computing_of
+from codea1_env.training.language_models import LanguageModels, Models, computing_of
 from codea1_env.training.memory_plan import Devices, plan_memory
 from codea1_env.training.remaining import ONCE
 from codea1_env.training.settings import replaced
@@ -56,7 +56,7 @@ class RunPlan:
     """Phase of a step -> seconds; empty where nothing was measured."""
     measurement: float
     """Seconds to measure both players once."""
-    models: LanguageModels
+    models: Models
     """The models, perhaps loaded already."""
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -14,12 +13,12 @@ from typing import Any
 import pytest
 
 ray = pytest.importorskip("ray")
-cluster_utils = pytest.importorskip("ray.cluster_utils")
+
+from clusters import join, ray_processes  # noqa: E402
 
 from codea1_env import load_problems  # noqa: E402
 from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox  # noqa: E402
 from codea1_env.cluster.dispatcher import Dispatcher  # noqa: E402
-from codea1_env.cluster.nodes import connect  # noqa: E402
 from codea1_env.cluster.requests import Failure, Request, packed, unpacked  # noqa: E402
 from codea1_env.referee import Referee  # noqa: E402
 from codea1_env.responses import Program  # noqa: E402
@@ -33,26 +32,6 @@ from codea1_env.sandbox import (  # noqa: E402
 )
 
 pytestmark = pytest.mark.slow
-_addresses = (f"127.0.0.{number}" for number in itertools.count(3))
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    # Not 127.0.0.1, which Ray would put the machine's outer address for.
-    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
-    head = {"num_cpus": 0, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
-    made = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
-    try:
-        join(made), join(made)
-        connect(made.address)
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
-
-
-def join(cluster: Any) -> Any:
-    return cluster.add_node(num_cpus=1, node_ip_address=next(_addresses))
 
 
 @pytest.fixture(scope="module")
@@ -161,28 +140,13 @@ def test_nodes_that_are_lost_and_nodes_that_join(cluster: Any, remote: RemoteSan
 
 
 def test_an_actor_that_hangs_is_given_up(
-    remote: RemoteSandbox, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, remote: RemoteSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codea1_env.cluster.dispatcher._SILENCE", 4.0)
-    pids = [process for process in ray_processes() if "SandboxActor" in process[1]]
-    os.kill(pids[0][0], signal.SIGSTOP)
+    os.kill(ray_processes(cluster, "SandboxActor")[0], signal.SIGSTOP)
     work = jobs(200)
     with Sandbox(1, Limits(call_cpu_time=1.0)) as local:
         assert plain(remote.run_many(work)) == plain(local.run_many(work))
-
-
-def ray_processes() -> list[tuple[int, str]]:
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline") as file:
-                    line = file.read()
-            except OSError:
-                continue
-            if line.startswith("ray::"):
-                found.append((int(entry), line))
-    return found
 
 
 def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
@@ -204,9 +168,8 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
     with Sandbox(1) as sandbox, RemoteJudges(sandbox, judges=2) as judges:
         expected = told(Referee(sandbox))
         assert told(judges) == expected
-        for pid, name in ray_processes():
-            if "JudgeActor" in name:
-                os.kill(pid, signal.SIGKILL)
+        for pid in ray_processes(cluster, "JudgeActor"):
+            os.kill(pid, signal.SIGKILL)
         assert told(judges) == expected
     with pytest.raises(SandboxError, match="close"):
         told(judges)

@@ -114,6 +114,7 @@ class Backend(Protocol):
         sampling: SamplingConfig,
         seed: int,
         adapter: str | None = None,
+        first: int = 0,
     ) -> list[Completion]:
         """Answer every prompt once, in order.
 
@@ -123,6 +124,7 @@ class Backend(Protocol):
             seed: Same engine, prompts, sampling, weights and seed give the same answers (engines on a GPU:
                 nearly always).
             adapter: The adapter to use; None for the model without one.
+            first: Place of the first prompt where these are a part of more: its answers are those of the whole.
 
         Raises:
             BackendError: The engine cannot answer.

@@ -95,6 +95,7 @@ class OpenAIBackend:
         sampling: SamplingConfig,
         seed: int,
         adapter: str | None = None,
+        first: int = 0,
     ) -> list[Completion]:
         """Answer every prompt once, in order. See `Backend.generate`.
 
@@ -103,7 +104,10 @@ class OpenAIBackend:
         fields = self._fields(sampling, adapter)
         bodies = [
             fields
-            | {"messages": [dict(message) for message in messages], "seed": (seed + row) % 2**31}
+            | {
+                "messages": [dict(message) for message in messages],
+                "seed": (seed + first + row) % 2**31,
+            }
             for row, messages in enumerate(prompts)
         ]
         cancelled = threading.Event()

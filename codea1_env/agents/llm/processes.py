@@ -4,7 +4,7 @@
 
 The first process runs the loop, with sandbox, book, logs and checkpoints. What it asks of a player (`act`,
 `learn`, `imitate`, `load`) it tells the others, which do the same with their own copy of that player: each
-answers its share of the observations, and the trainer takes each process's share of the rows and averages
+engine answers its share of the prompts, and the trainer takes each process's share of the rows and averages
 gradients.
 """
 
@@ -15,13 +15,15 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from codea1_env.agents.llm.agent import LLMAgent, Usage
-from codea1_env.agents.llm.completions import Completion, Message
-from codea1_env.agents.llm.language_player import LanguagePlayer, total
+from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.completions import Backend, Completion, Messages, SamplingConfig
+from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.agents.protocols import Experience
 from codea1_env.spaces import Observation
+
+Share = TypeVar("Share", bound=Sequence[Any])
 
 _PATIENCE = timedelta(days=7)
 """The others wait for as long as the first process judges and measures."""
@@ -37,52 +39,60 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def share_of(items: Sequence[Any], number: int, of: int) -> Sequence[Any]:
+def share_of(items: Share, number: int, of: int) -> Share:
     """One of the nearly equal shares of a sequence.
 
     Example:
         >>> [share_of("abcde", number, of=2) for number in range(2)]
         ['ab', 'cde']
     """
-    return items[len(items) * number // of : len(items) * (number + 1) // of]
+    return items[len(items) * number // of : len(items) * (number + 1) // of]  # type: ignore[return-value]
 
 
-class SharedAgent(LLMAgent):
-    """An agent of which every process has one, and answers its share.
+class SharedBackend:
+    """An engine of which every process has one, and answers its share: the answers are those of one process.
 
     Args:
-        agent: This process's own.
+        backend: This process's own.
     """
 
-    def __init__(self, agent: LLMAgent) -> None:
-        self._own = agent
-        self.sampling = agent.sampling
-        self.completions: list[Completion] = []
-        self.usage = Usage()
+    def __init__(self, backend: Backend) -> None:
+        self._own = backend
 
-    def act(self, observations: Sequence[Observation]) -> list[str]:
-        """Answer all observations, together with the other processes, which must call this, too."""
-        self._own.act(share_of(observations, rank(), world_size()))
-        gathered: list[Any] = [None] * world_size()
-        group, distributed = _group()
-        distributed.all_gather_object(
-            gathered, (self._own.completions, self._own.usage), group=group
+    @property
+    def context_length(self) -> int:
+        """Tokens that prompt and answer together may have."""
+        return self._own.context_length
+
+    def count_tokens(self, messages: Messages) -> int:
+        """Length in tokens of a chat, as the engine's prompt."""
+        return self._own.count_tokens(messages)
+
+    def generate(
+        self,
+        prompts: Sequence[Messages],
+        sampling: SamplingConfig,
+        seed: int,
+        adapter: str | None = None,
+        first: int = 0,
+    ) -> list[Completion]:
+        """Answer every prompt, together with the other processes, which must call this, too."""
+        mine = share_of(range(len(prompts)), rank(), world_size())
+        found = self._own.generate(
+            [prompts[place] for place in mine], sampling, seed, adapter, first + mine.start
         )
-        self.completions = [answer for answers, _ in gathered for answer in answers]
-        self.usage = total([usage for _, usage in gathered])
-        return [answer.text for answer in self.completions]
+        gathered: list[list[Completion]] = [[] for _ in range(world_size())]
+        group, distributed = _group()
+        distributed.all_gather_object(gathered, found, group=group)
+        return [answer for answers in gathered for answer in answers]
 
-    def chat(self, observation: Observation) -> list[Message]:
-        """Return the chat that the model is shown for an observation."""
-        return self._own.chat(observation)
+    def update(self, folder: Path, adapter: str | None = None) -> None:
+        """Use the weights in this folder from now on."""
+        self._own.update(folder, adapter)
 
-    def save(self, path: Path) -> None:
-        """Write how far the random numbers are used up: in all processes equally."""
-        self._own.save(path)
-
-    def load(self, path: Path) -> None:
-        """Restore what `save` wrote."""
-        self._own.load(path)
+    def close(self) -> None:
+        """Free what this process's own holds."""
+        self._own.close()
 
 
 class LeadingPlayer(LanguagePlayer):

@@ -13,7 +13,7 @@ from codea1_env.agents.llm.both_roles import BothRoles
 from codea1_env.agents.llm.completions import Backend, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype
 from codea1_env.agents.llm.language_player import LanguagePlayer
-from codea1_env.agents.llm.processes import SharedAgent, rank, world_size
+from codea1_env.agents.llm.processes import SharedBackend, world_size
 from codea1_env.agents.llm.trainer_drive import Drive
 from codea1_env.agents.llm.training_state import (
     fingerprint,
@@ -77,7 +77,7 @@ class TrainedPlayer(LanguagePlayer):
         self.drive = make_drive(self._folder.name)
         self.drive.threads = computing.threads if computing else None
         self._engine = engine
-        backend = engine or TransformersBackend(
+        backend: Backend = engine or TransformersBackend(
             self.drive.model,
             tokenizer,
             batch_size,
@@ -88,13 +88,14 @@ class TrainedPlayer(LanguagePlayer):
         )
         own_adapter = None if peft_config is None else ADAPTER
         adapter = own_adapter if engine is None else role
-        # Processes must not draw the same random numbers for their shares.
+        if world_size() > 1:
+            backend = SharedBackend(backend)
         agents = [
-            LLMAgent(backend, each, seed + rank(), adapter=adapter, write=write or prompts.DEFAULT)
+            LLMAgent(backend, each, seed, adapter=adapter, write=write or prompts.DEFAULT)
             for each in samplings
         ]
         agent = BothRoles(*agents) if len(agents) > 1 else agents[0]
-        super().__init__(agent if world_size() == 1 else SharedAgent(agent))
+        super().__init__(agent)
         self.update_engine()
 
     def save(self, path: Path) -> None:

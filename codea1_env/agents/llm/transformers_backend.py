@@ -75,13 +75,14 @@ class TransformersBackend:
         sampling: SamplingConfig,
         seed: int,
         adapter: str | None = None,
+        first: int = 0,
     ) -> list[Completion]:
         """Answer every prompt once, in order. See `Backend.generate`."""
         torch: Any = require("torch")
         ids = encode_all(self.tokenizer, prompts)
         # Neighbours of one length waste least on padding, and equal prompts come together.
         order = sorted(range(len(ids)), key=lambda i: (len(ids[i]), ids[i]))
-        noise = draw_noise(len(ids), sampling.max_completion_length, seed)
+        noise = draw_noise(first + len(ids), sampling.max_completion_length, seed)[first:]
         completions: dict[int, Completion] = {}
         with ExitStack() as stack:
             stack.enter_context(torch.no_grad())

@@ -98,6 +98,7 @@ class VLLMBackend:
         sampling: SamplingConfig,
         seed: int,
         adapter: str | None = None,
+        first: int = 0,
     ) -> list[Completion]:
         """Answer every prompt once, in order. See `Backend.generate`."""
         vllm = require("vllm", "vllm")
@@ -117,7 +118,7 @@ class VLLMBackend:
                 include_stop_str_in_output=True,
                 logprobs=0,  # only of the tokens that were drawn
                 # Each answer has its own stream, so that batches have no influence.
-                seed=(seed + row) % 2**63,
+                seed=(seed + first + row) % 2**63,
             )
             for row in range(len(ids))
         ]

@@ -1,0 +1,158 @@
+"""What runs on a node for a language model: one process that answers and learns, alone or as one of several."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.agents import Experience
+from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.models import resolve
+from codea1_env.spaces import Observation
+from codea1_env.support.extras import require
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.language_models import LanguageModels, Role, computing_of
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Which process of a role's group this is."""
+
+    rank: int
+    size: int
+    address: str
+    """Where the first process listens."""
+    port: int
+
+
+class LearnerActor:
+    """One process of the group that plays a role: the player of a local run is inside.
+
+    All processes of a group are asked the same, at the same time.
+
+    Args:
+        config: The run.
+        role: What it plays.
+        folder: Where the run was started: names of files in the settings are as seen from there.
+    """
+
+    def __init__(self, config: TrainConfig, role: Role, folder: str) -> None:
+        with suppress(OSError):  # another machine may not have it, and not need it
+            os.chdir(folder)
+        self._config = config
+        self._role = role
+        self._player: Any = None
+        self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
+
+    def meeting_point(self) -> tuple[str, int]:
+        """Find an address and a port at which the processes of a group can meet this one."""
+        address = require("ray.util", "ray").get_node_ip_address()
+        with socket.socket() as probe:
+            probe.bind(("", 0))
+            return address, int(probe.getsockname()[1])
+
+    def choose(self) -> tuple[TrainConfig, str]:
+        """Fill in number formats and threads that the run leaves open, as they are fastest here, and say so."""
+        found = computing_of(self._config, resolve(self._config.model_of(self._role)))
+        chosen = dataclasses.replace(
+            self._config,
+            dtype=found.dtype,
+            generation_dtype=found.generation_dtype,
+            threads=found.threads,
+            generation_threads=found.generation_threads,
+        )
+        return chosen, str(found)
+
+    def make(self, config: TrainConfig, problems: int, seed: int, member: Membership) -> None:
+        """Make the player.
+
+        Args:
+            config: The run, with everything decided.
+            problems: Number of problems to train on.
+            seed: See `LanguageModels.own_player`.
+            member: Which process of its group this is.
+
+        Raises:
+            RunError: The model, the trainer or the engine cannot be had as configured.
+        """
+        if (
+            member.size > 1
+        ):  # as torchrun says it; every process sees only the GPU that it was given
+            os.environ |= {
+                "RANK": str(member.rank),
+                "LOCAL_RANK": "0",
+                "WORLD_SIZE": str(member.size),
+                "LOCAL_WORLD_SIZE": "1",
+                "MASTER_ADDR": member.address,
+                "MASTER_PORT": str(member.port),
+            }
+        self._models = LanguageModels(config, problems, roles=(self._role,))
+        self._player = self._models.own_player(self._role, seed)
+
+    def act(self, observations: Sequence[Observation]) -> tuple[list[str], Usage]:
+        """Answer each observation, and say what it took."""
+        answers = self._player.act(observations)
+        return answers, self._player.take_usage()
+
+    def chat(self, observation: Observation) -> list[Message]:
+        """Return the chat that the model is shown for an observation."""
+        chat: list[Message] = self._player.agent.chat(observation)
+        return chat
+
+    def learn(self, experience: Sequence[Experience]) -> dict[str, float]:
+        """Learn from the answers of one step."""
+        return dict(self._player.learn(experience))
+
+    def imitate(self, demonstrations: Sequence[Experience]) -> dict[str, float]:
+        """Learn from answers that are not its own."""
+        return dict(self._player.imitate(demonstrations))
+
+    # Checkpoints lie where the loop is, which may share no folder with this machine.
+
+    def save(self) -> list[tuple[str, int]]:
+        """Write the player's state here; returns the names of its files, and their sizes."""
+        folder = self._empty_folder()
+        self._player.save(folder)
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        return [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
+
+    def read(self, name: str, start: int, number: int) -> bytes:
+        """Return bytes of a file that `save` wrote."""
+        with (Path(self._files.name) / name).open("rb") as file:
+            file.seek(start)
+            return file.read(number)
+
+    def empty(self) -> None:
+        """Begin to receive files of a player's state."""
+        self._empty_folder()
+
+    def append(self, name: str, data: bytes) -> None:
+        """Receive bytes of a file."""
+        path = Path(self._files.name) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(data)
+
+    def load(self) -> None:
+        """Restore the state whose files were received."""
+        self._player.load(Path(self._files.name))
+        self._empty_folder()
+
+    def _empty_folder(self) -> Path:
+        self._files.cleanup()
+        self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
+        return Path(self._files.name)
+
+    def close(self) -> None:
+        """Free what is held here."""
+        self._files.cleanup()
+        if self._player is not None:
+            self._models.close()

@@ -1,0 +1,159 @@
+"""A run on the nodes of a Ray cluster: its loop stays in this process, with the Mistake Book, the logs and the checkpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from typing import Any
+
+from codea1_env.agents.llm.processes import world_size
+from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox
+from codea1_env.cluster.nodes import check_version, connect, nodes
+from codea1_env.judging.rules import RefereeConfig
+from codea1_env.problems import Problem
+from codea1_env.referee import Referee
+from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.errors import PlayerError, RunError
+from codea1_env.training.language_models import Role, roles_of
+from codea1_env.training.players import seed_of
+from codea1_env.training.remaining import ONCE
+from codea1_env.training.remote_players import RemoteModels
+from codea1_env.training.role_group import LearnerLostError, RoleGroup
+from codea1_env.training.time_budget import RunPlan
+
+
+class RayEngine:
+    """Programs run, rounds are judged and language models compute on the nodes. Tabular players stay in this process.
+
+    Args:
+        address: See `RemoteSandbox`.
+
+    Raises:
+        RunError: This is one of several processes.
+        ClusterError: There is no cluster at the address.
+        MissingExtraError: Ray is not installed.
+    """
+
+    def __init__(self, address: str) -> None:
+        if world_size() > 1:
+            raise RunError(
+                f"Expect one process with engine='ray', which starts those of the learners itself, actually: "
+                f"{world_size()}. Start it without accelerate or torchrun, with --learner-processes {world_size()}."
+            )
+        self._address = address
+        self._ray = connect(address)
+        self._workers = 1
+        self.elsewhere: Collection[Role] = ()
+
+    def fit(
+        self,
+        config: TrainConfig,
+        problems: Sequence[Problem],
+        started: float,
+        known: Mapping[str, float],
+        say: Callable[[str], None],
+        tell: Callable[[float], None],
+    ) -> RunPlan:
+        """Start the processes of the language models, and decide what they compute with where that is left open.
+
+        Raises:
+            RunError: A model cannot be had as configured, or the run has a time budget.
+            PlayerError: A process was lost, for which memory was short perhaps.
+            ClusterError: The cluster has not what is asked for.
+        """
+        self._workers = config.workers
+        if config.time_budget is not None:
+            raise RunError(
+                "Expect engine='local' with time_budget, which measures this machine, actually: 'ray'. Set max_steps "
+                "instead."
+            )
+        step = {name: value for name, value in known.items() if name not in ONCE}
+        self.elsewhere = roles = roles_of(config)
+        if not roles:
+            return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels([]))
+        for node in nodes(self._ray):
+            with suppress(OSError):  # it has gone meanwhile
+                check_version(self._ray, node)
+        gpus = gpus_of_each(self._ray, config, len(roles))
+        with ExitStack() as stack:
+            groups = []
+            for role in roles:
+                groups.append(RoleGroup(self._ray, config, role, gpus, os.getcwd()))
+                stack.callback(groups[-1].close)
+            try:
+                if _is_open(config):
+                    config = _chosen(groups[0], say)
+                made = [
+                    group.make(config, len(problems), seed_of(config, group.role))
+                    for group in groups
+                ]
+                for wait in made:
+                    wait()
+            except (ValueError, ImportError) as error:
+                raise RunError(str(error)) from error
+            except LearnerLostError as error:
+                raise PlayerError(str(error)) from error
+            stack.pop_all()
+        return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels(groups))
+
+    def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
+        """Make a sandbox on every node."""
+        return RemoteSandbox(config.workers, limits, address=self._address)
+
+    def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> AbstractContextManager[Referee]:
+        """Make judges on the nodes, as many on each as it has workers."""
+        judges = self._workers * len(nodes(self._ray))
+        return RemoteJudges(sandbox, rules, judges=judges, address=self._address)
+
+
+def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
+    """Decide how many GPUs each process of a language model gets.
+
+    Args:
+        ray: What `connect` returned.
+        config: The run.
+        roles: Number of roles that language models play.
+
+    Raises:
+        ClusterError: The cluster has not enough processors or GPUs free.
+    """
+    there, free = ray.cluster_resources(), ray.available_resources()
+    processes = roles * config.learner_processes
+    gpus = config.learner_gpus
+    if gpus is None:
+        gpus = 1.0 if there.get("GPU", 0) else 0.0
+    for kind, name, asked in (("CPU", "processors", processes), ("GPU", "GPUs", processes * gpus)):
+        if free.get(kind, 0) < asked:
+            raise ClusterError(
+                f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
+                f"{config.learner_processes}), actually: the cluster has {there.get(kind, 0):g}, of which "
+                f"{free.get(kind, 0):g} are free. {_remedy(kind, there.get(kind, 0), roles)}"
+            )
+    return gpus
+
+
+def _remedy(kind: str, number: float, roles: int) -> str:
+    """What would fit."""
+    if kind == "CPU":
+        return "Add nodes, or lower learner_processes."
+    if not number:
+        return "Without GPUs --preset smollm2-cpu --max-steps 24 fits, with learner_gpus left out."
+    if number < roles:
+        return f"Let the roles share it (--learner-gpus {number / roles:g}): --preset smollm2-gpu fits one GPU."
+    return f"--learner-processes {int(number // roles)} would fit."
+
+
+def _chosen(group: RoleGroup, say: Callable[[str], None]) -> TrainConfig:
+    try:
+        config, told = group.first("choose")
+    except ValueError as error:
+        raise RunError(f"Cannot make the {group.role}: {error}") from error
+    say(f"Computing in {told}.")
+    return config  # type: ignore[no-any-return]
+
+
+def _is_open(config: TrainConfig) -> bool:
+    threads = (config.threads, config.generation_threads)
+    return config.dtype == "auto" or None in (config.generation_dtype, *threads)

@@ -1,0 +1,105 @@
+"""Players whose language models compute on the nodes of a cluster; to the loop they are like any others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codea1_env.agents import Experience, Learner
+from codea1_env.agents.llm.agent import LLMAgent, Usage
+from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.spaces import Observation
+from codea1_env.training.language_models import Role
+from codea1_env.training.role_group import RoleGroup
+
+_PIECE = 64 << 20
+"""Bytes of a file that are sent at a time."""
+
+
+class RemoteAgent(LLMAgent):
+    """The agent of a player elsewhere.
+
+    Args:
+        group: The processes that play.
+    """
+
+    def __init__(self, group: RoleGroup) -> None:
+        self._group = group
+        self.usage = Usage()
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Return one answer for each observation, in order."""
+        answers: list[str]
+        answers, self.usage = self._group.all("act", list(observations))[0]
+        return answers
+
+    def chat(self, observation: Observation) -> list[Message]:
+        """Return the chat that the model is shown for an observation."""
+        chat: list[Message] = self._group.first("chat", observation)
+        return chat
+
+
+class RemotePlayer(LanguagePlayer):
+    """A language model that plays and learns elsewhere. Its state is saved and restored where the loop is.
+
+    Args:
+        group: The processes that play.
+    """
+
+    def __init__(self, group: RoleGroup) -> None:
+        super().__init__(RemoteAgent(group))
+        self._group = group
+
+    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
+        """Learn from the answers of one step. All processes have the same metrics."""
+        return self._group.all("learn", list(experience))[0]  # type: ignore[no-any-return]
+
+    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
+        """Learn from answers that are not its own."""
+        return self._group.all("imitate", list(demonstrations))[0]  # type: ignore[no-any-return]
+
+    def save(self, path: Path) -> None:
+        """Write the state, which all processes have in common."""
+        files: list[tuple[str, int]] = self._group.first("save")
+        for name, size in files:
+            target = path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                for start in range(0, size, _PIECE):
+                    file.write(self._group.first("read", name, start, _PIECE))
+        self._group.first("empty")
+
+    def load(self, path: Path) -> None:
+        """Restore what `save` wrote, in all processes."""
+        self._group.all("empty")
+        for source in sorted(each for each in path.rglob("*") if each.is_file()):
+            name = source.relative_to(path).as_posix()
+            with source.open("rb") as file:
+                while piece := file.read(_PIECE):
+                    self._group.all("append", name, piece)
+        self._group.all("load")
+
+
+class RemoteModels:
+    """The language models of a run, on the nodes of a cluster.
+
+    Args:
+        groups: The processes of each role, with their players made.
+    """
+
+    def __init__(self, groups: Sequence[RoleGroup]) -> None:
+        self._groups: dict[Any, RoleGroup] = {group.role: group for group in groups}
+
+    def player(self, role: Role, seed: int) -> Learner:
+        """Give the player of a role. It was made with this seed."""
+        return RemotePlayer(self._groups[role])
+
+    def dismiss(self) -> None:
+        """Do nothing: the processes end when they are told to, or when nobody asks them any more."""
+
+    def close(self) -> None:
+        """End all processes."""
+        for group in self._groups.values():
+            group.close()

@@ -1,0 +1,156 @@
+"""The processes that play a role on the nodes of a cluster: they are started together, asked together, and lost together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.cluster import ClusterError
+from codea1_env.cluster.nodes import LOST
+from codea1_env.support.extras import require
+from codea1_env.training.config import TrainConfig
+from codea1_env.training.language_models import Role
+from codea1_env.training.learner_actor import LearnerActor, Membership
+
+_PLACING = 60.0
+"""Seconds in which a cluster that has what is asked for must give it."""
+_ENDING = 10.0
+"""Seconds that a process has to end by itself."""
+
+
+class LearnerLostError(UpdateError):
+    """A process that played a role is gone, and with it what the role has learned since the last checkpoint."""
+
+
+class RoleGroup:
+    """The processes of a role. If one fails, the others may wait for it for ever: then nothing can be asked any more.
+
+    Args:
+        ray: What `connect` returned.
+        config: The run.
+        role: What they play.
+        gpus: GPUs of each process.
+        folder: See `LearnerActor`.
+
+    Raises:
+        ClusterError: The cluster has no room for them.
+    """
+
+    def __init__(self, ray: Any, config: TrainConfig, role: Role, gpus: float, folder: str) -> None:
+        self._ray = ray
+        self.role = role
+        self._failure: Exception | None = None
+        groups: Any = require("ray.util.placement_group", "ray")
+        strategies: Any = require("ray.util.scheduling_strategies", "ray")
+        bundle = {"CPU": 1.0, "GPU": gpus} if gpus else {"CPU": 1.0}
+        # GPUs talk fastest inside a machine; processors are not shared where another machine has some.
+        self._placement = groups.placement_group(
+            [bundle] * config.learner_processes, strategy="PACK" if gpus else "SPREAD"
+        )
+        if not self._placement.wait(_PLACING):
+            self._remove_placement()
+            raise ClusterError(
+                f"Expect room for {config.learner_processes} processes of the {role} within {_PLACING:g} s, actually: there "
+                "is none. Another program may have taken it: see `ray status`."
+            )
+        self._actors = [
+            ray.remote(LearnerActor)
+            .options(
+                num_cpus=1,
+                num_gpus=gpus,
+                max_restarts=0,
+                max_task_retries=0,
+                scheduling_strategy=strategies.PlacementGroupSchedulingStrategy(
+                    self._placement, placement_group_bundle_index=number
+                ),
+            )
+            .remote(config, role, folder)
+            for number in range(config.learner_processes)
+        ]
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        return len(self._actors)
+
+    def make(self, config: TrainConfig, problems: int, seed: int) -> Callable[[], Any]:
+        """Begin to make the players; returns what waits for them. See `LearnerActor.make`."""
+        address, port = "", 0
+        if self.size > 1:
+            [(address, port)] = self.wait([self._actors[0].meeting_point.remote()])
+        return self.begin(
+            "make",
+            [
+                (config, problems, seed, Membership(rank, self.size, address, port))
+                for rank in range(self.size)
+            ],
+        )
+
+    def all(self, method: str, *arguments: Any) -> list[Any]:
+        """Ask all processes the same, and wait for their answers.
+
+        Raises:
+            LearnerLostError: One is gone.
+            Exception: What one raised.
+        """
+        if self.size > 1:  # sent once, not to each
+            arguments = tuple(map(self._ray.put, arguments))
+        return self.begin(method, [arguments] * self.size)()  # type: ignore[no-any-return]
+
+    def first(self, method: str, *arguments: Any) -> Any:
+        """Ask the first process alone. See `all`."""
+        return self.begin(method, [arguments])()[0]
+
+    def begin(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> Callable[[], Any]:
+        """Ask one process after the other, each with arguments of its own; returns what waits for the answers."""
+        if self._failure is not None:
+            raise self._failure
+        references = [
+            getattr(actor, method).remote(*given)
+            for actor, given in zip(self._actors, arguments, strict=False)
+        ]
+        return lambda: self.wait(references)
+
+    def wait(self, references: Sequence[Any]) -> list[Any]:
+        """Wait for answers, and not for the rest after the first failure."""
+        waiting = list(references)
+        try:
+            while waiting:
+                ready, waiting = self._ray.wait(waiting)
+                self._ray.get(ready)
+            return list(self._ray.get(list(references)))
+        except Exception as error:
+            failure = self._explained(error)
+            if self.size > 1 or isinstance(failure, LearnerLostError):
+                self._failure = failure
+            raise failure from None
+
+    def _explained(self, error: Exception) -> Exception:
+        """What a process raised, as it raised it; or that it is lost."""
+        errors: Any = require("ray.exceptions", "ray")
+        if isinstance(error, errors.RayTaskError):
+            cause: Exception = error.cause
+            return cause
+        if isinstance(error, LOST(self._ray)):
+            return LearnerLostError(
+                f"A process of the {self.role} was lost ({type(error).__name__}): it was killed, its node is gone, or memory "
+                "ran out there."
+            )
+        return error
+
+    def close(self) -> None:
+        """End all processes."""
+        for actor in self._actors:
+            with suppress(Exception):
+                if self._failure is None:
+                    self._ray.get(actor.close.remote(), timeout=_ENDING)
+            with suppress(Exception):
+                self._ray.kill(actor)
+        self._remove_placement()
+
+    def _remove_placement(self) -> None:
+        groups: Any = require("ray.util.placement_group", "ray")
+        with suppress(Exception):
+            groups.remove_placement_group(self._placement)
