@@ -33,6 +33,9 @@ PROGRAM = r"(?:codea1|make|python|pip|curl|ray|accelerate|vllm|evalplus\.evaluat
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
     r"make (test|docs)$": "runs beside this script",
+    r"--engine ray|ray stop|cluster_training": "needs a cluster: tests/cluster makes one",
+    r"--against ": "needs a repository with a history: tests/test_cli_testgen_findings.py",
+    r"package\.durations|SITE|testgen_packages": "needs a package of the reader's, or those of the list",
     r"ray start|my_script\.py": "needs several machines",
     r"accelerate launch|vllm serve": "needs GPUs",
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",
@@ -63,7 +66,7 @@ SHORTER = {
 
 FOR_EXAMPLE = {
     "FILE.py::FUNCTION": "src/durations.py::parse_duration",
-    "PATH": "mine.jsonl",
+    "SOURCE": "mine.jsonl",
     "NAME": "golden-tests",
     "RUN2": "runs/b",
     "RUN": "runs/a",
