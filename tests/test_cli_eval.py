@@ -205,7 +205,7 @@ LONG = [
 def whole(tmp_path_factory):
     """An evaluation that nothing interrupts."""
     folder = tmp_path_factory.mktemp("evaluation") / "whole"
-    assert run([*LONG, "--output-dir", str(folder)]) == 0
+    assert run(["eval", "code", *LONG, "--output-dir", str(folder)]) == 0
     return folder
 
 

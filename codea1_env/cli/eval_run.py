@@ -30,9 +30,11 @@ from codea1_env.problems import Problem
 from codea1_env.support.plugins import digest_of_class
 from codea1_env.training.interrupt import stop_request
 
-_AGENT = """Who writes the {}, a language model
-("smollm2-135m", owner/name on the hub, a folder with a model or an adapter), the address of an
-OpenAI-compatible server ("http://127.0.0.1:8000/v1"), the folder of a training run, or FILE.py:NAME."""
+_AGENT = (
+    'Who writes the {}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an adapter), '
+    'the address of an OpenAI-compatible server ("http://127.0.0.1:8000/v1"), the folder of a training run, or '
+    "FILE.py:NAME."
+)
 _HELP = {
     "coder": {
         "agent": _AGENT.format('programs: "reference", "mutant" (the reference with one fault)'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any
@@ -22,6 +23,8 @@ from codea1_env.training.remaining import ONCE
 from codea1_env.training.remote_players import RemoteModels
 from codea1_env.training.role_group import LearnerLostError, RoleGroup
 from codea1_env.training.time_budget import RunPlan
+
+_GIVEN_BACK = 5.0
 
 
 class RayEngine:
@@ -119,12 +122,13 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
     Raises:
         ClusterError: The cluster has not enough processors or GPUs free.
     """
-    there, free = ray.cluster_resources(), ray.available_resources()
+    there, free = ray.cluster_resources(), _free_soon(ray, roles * config.learner_processes)
     processes = roles * config.learner_processes
     gpus = config.learner_gpus
     if gpus is None:
         gpus = 1.0 if there.get("GPU", 0) else 0.0
-    for kind, name, asked in (("CPU", "processors", processes), ("GPU", "GPUs", processes * gpus)):
+    # What is scarcer first.
+    for kind, name, asked in (("GPU", "GPUs", processes * gpus), ("CPU", "processors", processes)):
         if free.get(kind, 0) < asked:
             raise ClusterError(
                 f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
@@ -132,6 +136,17 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
                 f"{free.get(kind, 0):g} are free. {_remedy(kind, there.get(kind, 0), roles)}"
             )
     return gpus
+
+
+def _free_soon(ray: Any, processors: int) -> dict[str, float]:
+    """What the cluster has free. What a program gave back just now takes it a moment to see."""
+    until = time.monotonic() + _GIVEN_BACK
+    while True:
+        free: dict[str, float] = ray.available_resources()
+        enough = free.get("CPU", 0) >= min(processors, ray.cluster_resources().get("CPU", 0))
+        if enough or time.monotonic() > until:
+            return free
+        time.sleep(0.1)
 
 
 def _remedy(kind: str, number: float, roles: int) -> str:

@@ -182,4 +182,4 @@ def test_what_the_cluster_has_not(
 
 def test_settings_of_ray_are_refused_without_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert codea1(["train", "--learner-processes", "2"]) == 2
-    assert "Expect learner_processes with engine='ray'" in capsys.readouterr().err
+    assert "Expect --learner-processes with engine='ray'" in capsys.readouterr().err

@@ -30,6 +30,10 @@ FOUND = {
         "def test_a():\n    assert f(1) == 2\ndef main():\n    try:\n        test_a()\n"
         "    except AssertionError as error:\n        print(error)\nmain()"
     ),
+    "methods called where failures are only printed": (
+        "class TestF:\n    def test_a(self):\n        assert f(1) == 2\nfor name in ('test_a',):\n    try:\n"
+        "        getattr(TestF(), name)()\n    except:\n        print(name)"
+    ),
     "decorated, another one is called": (
         "import functools\ndef quiet(test):\n    @functools.wraps(test)\n    def run(): return test()\n    return run\n"
         "@quiet\ndef test_a():\n    f(1)\ntest_a()\n@quiet\ndef test_f():\n    assert f(1) == 2"

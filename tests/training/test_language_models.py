@@ -159,7 +159,7 @@ def test_what_is_exported_loads_elsewhere(finished: Path, tmp_path: Path, model:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--step", "7"], "expect step to be one of 2, 4, actually: 7"),
+        (["--step", "7"], "expect --step to be one of 2, 4, actually: 7"),
         (["--output-dir", "."], "to be a new folder, actually: it exists"),
     ],
 )

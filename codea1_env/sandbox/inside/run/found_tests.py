@@ -13,6 +13,7 @@ import types
 import unittest
 from _lsprof import Profiler
 from collections.abc import Callable
+from opcode import opmap
 from typing import Any, TypeGuard
 
 from ..bridge import operations
@@ -31,6 +32,10 @@ from .calling_tests import (
 
 _FUNCTIONS = inspect.CO_OPTIMIZED  # the code of classes has not got this flag
 _NAMES = ("test", "Test")
+_HANDLERS = (
+    bytes([opmap["CHECK_EXC_MATCH"]]),
+    bytes([opmap["PUSH_EXC_INFO"], opmap["POP_TOP"]]),
+)
 _PLAIN = (types.FunctionType, staticmethod, classmethod)
 _callable = callable  # a test may have a name of its own for it
 
@@ -202,9 +207,8 @@ class _Tests:
         self._marks = marks_of(namespace)
         # A text that catches what its tests raise may only count or print it.
         self._all_again = _catches(text)
-        self._shared: set[types.CodeType | None] = (
-            set()
-        )  # by tests that a function of the text has made
+        # Of several tests at once: functions that another function of the text has made.
+        self._shared: set[types.CodeType | None] = set()
 
     def run(self, own: list[tuple[str, Any]]) -> None:
         """Run those of the text's own names that are tests and did not run, in order of definition."""
@@ -290,14 +294,26 @@ class _Tests:
         call(test, self._marks)
         self._hook("teardown_function")
 
-    def _has_ended(self, test: object) -> bool:
-        """Whether the text has called a test, so that it would have ended there if that had failed."""
-        known = not self._all_again and _code_of(test) not in self._shared
-        return known and self._calls.has(test)
+    def _has_ended(self, test: object, own: int = 0) -> bool:
+        """Whether the text has called a test, so that it would have ended there if that had failed.
+
+        Args:
+            test: The test.
+            own: Parameters that it gets from its class.
+        """
+        if not self._calls.has(test):
+            return False
+        if not self._all_again and _code_of(test) not in self._shared:
+            return True
+        # It has been given what nothing here could give it.
+        return type(test) is types.FunctionType and len(missing_of(test, self._marks)) > own
 
     def _has_run(self, group: type, name: str) -> bool:
-        methods = (vars(base)[name] for base in group.__mro__ if name in vars(base))
-        return any(self._has_ended(getattr(each, "__func__", each)) for each in methods)
+        methods = [vars(base)[name] for base in group.__mro__ if name in vars(base)]
+        return any(
+            self._has_ended(getattr(each, "__func__", each), type(each) is not staticmethod)
+            for each in methods
+        )
 
     def _cases(self, group: type[unittest.TestCase]) -> list[unittest.TestCase]:
         """Those that a skip leaves out, or that are expected to fail, test nothing."""
@@ -350,12 +366,14 @@ def _code_of(function: object) -> types.CodeType | None:
 
 
 def _catches(text: types.CodeType) -> bool:
-    """Whether a text catches exceptions, other than in its tests themselves."""
+    """Whether a text catches exceptions by `except`, other than in its tests themselves."""
     inner = [each for each in text.co_consts if type(each) is types.CodeType]
     helpers = [
         each for each in inner if each.co_flags & _FUNCTIONS and not each.co_name.startswith(_NAMES)
     ]
-    return bool(text.co_exceptiontable) or any(map(_catches, helpers))
+    operations = text.co_code[::2]
+    # With a class or with none; the handlers of `with` and `finally` are others.
+    return any(each in operations for each in _HANDLERS) or any(map(_catches, helpers))
 
 
 def _members_of(group: type) -> dict[str, Any]:
