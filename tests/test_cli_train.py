@@ -94,6 +94,19 @@ def test_settings_of_a_run_come_back_whole(
     settings = tomllib.loads(capsys.readouterr().out)
     assert settings["split"] == "None"
     assert settings["max_steps"] == 3
+
+    # Where the cluster of a run was is of no use to whom goes on without it.
+    config = folder / "config.toml"
+    local = config.read_text()
+    config.write_text(
+        local.replace('engine = "local"', 'engine = "ray"').replace(
+            '"auto"\nlearner', '"local"\nlearner'
+        )
+    )
+    assert tomllib.loads(config.read_text())["address"] == "local"
+    assert run([*resume, "--engine", "local", "--dry-run"]) == 0
+    assert tomllib.loads(capsys.readouterr().out)["address"] == "auto"
+    config.write_text(local)
     assert run([*resume, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["step"] == 3
 

@@ -13,6 +13,7 @@ import tyro
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import InputError, unknown_name, user_input
 from codea1_env.training import TrainConfig
+from codea1_env.training.config_checks import OF_RAY
 from codea1_env.training.moved_settings import MOVED
 from codea1_env.training.preset_files import PRESETS, file_table, preset_table
 from codea1_env.training.run_folder import read_config
@@ -58,6 +59,7 @@ class SourcesAndFolder(Sources):
 
     output_dir: Path | None = None
     max_steps: int | None = None
+    engine: str | None = None
 
 
 def with_trainers(settings: TrainConfig, below: TrainConfig) -> TrainConfig:
@@ -165,4 +167,10 @@ def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
             )
     if sources.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the folder of the run to continue")
-    return read_config(sources.output_dir)
+    config = read_config(sources.output_dir)
+    # On this machine there is no use for what said where the cluster is.
+    return (
+        dataclasses.replace(config, engine="local", **OF_RAY)
+        if sources.engine == "local"
+        else config
+    )

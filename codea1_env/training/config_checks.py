@@ -37,6 +37,8 @@ _POSITIVE = (
     "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
     "learner_processes", "learner_gpus",
 )  # fmt: skip
+OF_RAY: dict[str, Any] = {"address": "auto", "learner_processes": 1, "learner_gpus": None}
+"""Settings that only Ray has a use for, as they are without it."""
 _OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
 
 
@@ -171,8 +173,7 @@ def _check_learning_rates(role: str, block: PlayerConfig) -> None:
 def _check_engine(config: TrainConfig) -> None:
     if config.engine == "ray":
         return
-    of_ray = {"address": "auto", "learner_processes": 1, "learner_gpus": None}
-    for name, default in of_ray.items():
+    for name, default in OF_RAY.items():
         if getattr(config, name) != default:
             raise ValueError(
                 f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
