@@ -20,6 +20,7 @@ from codea1_env.cli.eval_display import EvaluationProgress, percent, plain, prin
 from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_evaluation
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
+from codea1_env.evaluation.groups import check_fields, figures_by
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import REPORT, SAMPLES, ResultFolder
@@ -129,6 +130,7 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
         counts.total(), missing, list(file.unknown), len(own.problems), partial=command.partial
     )
     own.check_counts(counts)
+    check_fields(own, command.by, file.samples)
     return _Input(file, unknown + Counter(file.unknown))
 
 
@@ -182,6 +184,8 @@ def _evaluate(
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, _settings(command), read.unknown)
+    if command.by and read.file is not None:
+        report["by"] = figures_by(own, command.by, read.file.samples)
     answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]
     empty = sum(not str(answer).strip() for answer in answers)
     if command.agent is not None and empty:

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import NoneType
 from typing import Any, Generic
 
+from codea1_env.evaluation.groups import own_fields
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.running import (
     AgentOf,
@@ -19,7 +20,7 @@ from codea1_env.evaluation.running import (
     given,
     judge,
 )
-from codea1_env.evaluation.task import Evaluation, EvaluationError, Question, S, V
+from codea1_env.evaluation.task import OF_SAMPLE, Evaluation, EvaluationError, Question, S, V
 
 Watch = Callable[[Any, Any], None]
 """Told of every sample and its verdict, in order; also of those that were known before a resume."""
@@ -40,6 +41,10 @@ def plain_verdict(verdict: Any, place: str) -> Any:
             f"expect judge to return a mapping of names to values, actually, for {place}: {verdict!r:.100}"
         )
     plain = {name: getattr(value, "item", lambda it=value: it)() for name, value in verdict.items()}
+    if taken := plain.keys() & set(OF_SAMPLE):
+        raise EvaluationError(
+            f"expect judge to return other names than {', '.join(OF_SAMPLE)}, actually, for {place}: {min(taken)!r}"
+        )
     for name, value in plain.items():
         odd = not isinstance(value, (bool, int, float, str, NoneType)) or not isinstance(name, str)
         if odd or (isinstance(value, float) and not math.isfinite(value)):
@@ -161,6 +166,7 @@ class EvaluationRun(Generic[S, V]):
                 lambda sample, verdict: {
                     "task_id": sample.task_id,
                     "sample": sample.index,
+                    **({"fields": fields} if (fields := own_fields(sample.row)) else {}),
                     **own.row_of(verdict),
                 },
                 own.verdict_of,
