@@ -19,6 +19,7 @@ from codea1_env.evaluation.best_of_n.runs import CHOSEN
 from codea1_env.evaluation.comparison import Change, Comparison
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.task import Evaluation
+from codea1_env.evaluation.usage import usage_lines
 from codea1_env.rendering.display import clean
 from codea1_env.training.progress import progress_bar
 
@@ -134,7 +135,7 @@ def print_report(
     print_table(evaluation.table(report), console)
     for name, groups in report.get("by", {}).items():
         _print_groups(evaluation, name, groups, console)
-    print_lines([*evaluation.lines(report), *left_out(report)], console)
+    print_lines([*evaluation.lines(report), *usage_lines(report), *left_out(report)], console)
 
 
 def _print_groups(

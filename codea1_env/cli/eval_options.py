@@ -172,9 +172,6 @@ class EvaluationOptions(AskingOptions):
     partial: bool = False
     """Accept a file that has no samples for some problems: they are left out of the figures, and listed."""
 
-    by: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FIELD")] = ()
-    """Also a table of figures by these fields that the rows of --samples have of their own, such as student."""
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_positive("max_problems", "batch_size")
@@ -248,8 +245,6 @@ def run_evaluation(
         raise InputError("expect either --samples FILE.jsonl or --agent NAME, one of them")
     with user_input():
         problems = load_problems(command.problems, command.split)[: command.max_problems]
-    if command.by and command.samples is None:
-        raise InputError("expect --by with --samples FILE.jsonl: an agent's samples have no fields")
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     path = command.output_dir or Path("runs") / time.strftime(f"{name.split()[0]}-%Y%m%d-%H%M%S")

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any, Generic
 
 from codea1_env.evaluation.groups import own_fields
-from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.evaluation.result_folder import SAMPLES, ResultFolder
 from codea1_env.evaluation.running import (
     AgentOf,
     EvaluationPlan,
@@ -21,6 +21,7 @@ from codea1_env.evaluation.running import (
     judge,
 )
 from codea1_env.evaluation.task import OF_SAMPLE, Evaluation, EvaluationError, Question, S, V
+from codea1_env.evaluation.usage import UsageLog
 
 Watch = Callable[[Any, Any], None]
 """Told of every sample and its verdict, in order; also of those that were known before a resume."""
@@ -118,10 +119,18 @@ class EvaluationRun(Generic[S, V]):
         """
         own = self._evaluation
 
-        def write(batch: Sequence[Question], seed: int) -> list[Mapping[str, Any]]:
-            return own.write(agent(seed), batch)
-
         questions = own.questions(plan.num_samples)
+        known, size = len(self._folder.rows(SAMPLES)), plan.batch_size
+        usage = UsageLog(
+            self._folder, known // size if known < len(questions) else -(-known // size)
+        )
+
+        def write(batch: Sequence[Question], seed: int) -> list[Mapping[str, Any]]:
+            player = agent(seed)
+            written = own.write(player, batch)
+            usage.add(player)
+            return written
+
         each_once = dataclasses.replace(plan, num_samples=1)
         counts = Counter(each.problem.task_id for each in questions)
         batches = generate(

@@ -216,7 +216,8 @@ class OpenAIBackend:
 
 def _completion(answer: Any) -> Completion:
     choice = answer["choices"][0]
-    usage = answer.get("usage") or {}
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
     prompt_ids = tuple(answer.get("prompt_token_ids") or ())
     completion_ids = tuple(choice.get("token_ids") or ())
     content = (choice.get("logprobs") or {}).get("content")
@@ -229,6 +230,11 @@ def _completion(answer: Any) -> Completion:
         logprobs=logprobs,
         text=choice["message"]["content"] or "",
         truncated=choice["finish_reason"] == "length",
-        prompt_tokens=int(usage.get("prompt_tokens", len(prompt_ids))),
-        completion_tokens=int(usage.get("completion_tokens", len(completion_ids))),
+        prompt_tokens=_count(usage.get("prompt_tokens"), len(prompt_ids)),
+        completion_tokens=_count(usage.get("completion_tokens"), len(completion_ids)),
     )
+
+
+def _count(said: Any, counted: int) -> int:
+    """What a server says of tokens; what was counted if it says nothing, or nonsense."""
+    return said if type(said) is int and 0 <= said < 1 << 53 else counted

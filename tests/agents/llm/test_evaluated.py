@@ -37,6 +37,11 @@ def test_a_model_goes_on_after_a_kill(
     (parts / "eval.json").write_bytes((whole / "eval.json").read_bytes())
     lines = (whole / "samples.jsonl").read_bytes().splitlines(keepends=True)
     (parts / "samples.jsonl").write_bytes(b"".join(lines[:3]))
+    used = (whole / "usage.jsonl").read_bytes().splitlines(keepends=True)
+    (parts / "usage.jsonl").write_bytes(b"".join(used[:2]))  # of a batch with half of its samples
+    assert report["usage"]["answers"] == (30 if "rounds" in what else 6)
+    assert 0 < report["usage"]["completion_tokens"] <= 12 * report["usage"]["answers"]
+    assert report["usage"]["prompt_tokens"] > 0
     assert run([*options, "--output-dir", str(parts), "--resume"]) == 0
-    for name in ("samples.jsonl", "verdicts.jsonl", "report.json"):
+    for name in ("samples.jsonl", "verdicts.jsonl", "usage.jsonl", "report.json"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
