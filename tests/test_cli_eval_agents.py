@@ -141,6 +141,18 @@ def test_tokens_are_counted_as_the_server_says(server, tmp_path, capsys):
     assert again["answers"] == 6
 
 
+def test_answers_of_a_server_are_shown_as_they_come(server, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("codea1_env.cli.eval_display._PAUSE", 0.0)
+    arguments = [*FEW, "--agent", server.url, "--batch-size", "4"]
+    assert run(["eval", "code", *arguments, "--output-dir", str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if server.url in line]
+    waiting = [line for line in lines if line.startswith("waiting for")]
+    assert waiting == [f"waiting for {number} answers of {server.url}" for number in (4, 2)]
+    counted = [line.partition(" of http")[0] for line in lines if " in " in line]
+    first, second = ([f"{n} of {size} answers" for n in range(size + 1)] for size in (4, 2))
+    assert counted == first + second
+
+
 def double(said: dict[str, int]) -> dict[str, int]:
     return {name: 2 * number for name, number in said.items()}
 

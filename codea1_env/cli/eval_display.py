@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -14,6 +16,7 @@ from rich.markup import escape
 from rich.progress import TaskID
 from rich.table import Table
 
+from codea1_env.agents.llm.reporting import listening
 from codea1_env.cli.tables import parts_of
 from codea1_env.evaluation.best_of_n.runs import CHOSEN
 from codea1_env.evaluation.comparison import Change, Comparison
@@ -34,6 +37,8 @@ __all__ = [
 ]
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
+_PAUSE = 10.0
+"""Seconds between two lines about answers that are being written, where there is no terminal."""
 _LINES = 10
 """Lines that an evaluation prints where there is no terminal."""
 _GROUPS = 50
@@ -87,6 +92,7 @@ class EvaluationProgress:
         self._task: TaskID | None = None
         self._total = 0
         self._next = 0.0
+        self._told = -math.inf
 
     def __enter__(self) -> EvaluationProgress:
         self._bar.start()
@@ -109,6 +115,41 @@ class EvaluationProgress:
         """Show that one more is done."""
         if self._task is not None:
             self._bar.advance(self._task)
+
+    @contextmanager
+    def answering(self, number: int, who: str, *, one_by_one: bool) -> Iterator[None]:
+        """Show that answers are written inside, and how far that is.
+
+        Args:
+            number: Answers.
+            who: Writes them.
+            one_by_one: Whether a share that is reported means answers that are there; otherwise it means work.
+        """
+        started = time.monotonic()
+        total = number if one_by_one else 100
+        state = "waiting for a server" if one_by_one else f"% of {number} answers"
+        task = self._bar.add_task("answers", total=total, state=state)
+
+        def heard(share: float) -> None:
+            come = round(share * total)
+            self._bar.update(task, completed=come)
+            seconds = f"{time.monotonic() - started:.0f} s"
+            done = f"{come} of {number} answers" if one_by_one else f"{come}% of {number} answers"
+            self._tell(f"{done} of {who} in {seconds}")
+
+        self._tell(f"waiting for {number} answers of {who}")
+        try:
+            with listening(heard):
+                yield
+        finally:
+            self._bar.remove_task(task)
+
+    def _tell(self, text: str) -> None:
+        """Say it, if there is no terminal, and nothing of the kind was said just now."""
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._told >= _PAUSE:
+            self._told = now
+            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def judged(self, sample: Any, verdict: Any) -> None:
         """Count a verdict, and show the estimate so far."""

@@ -18,6 +18,7 @@ from codea1_env.cli.errors import InputError, user_input
 from codea1_env.cli.eval_agents import SamplingOptions, check_agent, player_of
 from codea1_env.cli.eval_display import EvaluationProgress, percent, plain, print_report
 from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_evaluation
+from codea1_env.cli.eval_watching import watched
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.groups import check_fields, figures_by
@@ -169,6 +170,7 @@ def _evaluate(
     own = command.evaluation
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request())
+        stop.step = "what is being judged"
         own.begin(stack.enter_context(command.sandbox()))
         figure = own.figure.format_map(vars(own)) or "first figure"
         shown = stack.enter_context(
@@ -186,6 +188,7 @@ def _evaluate(
         else:
             asking = _asking(command)
             agent = player_of(own.role, command.agent or "", problems, own.sandbox, asking, stack)
+            agent = watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
             shown.begin(own.unit, own.expected(Counter(q.problem.task_id for q in questions)))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)

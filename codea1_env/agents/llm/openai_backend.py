@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from codea1_env.agents.llm.completions import (
     SamplingConfig,
 )
 from codea1_env.agents.llm.http_json import JSONClient
+from codea1_env.agents.llm.reporting import report
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -124,7 +125,12 @@ class OpenAIBackend:
 
         pool = ThreadPoolExecutor(max_workers=self.concurrency)
         try:
-            return list(pool.map(ask, bodies))
+            answers = [pool.submit(ask, body) for body in bodies]
+            report(0.0)
+            for come, answer in enumerate(as_completed(answers), 1):
+                answer.result()
+                report(come / len(answers))
+            return [answer.result() for answer in answers]
         except CancelledError:
             raise errors[0] from None
         finally:
