@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,18 +11,17 @@ from typing import Any, Protocol
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import TaskID
 from rich.table import Table
 
 from codea1_env.agents.llm.reporting import listening
+from codea1_env.cli.eval_groups import SHOWN, table_of_groups
 from codea1_env.cli.tables import parts_of
 from codea1_env.evaluation.best_of_n.runs import CHOSEN
 from codea1_env.evaluation.comparison import Change, Comparison
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.task import Evaluation
 from codea1_env.evaluation.usage import usage_lines
-from codea1_env.rendering.display import clean
 from codea1_env.training.progress import progress_bar
 
 __all__ = [
@@ -41,8 +39,6 @@ _PAUSE = 10.0
 """Seconds between two lines about answers that are being written, where there is no terminal."""
 _LINES = 10
 """Lines that an evaluation prints where there is no terminal."""
-_GROUPS = 50
-"""Rows of a table by a field."""
 _SHOWN = 20
 """Changed problems that a comparison shows of each kind."""
 
@@ -175,44 +171,10 @@ def print_report(
     """Print figures, what else there is to say, what was left out and why, and all settings."""
     print_table(evaluation.table(report), console)
     for name, groups in report.get("by", {}).items():
-        _print_groups(evaluation, name, groups, console)
+        print_table(table_of_groups(evaluation, name, groups), console, whole_names=False)
+        if len(groups) > SHOWN:
+            print_lines([f"and {len(groups) - SHOWN} more, in report.json"], console)
     print_lines([*evaluation.lines(report), *usage_lines(report), *left_out(report)], console)
-
-
-def _print_groups(
-    evaluation: Evaluation[Any, Any],
-    field: str,
-    groups: Sequence[Mapping[str, Any]],
-    console: Console,
-) -> None:
-    """Print the main figures of each group; report.json has all."""
-    found = [evaluation.main_figures(each["figures"]) for each in groups]
-    names = list(dict.fromkeys(name for each in found for name in each))
-    write = percent if evaluation.in_percent else _plain_figure
-    unit = ", percent [95%]" if evaluation.in_percent else " [95%]"
-    rows = [
-        [
-            _label(group["value"]),
-            str(group["problems"]),
-            str(group["samples"]),
-            *(write(each.get(name)) for name in names),
-        ]
-        for group, each in zip(groups[:_GROUPS], found, strict=False)
-    ]
-    headings = [_label(field), "problems", evaluation.unit, *(f"{name}{unit}" for name in names)]
-    print_table([headings, *rows], console, whole_names=False)
-    if len(groups) > _GROUPS:
-        print_lines([f"and {len(groups) - _GROUPS} more, in report.json"], console)
-
-
-def _label(value: Any) -> str:
-    """A value of somebody's file, safe to show."""
-    text = value if isinstance(value, str) else "(none)" if value is None else json.dumps(value)
-    return escape(clean(text).replace("\n", "\\n"))
-
-
-def _plain_figure(figure: Mapping[str, float] | None) -> str:
-    return plain(Estimate(**figure) if figure else None)
 
 
 def print_table(
