@@ -35,6 +35,7 @@ class Server(ThreadingHTTPServer):
         self.seen: list[dict[str, Any]] = []
         self.team: str | None = None
         self.model = "first-model"
+        self.usage: list[Any] = []
         self.text: str | None = f"Sure:\n```python\n{PROBLEMS[0].reference}```\n"
 
     @property
@@ -52,7 +53,9 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.server.team = self.headers["X-Team"]
         message = {"content": self.server.text}
-        self.reply({"choices": [{"message": message, "finish_reason": "stop"}]})
+        usage = self.server.usage.pop() if self.server.usage else None
+        answer = {"choices": [{"message": message, "finish_reason": "stop"}]}
+        self.reply(answer | ({} if usage is None else {"usage": usage}))
 
     def reply(self, content: Any) -> None:
         body = json.dumps(content).encode()
@@ -108,6 +111,50 @@ def test_the_model_of_a_server_is_kept_and_empty_answers_are_counted(server, tmp
     server.model = "second-model"
     assert run(["eval", "code", *arguments, "--resume"]) == 2
     assert "model was 'first-model', now 'second-model'" in capsys.readouterr().err
+
+
+def test_tokens_are_counted_as_the_server_says(server, tmp_path, capsys):
+    said = {"prompt_tokens": 100, "completion_tokens": 20}
+    server.usage = [said, {"prompt_tokens": None}, said, "none", said, said]
+    arguments = ["eval", "code", *FEW, "--agent", server.url, "--batch-size", "2"]
+    arguments += ["--output-dir", str(tmp_path)]
+    assert run(arguments) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Tokens of 6 answers: 400 of prompts, 80 of answers, 20 each, without 2 answers" in shown
+    report = (tmp_path / "report.json").read_bytes()
+    assert json.loads(report)["usage"] == {
+        "answers": 6,
+        "untold": 2,
+        "prompt_tokens": 400,
+        "completion_tokens": 80,
+        "truncated": 0,
+    }
+    # A kill while the third batch was being written: its tokens were kept, and one of its two samples.
+    samples = (tmp_path / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "samples.jsonl").write_bytes(b"".join(samples[:5]))
+    server.usage = [said, said]
+    assert run([*arguments, "--resume"]) == 0
+    assert len(server.seen) == 8
+    again = json.loads((tmp_path / "report.json").read_bytes())["usage"]
+    last = json.loads((tmp_path / "usage.jsonl").read_text().splitlines()[-1])
+    assert last == {"batch": 2, "answers": 2, "untold": 0, **double(said), "truncated": 0}
+    assert again["answers"] == 6
+
+
+def test_answers_of_a_server_are_shown_as_they_come(server, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("codea1_env.cli.eval_display._PAUSE", 0.0)
+    arguments = [*FEW, "--agent", server.url, "--batch-size", "4"]
+    assert run(["eval", "code", *arguments, "--output-dir", str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if server.url in line]
+    waiting = [line for line in lines if line.startswith("waiting for")]
+    assert waiting == [f"waiting for {number} answers of {server.url}" for number in (4, 2)]
+    counted = [line.partition(" of http")[0] for line in lines if " in " in line]
+    first, second = ([f"{n} of {size} answers" for n in range(size + 1)] for size in (4, 2))
+    assert counted == first + second
+
+
+def double(said: dict[str, int]) -> dict[str, int]:
+    return {name: 2 * number for name, number in said.items()}
 
 
 @pytest.mark.parametrize("agent", ["refrence", "none.py:Me"])

@@ -17,6 +17,7 @@ from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
+from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.player import Engine, is_model, load_player
 from codea1_env.agents.llm.prompts import PromptTemplate
@@ -172,8 +173,8 @@ def player_of(
 
 
 def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
-    return lambda seed: LLMAgent(
-        agent.backend, agent.sampling, seed, adapter=agent.adapter, write=wording
+    return lambda seed: FrozenLanguagePlayer(
+        LLMAgent(agent.backend, agent.sampling, seed, adapter=agent.adapter, write=wording)
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -12,11 +14,14 @@ from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 
+from codea1_env.agents.llm.reporting import listening
+from codea1_env.cli.eval_groups import SHOWN, table_of_groups
 from codea1_env.cli.tables import parts_of
 from codea1_env.evaluation.best_of_n.runs import CHOSEN
 from codea1_env.evaluation.comparison import Change, Comparison
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.task import Evaluation
+from codea1_env.evaluation.usage import usage_lines
 from codea1_env.training.progress import progress_bar
 
 __all__ = [
@@ -30,6 +35,8 @@ __all__ = [
 ]
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
+_PAUSE = 10.0
+"""Seconds between two lines about answers that are being written, where there is no terminal."""
 _LINES = 10
 """Lines that an evaluation prints where there is no terminal."""
 _SHOWN = 20
@@ -81,6 +88,7 @@ class EvaluationProgress:
         self._task: TaskID | None = None
         self._total = 0
         self._next = 0.0
+        self._told = -math.inf
 
     def __enter__(self) -> EvaluationProgress:
         self._bar.start()
@@ -103,6 +111,41 @@ class EvaluationProgress:
         """Show that one more is done."""
         if self._task is not None:
             self._bar.advance(self._task)
+
+    @contextmanager
+    def answering(self, number: int, who: str, *, one_by_one: bool) -> Iterator[None]:
+        """Show that answers are written inside, and how far that is.
+
+        Args:
+            number: Answers.
+            who: Writes them.
+            one_by_one: Whether a share that is reported means answers that are there; otherwise it means work.
+        """
+        started = time.monotonic()
+        total = number if one_by_one else 100
+        state = "waiting for a server" if one_by_one else f"% of {number} answers"
+        task = self._bar.add_task("answers", total=total, state=state)
+
+        def heard(share: float) -> None:
+            come = round(share * total)
+            self._bar.update(task, completed=come)
+            seconds = f"{time.monotonic() - started:.0f} s"
+            done = f"{come} of {number} answers" if one_by_one else f"{come}% of {number} answers"
+            self._tell(f"{done} of {who} in {seconds}")
+
+        self._tell(f"waiting for {number} answers of {who}")
+        try:
+            with listening(heard):
+                yield
+        finally:
+            self._bar.remove_task(task)
+
+    def _tell(self, text: str) -> None:
+        """Say it, if there is no terminal, and nothing of the kind was said just now."""
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._told >= _PAUSE:
+            self._told = now
+            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def judged(self, sample: Any, verdict: Any) -> None:
         """Count a verdict, and show the estimate so far."""
@@ -127,7 +170,11 @@ def print_report(
 ) -> None:
     """Print figures, what else there is to say, what was left out and why, and all settings."""
     print_table(evaluation.table(report), console)
-    print_lines([*evaluation.lines(report), *left_out(report)], console)
+    for name, groups in report.get("by", {}).items():
+        print_table(table_of_groups(evaluation, name, groups), console, whole_names=False)
+        if len(groups) > SHOWN:
+            print_lines([f"and {len(groups) - SHOWN} more, in report.json"], console)
+    print_lines([*evaluation.lines(report), *usage_lines(report), *left_out(report)], console)
 
 
 def print_table(

@@ -14,18 +14,21 @@ import tyro
 from rich.console import Console
 
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
-from codea1_env.cli.errors import user_input
+from codea1_env.cli.errors import InputError, user_input
 from codea1_env.cli.eval_agents import SamplingOptions, check_agent, player_of
 from codea1_env.cli.eval_display import EvaluationProgress, percent, plain, print_report
 from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_evaluation
+from codea1_env.cli.eval_watching import watched
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
+from codea1_env.evaluation.groups import check_fields, figures_by
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import REPORT, SAMPLES, ResultFolder
 from codea1_env.evaluation.runner import EvaluationRun
 from codea1_env.evaluation.running import EvaluationPlan
 from codea1_env.evaluation.samples import SampleFile
+from codea1_env.evaluation.usage import usage_of
 from codea1_env.problems import Problem
 from codea1_env.support.plugins import digest_of_class
 from codea1_env.training.interrupt import stop_request
@@ -56,6 +59,8 @@ class EvaluationCommand(EvaluationOptions):
     """The options of any evaluation."""
 
     num_samples: int = 1
+    by: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FIELD")] = ()
+    """Also a table of figures by these fields that the rows of --samples have of their own, such as student."""
     evaluation: Any  # its fields are options, too
 
 
@@ -103,7 +108,7 @@ def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
         ("num_samples", Annotated[int, number], kind.default_samples),
         ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes]),
     ]
-    defaults = {each.name: each.default for each in dataclasses.fields(EvaluationOptions)}
+    defaults = {each.name: each.default for each in dataclasses.fields(EvaluationCommand)}
     fields += [(name, Annotated[Any, tyro.conf.Suppress], defaults[name]) for name in kind.fixed]
     return dataclasses.make_dataclass(
         f"{kind.__name__}Command",
@@ -120,6 +125,10 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
     own = command.evaluation
     unknown = Counter(own.load(problems))
     if command.samples is None:
+        if command.by:
+            raise InputError(
+                "expect --by with --samples FILE.jsonl: an agent's samples have no fields"
+            )
         own.check_counts({"every problem": command.num_samples})
         return _Input(None, unknown)
     file = own.read_file(command.samples, problems)
@@ -129,6 +138,7 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
         counts.total(), missing, list(file.unknown), len(own.problems), partial=command.partial
     )
     own.check_counts(counts)
+    check_fields(own, command.by, file.samples)
     return _Input(file, unknown + Counter(file.unknown))
 
 
@@ -160,6 +170,7 @@ def _evaluate(
     own = command.evaluation
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request())
+        stop.step = "what is being judged"
         own.begin(stack.enter_context(command.sandbox()))
         figure = own.figure.format_map(vars(own)) or "first figure"
         shown = stack.enter_context(
@@ -177,11 +188,16 @@ def _evaluate(
         else:
             asking = _asking(command)
             agent = player_of(own.role, command.agent or "", problems, own.sandbox, asking, stack)
+            agent = watched(agent, command.agent or "", shown, stop)
             questions = own.questions(command.num_samples)
             shown.begin(own.unit, own.expected(Counter(q.problem.task_id for q in questions)))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
     report = build_report(own, _settings(command), read.unknown)
+    if command.by and read.file is not None:
+        report["by"] = figures_by(own, command.by, read.file.samples)
+    if command.agent is not None and (used := usage_of(folder)) is not None:
+        report["usage"] = used
     answers = [row.get("answer", row.get("solution", "-")) for row in folder.rows(SAMPLES)]
     empty = sum(not str(answer).strip() for answer in answers)
     if command.agent is not None and empty:

@@ -18,6 +18,7 @@ from codea1_env.cli.errors import InputError
 from codea1_env.cli.eval_agents import player_of
 from codea1_env.cli.eval_display import EvaluationProgress, left_out, percent, print_lines
 from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_evaluation
+from codea1_env.cli.eval_watching import watched
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.result_folder import REPORT, ResultFolder
 from codea1_env.evaluation.running import EvaluationPlan
@@ -119,6 +120,7 @@ def _write(
         else:
             asking = command.asking(WORDINGS[command.prompts](command.num_tests), command.num_tests)
             tester = player_of("tester", command.agent or "", problems, sandbox, asking, stack)
+            tester = watched(tester, command.agent or "", shown, stop)
             shown.begin("suites", len(usable))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             writing.from_agent(tester, plan, shown.judged)

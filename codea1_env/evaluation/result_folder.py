@@ -6,6 +6,7 @@ eval.json          version and settings: an evaluation is resumed only with the 
 references.jsonl   one row per problem: what its reference did, and the time limit that follows
 samples.jsonl      the programs, in evalplus' format
 verdicts.jsonl     what came of each, in the same order
+usage.jsonl        tokens of each batch of answers, where a language model wrote them
 report.json        figures, written at the end
 
 Rows are only ever appended, in the order of the samples. After a kill, a row that was cut off is dropped.
@@ -23,6 +24,7 @@ from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 
 SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
+USAGE = "usage.jsonl"
 VERSION = 1
 """Rises when verdicts of before cannot be compared with verdicts of now."""
 

@@ -10,7 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import NoneType
 from typing import Any, Generic
 
-from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.evaluation.groups import own_fields
+from codea1_env.evaluation.result_folder import SAMPLES, ResultFolder
 from codea1_env.evaluation.running import (
     AgentOf,
     EvaluationPlan,
@@ -19,7 +20,8 @@ from codea1_env.evaluation.running import (
     given,
     judge,
 )
-from codea1_env.evaluation.task import Evaluation, EvaluationError, Question, S, V
+from codea1_env.evaluation.task import OF_SAMPLE, Evaluation, EvaluationError, Question, S, V
+from codea1_env.evaluation.usage import UsageLog
 
 Watch = Callable[[Any, Any], None]
 """Told of every sample and its verdict, in order; also of those that were known before a resume."""
@@ -40,6 +42,10 @@ def plain_verdict(verdict: Any, place: str) -> Any:
             f"expect judge to return a mapping of names to values, actually, for {place}: {verdict!r:.100}"
         )
     plain = {name: getattr(value, "item", lambda it=value: it)() for name, value in verdict.items()}
+    if taken := plain.keys() & set(OF_SAMPLE):
+        raise EvaluationError(
+            f"expect judge to return other names than {', '.join(OF_SAMPLE)}, actually, for {place}: {min(taken)!r}"
+        )
     for name, value in plain.items():
         odd = not isinstance(value, (bool, int, float, str, NoneType)) or not isinstance(name, str)
         if odd or (isinstance(value, float) and not math.isfinite(value)):
@@ -113,10 +119,18 @@ class EvaluationRun(Generic[S, V]):
         """
         own = self._evaluation
 
-        def write(batch: Sequence[Question], seed: int) -> list[Mapping[str, Any]]:
-            return own.write(agent(seed), batch)
-
         questions = own.questions(plan.num_samples)
+        known, size = len(self._folder.rows(SAMPLES)), plan.batch_size
+        usage = UsageLog(
+            self._folder, known // size if known < len(questions) else -(-known // size)
+        )
+
+        def write(batch: Sequence[Question], seed: int) -> list[Mapping[str, Any]]:
+            player = agent(seed)
+            written = own.write(player, batch)
+            usage.add(player)
+            return written
+
         each_once = dataclasses.replace(plan, num_samples=1)
         counts = Counter(each.problem.task_id for each in questions)
         batches = generate(
@@ -161,6 +175,7 @@ class EvaluationRun(Generic[S, V]):
                 lambda sample, verdict: {
                     "task_id": sample.task_id,
                     "sample": sample.index,
+                    **({"fields": fields} if (fields := own_fields(sample.row)) else {}),
                     **own.row_of(verdict),
                 },
                 own.verdict_of,

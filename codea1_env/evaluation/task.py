@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,10 @@ from codea1_env.sandbox import Sandbox
 
 S = TypeVar("S", bound=Numbered)
 V = TypeVar("V")
+
+
+OF_SAMPLE = ("task_id", "sample", "fields")
+"""What a row of verdicts.jsonl says of the sample."""
 
 
 class EvaluationError(ValueError):
@@ -180,7 +185,7 @@ class Evaluation(Generic[S, V]):
 
     def verdict_of(self, row: Mapping[str, Any]) -> V:
         """The verdict of a row of verdicts.jsonl."""
-        own = {key: value for key, value in row.items() if key not in ("task_id", "sample")}
+        own = {key: value for key, value in row.items() if key not in OF_SAMPLE}
         return own if self.verdict_type is None else self.verdict_type.of(own)  # type: ignore[return-value]
 
     @property
@@ -225,6 +230,19 @@ class Evaluation(Generic[S, V]):
             name: dataclasses.asdict(mean_over_problems(each)) if each else None
             for name, each in found.items()
         }
+
+    def part(self, verdicts: Mapping[str, list[V]]) -> Self:
+        """This evaluation with some of its verdicts only, for their figures."""
+        found = copy.copy(self)
+        found.verdicts = dict(verdicts)
+        found.total = sum(map(len, verdicts.values()))
+        return found
+
+    def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        """The few of `figures` that are shown where there is little room."""
+        if self.figure in figures:
+            return {self.figure: figures[self.figure]}
+        return dict(list(figures.items())[:3])
 
     def summary(self) -> dict[str, Any]:
         """The report, but for what all reports have. Equal verdicts give equal reports."""

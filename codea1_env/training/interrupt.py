@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-_NOTE = b"\nStopping after this step; once more to stop at once.\n"
+_NOTE = "\nStopping after {}; once more to stop at once.\n"
 _SHOW_CURSOR = b"\x1b[?25h"
 _PATIENCE = 0.5
 """Seconds that a run has to end by itself after it was told to stop at once."""
@@ -25,6 +25,8 @@ class StopRequest:
         self.requested = False
         self.waits = waits
         """Whether the first signal is a request; before, there is no step to wait for, and it ends the run."""
+        self.step = "this step"
+        """What is waited for, in words."""
 
     def wait_for_step(self) -> None:
         """Take the first signal as a request from now on."""
@@ -54,7 +56,7 @@ def stop_request(waits: bool = True) -> Iterator[StopRequest]:
         if stop.waits and not stop.requested:
             stop.requested = True
             # Not print(): the signal may have come in the middle of one, and buffers are not reentrant.
-            _write(_NOTE)
+            _write(_NOTE.format(stop.step).encode(errors="replace"))
             return
         stop.requested = True
         raise KeyboardInterrupt

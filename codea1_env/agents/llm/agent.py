@@ -30,6 +30,8 @@ class Usage:
     """Prompts that did not fit and were shortened."""
     seconds: float = 0.0
     """Wall-clock time."""
+    untold: int = 0
+    """Answers whose tokens a server did not tell: they count as none."""
 
     def metrics(self) -> dict[str, float]:
         """As a run's metrics name it, without the time (equal runs have equal metrics)."""
@@ -106,6 +108,10 @@ class LLMAgent(FixedAgent):
             truncated=sum(answer.truncated for answer in self.completions),
             shortened=sum(bool(prompt.cut) for prompt in self.prompts),
             seconds=time.perf_counter() - started,
+            untold=sum(
+                not answer.prompt_tokens and not answer.completion_tokens
+                for answer in self.completions
+            ),
         )
         return [answer.text for answer in self.completions]
 

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from codea1_env.agents.llm.completions import (
     SamplingConfig,
 )
 from codea1_env.agents.llm.http_json import JSONClient
+from codea1_env.agents.llm.reporting import report
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -124,7 +125,12 @@ class OpenAIBackend:
 
         pool = ThreadPoolExecutor(max_workers=self.concurrency)
         try:
-            return list(pool.map(ask, bodies))
+            answers = [pool.submit(ask, body) for body in bodies]
+            report(0.0)
+            for come, answer in enumerate(as_completed(answers), 1):
+                answer.result()
+                report(come / len(answers))
+            return [answer.result() for answer in answers]
         except CancelledError:
             raise errors[0] from None
         finally:
@@ -216,7 +222,8 @@ class OpenAIBackend:
 
 def _completion(answer: Any) -> Completion:
     choice = answer["choices"][0]
-    usage = answer.get("usage") or {}
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
     prompt_ids = tuple(answer.get("prompt_token_ids") or ())
     completion_ids = tuple(choice.get("token_ids") or ())
     content = (choice.get("logprobs") or {}).get("content")
@@ -229,6 +236,11 @@ def _completion(answer: Any) -> Completion:
         logprobs=logprobs,
         text=choice["message"]["content"] or "",
         truncated=choice["finish_reason"] == "length",
-        prompt_tokens=int(usage.get("prompt_tokens", len(prompt_ids))),
-        completion_tokens=int(usage.get("completion_tokens", len(completion_ids))),
+        prompt_tokens=_count(usage.get("prompt_tokens"), len(prompt_ids)),
+        completion_tokens=_count(usage.get("completion_tokens"), len(completion_ids)),
     )
+
+
+def _count(said: Any, counted: int) -> int:
+    """What a server says of tokens; what was counted if it says nothing, or nonsense."""
+    return said if type(said) is int and 0 <= said < 1 << 53 else counted

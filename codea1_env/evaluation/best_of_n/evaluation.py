@@ -53,7 +53,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     figure = "CodeT"
     in_percent = True
     default_samples = 32
-    fixed = ("problems", "split", "max_problems", "packages")
+    fixed = ("problems", "split", "max_problems", "packages", "by")
     help = {"num_samples": "Answers per problem that an agent writes."}  # noqa: RUF012  never changed
 
     programs: Annotated[Path, tyro.conf.arg(metavar="DIR")]
@@ -71,7 +71,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     def choose(self) -> dict[str, Any]:
         """The problems of the evaluation whose programs these are."""
         results = CodeResults(self.programs)
-        same = {name: results.settings[name] for name in self.fixed if name != "packages"}
+        same = {name: results.settings[name] for name in ("problems", "split", "max_problems")}
         return same | {"packages": results.packages}
 
     def settings(self, asked: bool) -> dict[str, Any]:

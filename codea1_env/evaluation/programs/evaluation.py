@@ -9,7 +9,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import tyro
 
@@ -101,6 +101,18 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
             kind: _figures([Count(n, right(task)) for task, n in numbers.items()], ks)
             for kind, right in kinds.items()
         }
+
+    def part(self, verdicts: Mapping[str, list[CodeVerdict]]) -> Self:
+        """Without every k that its problems have too few programs for."""
+        found = super().part(verdicts)
+        fewest = min(map(len, verdicts.values()))
+        found.k = None if self.k is None else tuple(k for k in self.k if k <= fewest)
+        return found
+
+    def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        """pass@k on all tests."""
+        found = figures.get("all", {})
+        return {name: each for name, each in found.items() if name.startswith("pass@")}
 
     def summary(self) -> dict[str, Any]:
         """How programs ended."""

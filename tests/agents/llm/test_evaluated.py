@@ -21,7 +21,7 @@ def model_folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("what", [["code"], ["tests"], ["tests", "--protocol", "rounds"]])
 def test_a_model_goes_on_after_a_kill(
-    what: list[str], model_folder: Path, tmp_path: Path, capsys
+    what: list[str], model_folder: Path, tmp_path: Path, capsys, monkeypatch
 ) -> None:
     asked = ["--agent", str(model_folder), "--max-problems", "3", "-n", "2", "--batch-size", "2"]
     options = ["eval", *what, *asked, "--max-completion-length", "12"]
@@ -37,6 +37,15 @@ def test_a_model_goes_on_after_a_kill(
     (parts / "eval.json").write_bytes((whole / "eval.json").read_bytes())
     lines = (whole / "samples.jsonl").read_bytes().splitlines(keepends=True)
     (parts / "samples.jsonl").write_bytes(b"".join(lines[:3]))
+    used = (whole / "usage.jsonl").read_bytes().splitlines(keepends=True)
+    (parts / "usage.jsonl").write_bytes(b"".join(used[:2]))  # of a batch with half of its samples
+    assert report["usage"]["answers"] == (30 if "rounds" in what else 6)
+    assert 0 < report["usage"]["completion_tokens"] <= 12 * report["usage"]["answers"]
+    assert report["usage"]["prompt_tokens"] > 0
+    monkeypatch.setattr("codea1_env.cli.eval_display._PAUSE", 0.0)
     assert run([*options, "--output-dir", str(parts), "--resume"]) == 0
-    for name in ("samples.jsonl", "verdicts.jsonl", "report.json"):
+    shown = capsys.readouterr().out
+    assert f"waiting for 2 answers of {model_folder}" in shown
+    assert f"% of 2 answers of {model_folder} in " in shown
+    for name in ("samples.jsonl", "verdicts.jsonl", "usage.jsonl", "report.json"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()

@@ -1,0 +1,138 @@
+"""Fields that samples of a file have of their own, and figures by such a field.
+
+    {"task_id": "HumanEval/0", "solution": "def ...", "student": "anna", "week": 3}
+
+Short plain values stay in verdicts.jsonl. A figure of a group is that of an evaluation which has only its samples.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from types import NoneType
+from typing import Any
+
+from codea1_env.evaluation.running import Numbered
+from codea1_env.evaluation.samples import SamplesError
+from codea1_env.evaluation.task import Evaluation
+
+CONTENT = frozenset(["task_id", "solution", "completion", "tests", "test_list", "answer"])
+"""Fields that say what a sample is."""
+MAX_GROUPS = 1000
+"""Each has figures with intervals of its own."""
+_LONGEST = 200
+"""Characters of a text that is a label; longer ones stay in samples.jsonl."""
+
+
+def own_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a sample that are kept with its verdict: short texts, numbers, flags and None.
+
+    Example:
+        >>> own_fields({"task_id": "a", "solution": "", "student": "anna", "log": ["long"]})
+        {'student': 'anna'}
+    """
+    return {k: value for k, value in row.items() if k not in CONTENT and _is_label(value)}
+
+
+def check_fields(
+    evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
+) -> None:
+    """Refuse fields that samples cannot be divided by.
+
+    Args:
+        evaluation: It judges each of them.
+        fields: Their names.
+        samples: What is to be divided.
+
+    Raises:
+        SamplesError: No sample has such a field, or it is no label, or there would be too many groups.
+    """
+    if fields and type(evaluation).group is not Evaluation.group:
+        raise SamplesError(
+            "Expect --by with an evaluation that judges each sample by itself, actually this one does not. Leave it out."
+        )
+    known = dict.fromkeys(name for each in samples for name in each.row if name not in CONTENT)
+    for name in fields:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3)
+            listed = ", ".join(map(repr, near or list(known)[:30]))
+            hint = f"{'The nearest are' if near else 'They have'}: {listed}." if known else ""
+            raise SamplesError(
+                f"Expect --by to name a field that the samples have of their own, actually: {name!r:.80}. "
+                + (hint or "They have none.")
+            )
+        for each in samples:
+            if not _is_label(each.row.get(name)):
+                raise SamplesError(
+                    f"Expect {name!r:.80} to be a text of at most {_LONGEST} characters, a number or a flag in every "
+                    f"sample, for --by, actually {each.row[name]!r:.80} in sample {each.index} of {each.task_id}."
+                )
+        number = len({_key(each, name) for each in samples})
+        if number > MAX_GROUPS:
+            raise SamplesError(
+                f"Expect --by to name a field with at most {MAX_GROUPS} different values, actually {name!r:.80} has "
+                f"{number}."
+            )
+
+
+def figures_by(
+    evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
+) -> dict[str, list[dict[str, Any]]]:
+    """The figures of each group of samples, as report.json has them.
+
+    Args:
+        evaluation: It has all its verdicts.
+        fields: What `check_fields` allowed.
+        samples: What was judged.
+
+    Returns:
+        Field -> its groups, sorted by value; None is the value of samples without the field.
+    """
+    scored = set(evaluation.scored)
+    return {
+        name: [
+            _group(evaluation, value, [each for each in found if each.task_id in scored])
+            for value, found in _divided(name, samples)
+        ]
+        for name in dict.fromkeys(fields)
+    }
+
+
+def _divided(name: str, samples: Sequence[Numbered]) -> list[tuple[Any, list[Numbered]]]:
+    groups: dict[str, list[Numbered]] = {}
+    for each in samples:
+        groups.setdefault(_key(each, name), []).append(each)
+    values = ((json.loads(key), found) for key, found in groups.items())
+    return sorted(values, key=lambda it: _order(it[0]))
+
+
+def _group(
+    evaluation: Evaluation[Any, Any], value: Any, samples: Sequence[Numbered]
+) -> dict[str, Any]:
+    verdicts: dict[str, list[Any]] = {}
+    for each in samples:
+        verdict = evaluation.verdicts[each.task_id][each.index]
+        verdicts.setdefault(each.task_id, []).append(verdict)
+    counts = {"value": value, "problems": len(verdicts), "samples": len(samples)}
+    return {**counts, "figures": evaluation.part(verdicts).figures() if verdicts else {}}
+
+
+def _key(sample: Numbered, name: str) -> str:
+    """Different for 1, 1.0 and true, which are equal in Python."""
+    return json.dumps(sample.row.get(name))
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if value is None:
+        return 2, 0.0, ""
+    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")
+
+
+def _is_label(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return abs(value) < 1 << 63  # a flag is one, too
+    return isinstance(value, NoneType) or (isinstance(value, str) and len(value) <= _LONGEST)
