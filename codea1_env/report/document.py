@@ -86,12 +86,12 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
     }
     runs = [log.run for log in logs]
     by_group = [[replays[run.path] for run in group.runs] for group in groups]
-    several = [tables.other_settings(groups)] if len(groups) > 1 else []
+    several = [sheet for sheet in [tables.other_settings(groups)] if sheet.rows]
     return [
         Section(
             "overview",
             "Overview",
-            "Runs that differ only by their seed are one group.",
+            "Runs that differ only by their seed are one group; a second run of a seed is in another.",
             [tables.overview(groups, damaged), tables.side_by_side(groups), *several],
         ),
         Section(

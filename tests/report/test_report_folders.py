@@ -98,3 +98,14 @@ def test_what_cannot_be_reported_is_named(tmp_path: Path, file: str, text: str, 
     shutil.rmtree(tmp_path)
     with pytest.raises(ReportError, match="Expect"):
         read_folders([tmp_path])
+
+
+def test_a_folder_of_folders_names_what_lies_in_it(tmp_path: Path) -> None:
+    (tmp_path / "ev").mkdir()
+    (tmp_path / "ev" / "eval.json").write_text("{}")
+    with pytest.raises(ReportError, match=r"It holds such folders: name .*/ev$"):
+        read_folders([tmp_path])
+    with pytest.raises(ReportError, match="it is a file"):
+        read_folders([tmp_path / "ev" / "eval.json"])
+    with pytest.raises(ReportError, match="there is no such folder"):
+        read_folders([tmp_path / "none"])
