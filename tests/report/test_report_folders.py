@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -47,6 +48,9 @@ def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -
     assert first[-2:] == ["2", "codea1 bench algorithms --algorithms code-a1 --problems starter-medium --seeds 2 --max-problems 4 --max-steps 3 --num-iterations 4 --sweep 0.25 1 4 16 64 --sweep-seeds 2"]  # fmt: skip
     assert (start[0], copier[0]) == ("start (control)", "copier (control)")
     assert sheet.note.startswith("2 of 4 runs done")
+    assert "rates were swept" in sheet.note
+    unswept = dataclasses.replace(found, config=dataclasses.replace(config, sweep=(1.0,)))
+    assert "may only have the better step size" in leaderboard_sheet(unswept).note
 
 
 def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
