@@ -143,6 +143,14 @@ def test_help_breaks_lines_where_the_screen_ends(
             assert len(line.rstrip()) + 1 + len(below.split()[0]) > 76, line
 
 
+@pytest.mark.parametrize("command", ["", "bench", "eval", "sandbox", "testgen"])
+def test_lists_of_commands_fit_into_80_columns(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command.split(), "--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 # Mistakes of the user: exit code 2, one message, no traceback
 
 

@@ -37,6 +37,16 @@ def test_bad_input_is_one_line(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_run_that_has_only_begun_has_no_empty_tables(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", [])
+    for log in folder.glob("*.jsonl"):
+        log.unlink()
+    assert run(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 0
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "steps so far" in text
+    assert "Time and tokens" not in text
+
+
 def test_a_missing_package_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,14 +24,14 @@ from codea1_env.support import command_start
 
 COMMANDS = {
     "play": "Show one round between two scripted players.",
-    "eval": "Measure programs (pass@k), and compare measurements.",
+    "eval": "Measure programs (pass@k) and tests (mut@k), and compare.",
     "train": "Train both players against each other.",
     "watch": "Show a run in the terminal while it goes on.",
     "report": "Write a page about runs, benchmarks and evaluations.",
-    "testgen": "Write tests to keep, for a problem set or for a function of your own.",
+    "testgen": "Write tests to keep: for your own functions, or a problem set.",
     "export": "Copy a trained language model, or episodes, out of a run.",
     "problems": "List, show or check problems.",
-    "sandbox": "Find out what the sandbox can do on this machine (`doctor`), or let others use it (`serve`).",
+    "sandbox": "Find out what confines programs here, or judge for others.",
     "bench": "Compare algorithms, let players meet, or measure the sandbox.",
 }
 """Name -> summary. `codea1_env.cli.NAME` has `run(arguments) -> exit code`."""
@@ -45,14 +45,14 @@ def usage() -> str:
     return f"""\
 usage: codea1 COMMAND [OPTIONS]
 
-A game in which one player writes programs and the other writes tests to break them.
+A game: one player writes programs, the other writes tests to break them.
 
 commands:
 {commands}
 
 options:
-  -h, --help   Show this text. `codea1 COMMAND --help` explains every option of a command.
-  --version    Show the version.
+  -h, --help  Show this text. `codea1 COMMAND --help` explains every option.
+  --version   Show the version.
 """
 
 

@@ -19,10 +19,10 @@ usage: codea1 eval code [OPTIONS]
        codea1 eval compare A B
 
 code       judge programs: pass@k and avg@n of an agent, or of a file of samples
-tests      judge tests: pass@k, mut@k, Mul and coverage of a tester, or of a file of suites
-best-of-n  choose among the programs of an evaluation by generated tests: what it gains
+tests      judge tests: pass@k, mut@k, Mul and coverage, of a tester or a file
+best-of-n  what choosing among programs by generated tests gains
 run        an evaluation of yours: docs/evaluation.md says how to write one
-compare    two evaluations of the same problems: what has changed, with intervals
+compare    what has changed between two evaluations, with intervals
 
 `codea1 eval NAME --help` explains the options of each.
 """

@@ -102,11 +102,12 @@ def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
         tyro.conf.arg(help=texts["agent"], metavar="NAME_OR_PATH"),
         tyro.conf.arg(help=texts["num_samples"], metavar="N", aliases=["-n"]),
     )
+    own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
     fields: list[Any] = [
         ("samples", Annotated[Path | None, file], None),
         ("agent", Annotated[str | None, agent], None),
         ("num_samples", Annotated[int, number], kind.default_samples),
-        ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes]),
+        ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own]),
     ]
     defaults = {each.name: each.default for each in dataclasses.fields(EvaluationCommand)}
     fields += [(name, Annotated[Any, tyro.conf.Suppress], defaults[name]) for name in kind.fixed]

@@ -32,6 +32,7 @@ Packages = Annotated[
     tuple[str, ...],
     tyro.conf.arg(
         metavar="NAME",
+        help_behavior_hint="(default: none)",
         help="Installed packages that programs may import besides numpy, with what these need themselves: "
         "--packages pandas sklearn.",
     ),

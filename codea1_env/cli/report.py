@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
@@ -24,7 +25,11 @@ class ReportCommand:
     Of a run that is still going the page shows what it has logged so far.
     """
 
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER ...")]
+    folders: Annotated[
+        tuple[Path, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="FOLDER ...", help_behavior_hint="(one or more)"),
+    ]
     """Folders of runs (`codea1 train`), and of `codea1 bench algorithms`, `codea1 bench cross-play` and `codea1
     eval`."""
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = Path("report.html")
@@ -54,7 +59,9 @@ def run(arguments: Sequence[str]) -> int:
 
     try:
         check_extras()
-        page = document(read_folders(command.folders))
+        said = "Reading " + ", ".join(map(str, command.folders))
+        with Console(stderr=True).status(escape(said)):  # nothing, where no terminal is
+            page = document(read_folders(command.folders))
     except (MissingExtraError, ReportError) as error:
         raise InputError(str(error)) from error
     write_whole(command.output, page)

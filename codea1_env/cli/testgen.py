@@ -12,12 +12,16 @@ usage: codea1 testgen PACKAGE.module::NAME|FILE.py::NAME [OPTIONS]
        codea1 testgen --check TARGET ... [--against GIT_REV] [OPTIONS]
        codea1 testgen --problems SOURCE --agent NAME_OR_PATH [OPTIONS]
 
-The first writes a pytest file for a function or class of your own, the second one for each of them. The third only
-looks for findings. The fourth writes a suite for every problem of a set, and with them a new set to train on. All keep
+The first writes a pytest file for a function or class of your own, the second
+one for each of them. The third only looks for findings. The fourth writes a
+suite for every problem of a set, and with them a new set to train on. All keep
 few tests, which kill as many mutants as all of them.
 
-`codea1 testgen FILE.py::NAME --help`, `codea1 testgen FOLDER --help`, `codea1 testgen --check --help` and `codea1 testgen --problems SOURCE --help`
-explain the options.
+The options are explained by
+  codea1 testgen FILE.py::NAME --help
+  codea1 testgen FOLDER --help
+  codea1 testgen --check --help
+  codea1 testgen --problems SOURCE --help
 """
 
 

@@ -16,13 +16,12 @@ from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.watch_screen import EPISODES, screen
 from codea1_env.training.errors import RunError
+from codea1_env.training.run_folder import no_run
 
 _PAUSE = 1.0
 """Seconds between two looks at the folder, at least."""
 _REST = 9.0
 """How much longer than a look the pause after it is: a run of very many steps must not be slowed down."""
-_NAMED = 3
-"""Runs of a folder that are named."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,9 @@ def run(arguments: Sequence[str]) -> int:
     from codea1_env.report.live import LiveReader
 
     if not (command.run / "config.toml").is_file():
-        raise _no_run(command.run)
+        raise InputError(
+            f"expect {command.run} to be the folder of a run, actually: {no_run(command.run)}"
+        )
     console = Console()
     try:
         reader = LiveReader(command.run, command.run.resolve().name, EPISODES)
@@ -67,13 +68,3 @@ def run(arguments: Sequence[str]) -> int:
     except RunError as error:
         raise InputError(str(error)) from error
     return 0
-
-
-def _no_run(path: Path) -> InputError:
-    """The error for a folder that is no run, with the latest runs that lie in it."""
-    files = sorted(path.glob("*/config.toml"), key=lambda file: file.stat().st_mtime)
-    named = " or ".join(str(file.parent) for file in files[: -1 - _NAMED : -1])
-    return InputError(
-        f"expect {path} to be the folder of a run, actually: it has no config.toml. "
-        + (f"It holds runs: name {named}" if named else "Name one that `codea1 train` wrote")
-    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, pass_at_k
-from codea1_env.evaluation.result_folder import REPORT, FolderError, read_json
+from codea1_env.evaluation.result_folder import REPORT, SETTINGS, FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import Values, estimate, names
 from codea1_env.evaluation.suites.figures import difference as difference_of_suites
@@ -189,9 +189,13 @@ def _ks(values: Values) -> set[int]:
 
 def _report(folder: Path) -> dict[str, Any]:
     if not (folder / REPORT).is_file():
+        advice = (
+            ". Finish it with --resume, or name another folder."
+            if (folder / SETTINGS).is_file()
+            else f" and no {SETTINGS}. Name another folder."
+        )
         raise FolderError(
-            f"Expect {folder} to be the folder of a finished evaluation, actually: it has no {REPORT}. "
-            "Finish it with --resume, or name another folder."
+            f"Expect {folder} to be the folder of a finished evaluation, actually: it has no {REPORT}{advice}"
         )
     report = read_json(folder / REPORT)
     if not isinstance(report.get("results"), dict) or not isinstance(report.get("figures"), dict):

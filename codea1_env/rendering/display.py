@@ -52,7 +52,10 @@ def clean(text: str) -> str:
     if text.isprintable():
         return text
     text = text.replace("\r\n", "\n").expandtabs(4)
-    return "".join(c if c == "\n" or c.isprintable() else _escape(c) for c in text)
+    return "\n".join(
+        line if line.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in line)
+        for line in text.split("\n")  # most lines need nothing, which is found at once
+    )
 
 
 def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], int]:

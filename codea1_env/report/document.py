@@ -7,6 +7,7 @@ should any text ever get through unescaped, it could do nothing.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -50,7 +51,11 @@ def document(found: Findings) -> str:
     groups = grouped(found.runs)
     logs = [scan(run) for group in groups for run in group.runs]
     episodes = sample(logs)
-    sections = [*_of_results(found), *_of_runs(groups, logs)]
+    of_runs = [  # one that has only begun has nothing to show in most tables
+        dataclasses.replace(section, sheets=[sheet for sheet in section.sheets if sheet.rows])
+        for section in _of_runs(groups, logs)
+    ]
+    sections = [*_of_results(found), *of_runs]
     shown = [section for section in sections if section.sheets or section.charts]
     return _render(groups, shown, episodes)
 
@@ -86,13 +91,13 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
     }
     runs = [log.run for log in logs]
     by_group = [[replays[run.path] for run in group.runs] for group in groups]
-    several = [tables.other_settings(groups)] if len(groups) > 1 else []
+    differing = tables.other_settings(groups)
     return [
         Section(
             "overview",
             "Overview",
-            "Runs that differ only by their seed are one group.",
-            [tables.overview(groups, damaged), tables.side_by_side(groups), *several],
+            "Runs that differ only by their seed are one group; a second run of a seed is in another.",
+            [tables.overview(groups, damaged), tables.side_by_side(groups), differing],
         ),
         Section(
             "held-out",

@@ -25,6 +25,9 @@ from codea1_env.report.runs import LoggedRun, read_run
 from codea1_env.support.logs import every_line
 from codea1_env.training.errors import RunError
 
+_NAMED = 3
+"""Folders that an error names."""
+
 
 class ReportError(ValueError):
     """A folder that nothing can be reported of. The message says what to do."""
@@ -85,8 +88,8 @@ def _read(path: Path, name: str, found: Findings) -> None:
     files = ("config.toml", "bench.json", SETTINGS, "crossplay.json")
     if not any((path / file).is_file() for file in files):
         raise ReportError(
-            f"Expect {path} to be the folder of a run, a benchmark, an evaluation or of cross-play, actually: it has "
-            f"none of {', '.join(files)}. Name another folder."
+            f"Expect {path} to be the folder of a run, a benchmark, an evaluation or of cross-play, actually: "
+            + _nothing_of(path, files)
         )
     if (path / "config.toml").is_file():
         found.runs.append(read_run(path, name))
@@ -96,6 +99,22 @@ def _read(path: Path, name: str, found: Findings) -> None:
         found.evaluations.append(_evaluation(path, name))
     if (path / "crossplay.json").is_file():
         found.cross_plays.append((name, read_cross_play(path / "crossplay.json")))
+
+
+def _nothing_of(path: Path, files: Sequence[str]) -> str:
+    """Why there is nothing to report of, and what to name instead."""
+    if not path.exists():
+        return "there is no such folder. Name another"
+    if not path.is_dir():
+        return "it is a file. Name the folder that holds it"
+    inside = {found.parent for file in files for found in path.glob(f"*/{file}")}
+    latest = sorted(inside, key=lambda folder: folder.stat().st_mtime)[: -1 - _NAMED : -1]
+    hint = (
+        f"It holds such folders: name {' or '.join(map(str, latest))}"
+        if latest
+        else "Name another folder"
+    )
+    return f"it has none of {', '.join(files)}. {hint}"
 
 
 def _benchmark(path: Path, name: str) -> Benchmark:

@@ -48,7 +48,12 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
     note = (
         f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-back golden tests that the coder passes. "
         "Kill rate: held-back mutants that the tester kills. IQM: interquartile mean over seeds and problems with its 95% "
-        f"interval. P: probability of a higher score than {clean(names.get(first, first))} on a random problem; an interval with 0.5 says nothing."
+        f"interval. P: probability of a higher score than {clean(names.get(first, first))} on a random problem; an interval with 0.5 says nothing. "
+        + (
+            "Learning rates were not swept: a higher row may only have the better step size."
+            if len(config.sweep) == 1
+            else "Learning rates were swept for each row: LEADERBOARD.md of the folder has them."
+        )
     )
     headings = [
         "entry",

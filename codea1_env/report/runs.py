@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from codea1_env.training.settings import flat
 
 NO_INFLUENCE = (
     "seed", "output_dir", "workers", "save_steps", "save_total_limit", "tracker", "threads", "generation_threads",
+    "engine", "address", "learner_gpus",
 )  # fmt: skip
 """Settings in which the runs of a group may differ."""
 
@@ -106,10 +108,17 @@ def read_run(path: Path, name: str) -> LoggedRun:
 
 
 def grouped(runs: Sequence[LoggedRun]) -> list[RunGroup]:
-    """Put runs together that differ only by their seed, in the order in which they were given."""
-    found: dict[str, list[LoggedRun]] = {}
+    """Put runs together that differ only by their seed, in the order in which they were given.
+
+    A second run of one seed begins another group: as a copy it would make the interval over seeds too narrow.
+    """
+    found: dict[tuple[str, int], list[LoggedRun]] = {}
+    seen: Counter[tuple[str, int]] = Counter()
     for run in runs:
-        found.setdefault(repr(_what_counts(run.config)), []).append(run)
+        settings = repr(_what_counts(run.config))
+        again = seen[settings, run.config.seed]
+        seen[settings, run.config.seed] += 1
+        found.setdefault((settings, again), []).append(run)
     return [RunGroup(_group_name(group), tuple(group)) for group in found.values()]
 
 

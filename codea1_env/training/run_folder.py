@@ -48,6 +48,8 @@ _BUDGET = (
     "coder.sampling", "tester.sampling",
 )  # fmt: skip
 """Settings that a time budget decides."""
+_NAMED = 3
+"""Runs of a folder that `no_run` names."""
 
 
 def decided(config: TrainConfig) -> TrainConfig:
@@ -162,6 +164,19 @@ def up_to(step: int) -> Callable[[Mapping[str, Any]], bool]:
     return lambda row: type(row.get("step")) is int and row["step"] <= step
 
 
+def no_run(folder: Path) -> str:
+    """Why a folder is no run, and what to name instead: the latest runs that lie in it."""
+    if not folder.exists():
+        return "there is no such folder. Name one that `codea1 train` wrote"
+    if not folder.is_dir():
+        return "it is a file. Name the folder that `codea1 train` wrote"
+    files = sorted(folder.glob("*/config.toml"), key=lambda file: file.stat().st_mtime)
+    named = " or ".join(str(file.parent) for file in files[: -1 - _NAMED : -1])
+    return "it has no config.toml. " + (
+        f"It holds runs: name {named}" if named else "Name one that `codea1 train` wrote"
+    )
+
+
 def read_config(folder: Path) -> TrainConfig:
     """The configuration of a run, as it was written.
 
@@ -170,10 +185,7 @@ def read_config(folder: Path) -> TrainConfig:
     """
     path = folder / "config.toml"
     if not path.is_file():
-        raise RunError(
-            f"Expect {folder} to be the folder of a run, actually: it has no config.toml. "
-            "Name another folder, or start a new run without resume."
-        )
+        raise RunError(f"Expect {folder} to be the folder of a run, actually: {no_run(folder)}")
     try:
         table = read_toml(path)
         if moved := moved_names(table):

@@ -75,6 +75,9 @@ def test_unusable_folders(tmp_path):
     b = folder(tmp_path / "b", {"q": 1})
     with pytest.raises(FolderError, match="problems in common, actually: none"):
         compare(a, b)
+    with pytest.raises(FolderError, match=r"it has no report.json and no eval.json. Name another"):
+        compare(a, tmp_path)
+    (tmp_path / "eval.json").write_text("{}")
     with pytest.raises(FolderError, match=r"it has no report.json. Finish it with --resume"):
         compare(a, tmp_path)
     (tmp_path / "report.json").write_text("[]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -47,6 +48,9 @@ def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -
     assert first[-2:] == ["2", "codea1 bench algorithms --algorithms code-a1 --problems starter-medium --seeds 2 --max-problems 4 --max-steps 3 --num-iterations 4 --sweep 0.25 1 4 16 64 --sweep-seeds 2"]  # fmt: skip
     assert (start[0], copier[0]) == ("start (control)", "copier (control)")
     assert sheet.note.startswith("2 of 4 runs done")
+    assert "rates were swept" in sheet.note
+    unswept = dataclasses.replace(found, config=dataclasses.replace(config, sweep=(1.0,)))
+    assert "may only have the better step size" in leaderboard_sheet(unswept).note
 
 
 def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
@@ -98,3 +102,14 @@ def test_what_cannot_be_reported_is_named(tmp_path: Path, file: str, text: str, 
     shutil.rmtree(tmp_path)
     with pytest.raises(ReportError, match="Expect"):
         read_folders([tmp_path])
+
+
+def test_a_folder_of_folders_names_what_lies_in_it(tmp_path: Path) -> None:
+    (tmp_path / "ev").mkdir()
+    (tmp_path / "ev" / "eval.json").write_text("{}")
+    with pytest.raises(ReportError, match=r"It holds such folders: name .*/ev$"):
+        read_folders([tmp_path])
+    with pytest.raises(ReportError, match="it is a file"):
+        read_folders([tmp_path / "ev" / "eval.json"])
+    with pytest.raises(ReportError, match="there is no such folder"):
+        read_folders([tmp_path / "none"])

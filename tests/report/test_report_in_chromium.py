@@ -84,6 +84,9 @@ def test_the_page_draws_everything_loads_nothing_and_runs_nothing(
     assert BAD in shown
     assert "\\u202e\\u2066{{ 7 * 7 }}" in shown
     assert page.evaluate("window.hacked") is None
+    # Why a test is not as written can be read without scrolling aside.
+    aside = "[...document.querySelectorAll('#episode .scroll')].map((each) => each.scrollWidth - each.clientWidth)"
+    assert set(page.evaluate(aside)) == {0}
     assert [url for url in asked if not url.startswith("data:")] == [address]
     assert said == []
     page.close()

@@ -32,6 +32,14 @@ def test_runs_that_differ_by_their_seed_are_one_group_with_an_interval(tmp_path:
     assert "low" not in alone
 
 
+def test_a_second_run_of_a_seed_makes_no_interval_narrower(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("again", 0), ("b", 1)):
+        write_run(tmp_path / name, [], seed=seed)
+    groups = grouped([read_run(tmp_path / name, name) for name in ("a", "again", "b")])
+    assert [[run.name for run in group.runs] for group in groups] == [["a", "b"], ["again"]]
+    assert differing_settings(groups) == {}
+
+
 def test_a_measure_stands_beside_its_control(tmp_path: Path) -> None:
     groups = groups_of(tmp_path)
     passes, kills, new = measures(groups, HELD_OUT)

@@ -36,7 +36,7 @@ def test_a_run_is_not_overwritten(config):
 
 def test_resuming_needs_a_run(config):
     with pytest.raises(
-        RunError, match=r"to be the folder of a run, actually: it has no config\.toml"
+        RunError, match=r"to be the folder of a run, actually: there is no such folder"
     ):
         RunFolder.reopen(config)
     with pytest.raises(RunError, match="output_dir to name the run to resume"):
