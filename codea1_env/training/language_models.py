@@ -11,6 +11,7 @@ from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_processes
+from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.agents.llm.own_trainer import find_trainer
 from codea1_env.agents.llm.processes import (
     LeadingPlayer,
@@ -134,7 +135,10 @@ class LanguageModels:
             dismiss()
 
     def close(self) -> None:
-        """Free what the engine holds."""
+        """Free what engines and players hold."""
+        for player in self._players.values():
+            if isinstance(player, LanguagePlayer):  # a trainer of one's own may make another
+                player.close()
         if self._engines is not None:
             self._engines.close()
 

@@ -37,6 +37,9 @@ class LanguagePlayer:
         used, self._usage = self._usage, []
         return total(used)
 
+    def close(self) -> None:
+        """Remove what lies on the disk for it. It cannot learn afterwards."""
+
 
 def total(usages: Sequence[Usage]) -> Usage:
     """What several batches of answers took."""

@@ -122,6 +122,10 @@ class TrainedPlayer(LanguagePlayer):
                 saved = save_weights(self.drive.model, self.tokenizer, Path(folder))
                 self._engine.update(saved, self.role)
 
+    def close(self) -> None:
+        """Remove the trainer's folder. It cannot learn afterwards."""
+        self._folder.cleanup()
+
 
 def _compute_dtype(args: Any) -> Dtype | None:
     """The type that the trainer computes in: answers are drawn from the model as it is trained."""
