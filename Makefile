@@ -5,7 +5,7 @@
 #   make test-fast    those for the loop of daily work, without language models (2 minutes)
 #   make lint     ruff and mypy
 #   make build    wheel and sdist in dist/
-#   make docs     the site, in build/site; with make gallery before it, pages of real runs, too (minutes)
+#   make docs     the site, in build/site; the first time runs are played for its gallery, which takes minutes
 # More arguments: make train ARGS="--seed 1", make test ARGS="tests/test_rewards.py -q".
 
 VENV := .venv
@@ -13,6 +13,7 @@ ARGS :=
 # Tests that run at the same time. One only: make test JOBS=0
 JOBS := 2
 PRESET := smollm2-cpu
+GALLERY := build/gallery/gallery/leaderboard.html
 # Tried in this order; `make train PYTHON=/path/to/python` asks for one.
 PYTHON := python3 python3.14 python3.13 python3.12 python3.11 python
 RUN := $(VENV)/bin/python
@@ -46,11 +47,15 @@ lint: $(VENV)/.installed-dev
 build: $(VENV)/.installed-dev
 	$(RUN) -m build --outdir dist
 
-docs: $(VENV)/.installed-dev
+docs: $(VENV)/.installed-dev $(GALLERY)
 	$(RUN) -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/site
 	@echo "build/site/index.html"
 
+# Runs are played for it, which takes minutes: once, or whenever it is asked for.
 gallery: $(VENV)/.installed-dev
+	$(RUN) docs/gallery.py build/gallery
+
+$(GALLERY): | $(VENV)/.installed-dev
 	$(RUN) docs/gallery.py build/gallery
 
 clean:
