@@ -47,17 +47,7 @@ class LocalEngine:
 
     elsewhere: Collection[Role] = ()
 
-    def fit(
-        self,
-        config: TrainConfig,
-        problems: Sequence[Problem],
-        started: float,
-        known: Mapping[str, float],
-        say: Callable[[str], None],
-        tell: Callable[[float], None],
-    ) -> RunPlan:
-        """See `fit_to_machine`."""
-        return fit_to_machine(config, problems, started, known, say, tell)
+    fit = staticmethod(fit_to_machine)
 
     def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
         """Make a sandbox on this machine."""
