@@ -236,9 +236,9 @@ LONG = [
     "-n",
     "6",
     "--max-problems",
-    "60",
+    "20",
     "--batch-size",
-    "16",
+    "8",
     "--workers",
     "2",
 ]

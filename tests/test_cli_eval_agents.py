@@ -71,7 +71,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
         server.shutdown()
 
@@ -200,7 +200,8 @@ def test_a_server_is_asked_for_one_test_at_a_time(server, tmp_path, capsys):
     assert second[-1]["content"].startswith("Write another test of")
 
 
-def test_a_server_that_is_gone(server, tmp_path, capsys):
+def test_a_server_that_is_gone(server, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("codea1_env.agents.llm.http_json.FIRST_DELAY", 0.01)
     server.shutdown()
     server.server_close()
     arguments = [*FEW, "--agent", server.url, "--model", "m", "--output-dir", str(tmp_path)]

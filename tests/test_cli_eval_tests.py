@@ -233,16 +233,23 @@ LONG = [
     "--num-tests",
     "3",
     "--max-problems",
-    "24",
+    "12",
     "--batch-size",
-    "8",
+    "4",
 ]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """An evaluation that nothing interrupts."""
+    folder = tmp_path_factory.mktemp("evaluation") / "whole"
+    assert run(["eval", "tests", *LONG, "--workers", "3", "--output-dir", str(folder)]) == 0
+    return folder
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, tmp_path, capsys):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    report_of([*LONG, "--workers", "3", "--output-dir", str(whole)], capsys)
+def test_an_interrupted_evaluation_ends_with_the_same_bytes(number, whole, tmp_path, capsys):
+    parts = tmp_path / "parts"
     command = [
         sys.executable,
         "-m",

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from codea1_env import Sandbox
+from codea1_env.agents.llm import http_json
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run as codea1
@@ -214,8 +215,14 @@ def test_one_frozen_and_all_weights(tmp_path: Path, sandbox: Sandbox, model: str
     ],
 )
 def test_bad_settings(
-    tmp_path: Path, sandbox: Sandbox, model: str, changes: dict[str, Any], message: str
+    tmp_path: Path,
+    sandbox: Sandbox,
+    model: str,
+    changes: dict[str, Any],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(http_json, "FIRST_DELAY", 0.01)
     with pytest.raises(RunError, match=message):
         run(tmp_path / "run", sandbox, **{"model": model, **changes})
     assert not (tmp_path / "run").exists()  # which can be used again

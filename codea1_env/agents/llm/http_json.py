@@ -14,6 +14,8 @@ from codea1_env.support.extras import require
 
 _AGAIN = frozenset([408, 409, 425, 429, 500, 502, 503, 504])
 """Answers after which the same request may succeed."""
+FIRST_DELAY = 0.5
+"""Seconds before the second attempt; each further delay is twice as long."""
 _SHOWN = 300
 """Characters of a server's error message that are repeated."""
 _GIVE_KEY = "Give the server's key in the environment as OPENAI_API_KEY"
@@ -34,7 +36,6 @@ class JSONClient:
         api_key: Sent as a bearer token. It is in no message.
         timeout: Seconds to wait for one answer.
         attempts: How often a request is sent before giving up.
-        first_delay: Seconds before the second attempt; each further delay is twice as long.
         headers: More headers of every request. They are in no message.
 
     Raises:
@@ -48,7 +49,6 @@ class JSONClient:
         api_key: str | None = None,
         timeout: float = 300.0,
         attempts: int = 5,
-        first_delay: float = 0.5,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         if not base_url.startswith(("http://", "https://")):
@@ -59,7 +59,6 @@ class JSONClient:
             raise ValueError(f"Expect attempts to be at least 1, actually: {attempts!r}")
         self.base_url = base_url.rstrip("/")
         self.attempts = attempts
-        self.first_delay = first_delay
         self._httpx: Any = require("httpx", "evaluation")
         self._client = self._httpx.Client(
             headers=({} if api_key is None else {"Authorization": f"Bearer {api_key}"})
@@ -99,7 +98,7 @@ class JSONClient:
         data = None if body is None else json.dumps(body).encode()
         url = f"{self.base_url}/{path.lstrip('/')}"
         headers = {"Content-Type": "application/json"}
-        delay, reason = self.first_delay, ""
+        delay, reason = FIRST_DELAY, ""
         for attempt in range(self.attempts):
             if attempt and (cancelled or threading.Event()).wait(delay):
                 break

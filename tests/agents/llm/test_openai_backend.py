@@ -22,6 +22,7 @@ import torch
 from test_transformers_backend import peft_model
 from tiny import tiny_tokenizer
 
+from codea1_env.agents.llm import http_json
 from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
 from codea1_env.agents.llm.http_json import JSONClient
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
@@ -86,6 +87,11 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.fixture(autouse=True)
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_json, "FIRST_DELAY", 0.01)
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
@@ -97,9 +103,7 @@ def server() -> Iterator[Server]:
 
 
 def backend_of(server: Server, **changes: Any) -> OpenAIBackend:
-    backend = OpenAIBackend(server.url, **changes)
-    backend._client.first_delay = 0.01
-    return backend
+    return OpenAIBackend(server.url, **changes)
 
 
 def test_every_prompt_gets_its_answer_in_order(server: Server) -> None:
@@ -191,7 +195,7 @@ def test_server_that_is_not_there() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
         port = unused.getsockname()[1]
-        client = JSONClient(f"http://127.0.0.1:{port}/v1", attempts=2, first_delay=0.01)
+        client = JSONClient(f"http://127.0.0.1:{port}/v1", attempts=2)
         with pytest.raises(
             BackendError, match=r"actually after 2 attempts: .*refused.* Start the server"
         ):
