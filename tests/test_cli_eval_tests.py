@@ -177,7 +177,7 @@ def test_one_test_at_a_time(tmp_path, capsys):
 
 def test_mutants_of_cosmic_ray(tmp_path, capsys):
     pytest.importorskip("cosmic_ray")
-    few = ["--agent", "golden", "--max-problems", "3", "--output-dir"]
+    few = ["--agent", "golden", "--max-problems", "1", "--output-dir"]
     own = report_of([*few, str(tmp_path / "own")], capsys)
     theirs = report_of([*few, str(tmp_path / "theirs"), "--mutator", "cosmic-ray"], capsys)
     assert theirs["settings"]["cosmic_ray"]
@@ -229,11 +229,11 @@ LONG = [
     "--agent",
     "boundary",
     "-n",
-    "3",
+    "2",
     "--num-tests",
-    "3",
+    "2",
     "--max-problems",
-    "12",
+    "10",
     "--batch-size",
     "4",
 ]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
-
-_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 
 
 class InvalidReason(enum.Enum):
@@ -48,14 +45,3 @@ class InvalidReason(enum.Enum):
     """Earlier tests of the suite cost the reference too much: it was not asked any more."""
     NO_LITERAL = "no literal"
     """The reference returns what no test can state."""
-
-
-def missing_package(reason: str) -> str | None:
-    """The package that a test imports and that is not there, out of the reason why the test does not count.
-
-    Example:
-        >>> missing_package("raises on the reference: ModuleNotFoundError: No module named 'numpy.linalg'")
-        'numpy'
-    """
-    found = _PACKAGE.search(reason)
-    return found[1] if found else None

@@ -31,7 +31,7 @@ from codea1_env.evaluation.test_programs.answers import python_blocks
 from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
 from codea1_env.problems import Problem
 from codea1_env.reading.fences import answer_in
-from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
 
@@ -176,8 +176,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         kinds = Counter(test.fault or "right" for test in tests)
         kinds[InvalidReason.UNPARSABLE.value] += sum(len(score.dropped) for score in scores)
         kinds[MISSING] = self.num_tests * len(scores) - len(tests)
-        absent = (test for test in tests if test.fault == InvalidReason.NOT_INSTALLED.value)
-        packages = Counter(name for test in absent if (name := missing_package(test.reason)))
+        packages = Counter(test.missing_module for test in tests if test.missing_module)
         empty = Counter(score.empty for score in scores if score.empty)
         pools = {each: n for each in self.scored if (n := self.verdicts[each][0].pool.programs)}
         return super().summary() | {

@@ -10,7 +10,7 @@ from codea1_env.evaluation.programs.judging import MIN_TIME_LIMIT, unusable_text
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
 from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
 from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, ProblemCheck, SuiteScore
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import (
     MIN_SECONDS,
@@ -133,13 +133,17 @@ class SuiteJudge:
         judged = []
         keys: set[str] = set()
         for test in tests:
-            ruling = None if test.fault else rulings[test.text]
-            if ruling is not None and ruling.status == "kept":
+            if test.fault is not None:
+                judged.append(JudgedTest(test.text, test.fault.value, test.reason))
+                continue
+            ruling = rulings[test.text]
+            fault, module = ruling.fault, ruling.missing_module
+            if fault is None:
                 judged.append(JudgedTest(test.text, "", "", ruling.key in keys))
                 keys.add(ruling.key)
             else:
-                fault, reason = _fault(test, ruling)
-                judged.append(JudgedTest(test.text, fault.value, reason))
+                scored = JudgedTest(test.text, fault.value, ruling.reason, missing_module=module)
+                judged.append(scored)
         return tuple(judged)
 
     def _limits(self, problem: Problem, right: Sequence[str]) -> Limits:
@@ -202,11 +206,3 @@ class SuiteJudge:
 
 def _passes(result: JobResult) -> bool:
     return result.load.passed and all(test.passed for test in result.tests)
-
-
-def _fault(test: ReadTest, ruling: TestValidity | None) -> tuple[InvalidReason, str]:
-    if ruling is None:
-        assert test.fault is not None
-        return test.fault, test.reason
-    assert ruling.fault is not None
-    return ruling.fault, ruling.reason

@@ -49,6 +49,8 @@ class JudgedTest:
     reason: str
     repeats: bool = False
     """Whether it says the same as an earlier right test of the suite. It counts all the same."""
+    missing_module: str | None = None
+    """The module that it imports and that is not there; rows have it of such tests only."""
 
     @property
     def fails(self) -> bool:
@@ -98,6 +100,9 @@ class SuiteScore:
             return {"excluded": self.excluded}
         row = asdict(self)
         del row["excluded"]
+        for test in row["tests"]:
+            if test["missing_module"] is None:
+                del test["missing_module"]
         return row
 
     @classmethod

@@ -73,6 +73,8 @@ class TestValidity:
     """The kind of the reason; None if it is kept."""
     stable: bool = True
     """Nothing but the function's value can decide it, so that it needs no second look."""
+    missing_module: str | None = None
+    """The module that is not there, of a test that is not kept for that."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class _Returned:
     reason: str = ""
     fault: InvalidReason | None = None
     undecidable: bool = False
+    missing_module: str | None = None
 
 
 class RuledProblem(NamedTuple):
@@ -267,18 +270,21 @@ class Reference:
         found: dict[str, TestValidity] = {}
         doubtful: list[str] = []
         for test, result in first.items():
-            reason, fault = "", None
+            reason, fault, module = "", None, None
             if result.vacuous:
                 reason, fault = f"never calls {name}", InvalidReason.NEVER_CALLS
             elif not result.passed:
                 reason, fault = _explained(result.outcome, result.message), _fault(result)
+                module = result.missing_module
             elif not second[test].passed:
                 reason, fault = _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC
             elif not runs[test]["direct"]:
                 doubtful.append(test)
             status: Status = "invalid" if reason else "kept"
             stable = runs[test]["stable"]
-            found[test] = TestValidity(status, test, runs[test]["key"], reason, fault, stable)
+            found[test] = TestValidity(
+                status, test, runs[test]["key"], reason, fault, stable, module
+            )
         raising = self._trial(subject, _NULL_RAISES.format(name), doubtful)
         vacuous = self._trial(subject, _NULL_RETURNS.format(name), _passing(raising))
         for test in _passing(vacuous):
@@ -323,7 +329,10 @@ def _passing(results: Mapping[str, TestResult]) -> list[str]:
 def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> TestValidity:
     key = equality(call["canonical"], call["predicted"])
     if answer.reason:
-        return TestValidity("invalid", test, key, answer.reason, answer.fault)
+        module = answer.missing_module
+        return TestValidity(
+            "invalid", test, key, answer.reason, answer.fault, missing_module=module
+        )
     if _equal(answer.value, call["expected"]):
         return TestValidity("kept", test, key)
     assert answer.source is not None  # else it would be undecidable
@@ -340,7 +349,8 @@ def _agreed(one: CallResult, other: CallResult) -> _Returned:
     if one.outcome is not other.outcome:
         return _Returned(None, None, _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC)
     if one.outcome is not Outcome.PASS:
-        return _Returned(None, None, _explained(one.outcome, one.message), _fault(one))
+        reason = _explained(one.outcome, one.message)
+        return _Returned(None, None, reason, _fault(one), missing_module=one.missing_module)
     if not _equal(one.value, other.value):
         # nan is not equal to itself, so this may also be a value that no test can predict.
         if repr(one.value) == repr(other.value):

@@ -15,7 +15,7 @@ from codea1_env.evaluation.test_programs.ruling import (
     TestValidity,
 )
 from codea1_env.problems import Problem
-from codea1_env.reading.invalid_reasons import InvalidReason, missing_package
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import InfraError, Job, JobResult, Outcome, Sandbox, TestResult
 
 INC = Problem(
@@ -66,9 +66,8 @@ def test_a_test_that_counts_has_none(sandbox):
 
 
 def test_a_package_that_is_missing_is_named(rulings):
-    reason = rulings["import nothing.at_all\nassert inc(1) == 2"].reason
-    assert missing_package(reason) == "nothing"
-    assert missing_package(rulings["assert inc([]) == 1"].reason) is None
+    assert rulings["import nothing.at_all\nassert inc(1) == 2"].missing_module == "nothing"
+    assert rulings["assert inc([]) == 1"].missing_module is None
 
 
 PLUS = RuledProblem("plus", "inc", "def inc(n):\n    return n + 1\n")
