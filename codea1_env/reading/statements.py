@@ -420,7 +420,7 @@ class Statements:
         value = last.value.value if type(last.value) is ast.Yield else last.value
         return UNKNOWN if value is None else self._value(value, names)
 
-    def _enter(self, node: Any, names: Names, method: bool = False) -> None:
+    def _enter(self, node: Any, names: Names) -> None:
         """Follow a function, with each row of its tables."""
         if is_skipped(node):
             return
@@ -430,7 +430,7 @@ class Statements:
             for name in parameters_of(node):
                 if name == "candidate" and node.name == "check":
                     inner[name] = ENTRY_POINT
-                elif not (name in names and not method and self._is_fixture(names[name])):
+                elif not (name in names and self._is_fixture(names[name])):
                     inner[name] = UNKNOWN
             inner.update(row)
             self._body(node.body, inner)
