@@ -15,9 +15,10 @@ MAX_LINES = 40
 """Lines of feedback about single tests; the rest is counted."""
 
 
-def failing_tests(verdict: Verdict, limit: int = MAX_ACTION_CHARS) -> str:
-    """Text of the tests, new and replayed, that broke the program: whole tests, up to ``limit`` characters."""
+def failing_tests(verdict: Verdict) -> str:
+    """Text of the tests, new and replayed, that broke the program: as many whole tests as an action may have."""
     texts: list[str] = []
+    limit = MAX_ACTION_CHARS
     for test in dict.fromkeys(test.text for test in _counted(verdict) if test.broke):
         if len(test) <= limit:
             limit -= len(test) + 1
