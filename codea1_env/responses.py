@@ -145,7 +145,7 @@ def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) 
 
 
 def _too_long(text: str) -> Program | None:
-    problem = _text_problem(text)
+    problem = text_problem(text)
     return None if problem is None else Program("", problem)
 
 
@@ -178,7 +178,7 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
     Raises:
         InfraError: The texts could not be read, for no reason of theirs.
     """
-    reasons = [_text_problem(text) for text, _ in answers]
+    reasons = [text_problem(text) for text, _ in answers]
     left = [place for place, reason in enumerate(reasons) if reason is None]
     signatures = _signatures([answers[place][1] for place in left], sandbox)
     asked = [
@@ -249,7 +249,12 @@ def nonprintable_ratio(text: str) -> float:
     return len(text.translate(_PRINTABLE)) / len(text)
 
 
-def _text_problem(text: str) -> str | None:
+def text_problem(text: str) -> str | None:
+    """Why a text cannot be an answer at all, or None.
+
+    Raises:
+        TypeError: It is no text.
+    """
     if not isinstance(text, str):
         raise TypeError(f"Expect an answer to be a str, actually: {type(text)}")
     if len(text) > MAX_ACTION_CHARS:

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from codea1_env.evaluation.test_programs.splitting import Splitter, Statement
 from codea1_env.evaluation.test_programs.syntax import Item, describe
 from codea1_env.reading.fences import PYTHON, answer_in, blocks_in
+from codea1_env.responses import text_problem
 from codea1_env.sandbox import AnalysisError, Sandbox
 from codea1_env.support.batches import in_batches
 
-MAX_ANSWER_CHARS = 65_536
-"""A longer answer holds no tests."""
 _Described = tuple[list[Statement], list[Item]]
 
 
@@ -82,7 +81,7 @@ def read_test_programs(
     suites = []
     for (text, entry_point), code in zip(texts, codes, strict=True):
         tests: list[str] = []
-        problem = _text_problem(text)
+        problem = text_problem(text)
         items: list[Item] = []
         if code is not None:
             statements, items = next(described)
@@ -97,16 +96,8 @@ def read_test_programs(
     return suites
 
 
-def _text_problem(text: str) -> str | None:
-    if not isinstance(text, str):
-        raise TypeError(f"Expect an answer to be a str, actually: {type(text)}")
-    if len(text) > MAX_ANSWER_CHARS:
-        return f"the answer is too long: {len(text)} characters, of at most {MAX_ANSWER_CHARS}"
-    return None if text.strip() else "the answer is empty"
-
-
 def _code_of(text: str) -> str | None:
-    if _text_problem(text) is not None:
+    if text_problem(text) is not None:
         return None
     text = answer_in(text)
     blocks = python_blocks(text)

@@ -8,12 +8,12 @@ import time
 import pytest
 
 from codea1_env.evaluation.test_programs.answers import (
-    MAX_ANSWER_CHARS,
     Rest,
     TestProgramSuite,
     python_blocks,
     read_test_programs,
 )
+from codea1_env.responses import MAX_ACTION_CHARS
 from codea1_env.sandbox import Sandbox
 
 
@@ -69,7 +69,7 @@ def test_a_suite(sandbox: Sandbox):
         ("", "the answer is empty"),
         ("```python\n```", "the answer holds no test"),
         (
-            "x" * (MAX_ANSWER_CHARS + 1),
+            "x" * (MAX_ACTION_CHARS + 1),
             "the answer is too long: 65537 characters, of at most 65536",
         ),
         ("I cannot do that.", "cannot be parsed: invalid syntax"),
