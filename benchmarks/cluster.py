@@ -13,9 +13,9 @@ import argparse
 import itertools
 import os
 import platform
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from statistics import median
 from typing import Any
 
@@ -76,31 +76,30 @@ def main() -> None:
         for number in arguments.nodes:
             while len(cluster.worker_nodes) < number:
                 cluster.add_node(num_cpus=1, node_ip_address=next(addresses))
-            with RemoteSandbox(address=cluster.address) as remote, Sandbox(number) as local:
+            with (
+                RemoteSandbox(address=cluster.address) as remote,
+                Sandbox(number) as local,
+                ThreadPoolExecutor(1) as threads,
+            ):
                 warm = jobs[: 32 * number]
                 rate(local, warm), rate(remote, warm)
-                done = threading.Event()
+                killed = 0
                 rates: dict[str, list[float]] = {"local": [], "remote": []}
                 differ = 0
                 for _ in range(arguments.blocks):
                     here, expected = rate(local, jobs)
-                    losing = threading.Thread(target=_lose, args=(cluster, arguments.kill, done))
+                    answer = threads.submit(rate, remote, jobs)
                     if arguments.kill:
-                        done.clear()
-                        losing.start()
-                    there, found = rate(remote, jobs)
-                    done.set()
-                    if arguments.kill:
-                        losing.join()
-                        while len(cluster.worker_nodes) < number:
-                            cluster.add_node(num_cpus=1, node_ip_address=next(addresses))
+                        killed += _lose(cluster, arguments.kill, answer, addresses)
+                    there, found = answer.result()
                     rates["local"].append(here)
                     rates["remote"].append(there)
                     differ += sum(a != b for a, b in zip(expected, found, strict=True))
             here, there = median(rates["local"]), median(rates["remote"])
             print(
                 f"{number} nodes: {there:.0f} jobs/s, local {here:.0f} jobs/s: {there / here:.2f}x; "
-                f"{differ} of {len(jobs) * arguments.blocks} jobs differ",
+                f"{differ} of {len(jobs) * arguments.blocks} jobs differ; {killed} nodes killed; "
+                f"load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
     finally:
@@ -108,10 +107,15 @@ def main() -> None:
         cluster.shutdown()
 
 
-def _lose(cluster: Any, seconds: float, done: threading.Event) -> None:
-    """Lose one node at a time, as long as there is another."""
-    while not done.wait(seconds) and len(cluster.worker_nodes) > 1:
-        cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+def _lose(cluster: Any, seconds: float, answer: Future[Any], addresses: Iterator[str]) -> int:
+    """Kill the oldest node every few seconds, and let another one join, until there is an answer; how many it were."""
+    killed = 0
+    while not wait([answer], seconds).done:
+        node = min(cluster.worker_nodes, key=lambda each: int(each.node_ip_address.split(".")[3]))
+        cluster.remove_node(node, allow_graceful=False)
+        cluster.add_node(num_cpus=1, node_ip_address=next(addresses))
+        killed += 1
+    return killed
 
 
 if __name__ == "__main__":
