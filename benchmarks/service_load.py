@@ -53,7 +53,7 @@ def ask(client: httpx.Client, url: str, n: int, statuses: Counter[int]) -> bool:
         answer = client.post(f"{url}/run_code", json=body)
         statuses[answer.status_code] += 1
         if answer.status_code != 429:
-            return answer.json()["run_result"]["stdout"] == expected(n)
+            return bool(answer.json()["run_result"]["stdout"] == expected(n))
         time.sleep(0.2)
 
 

@@ -261,9 +261,7 @@ def _token_in(header: bytes) -> bytes:
     return b""
 
 
-async def _refuse(
-    send: Send, refusal: HttpRefusalError, incoming: _Incoming | None = None
-) -> None:
+async def _refuse(send: Send, refusal: HttpRefusalError, incoming: _Incoming | None = None) -> None:
     headers = {name.replace("_", "-"): value for name, value in refusal.headers.items()}
     # The rest of a body that nobody reads would be taken for the next request.
     headers |= {"content-type": "application/json", "connection": "close"}
