@@ -6,7 +6,7 @@
 Discrete events in one process, with the plan of the real code: how many requests a node gets (`dispatcher.batch_size`, `IN_FLIGHT`,
 `WAITING`), and which judge gets which problem (`judging.spread`). Times of jobs, problems and messages are those that
 `cluster_costs.py` measures; the options take others. A job's time is drawn around its mean (log-normal). The controller does
-one thing at a time: it takes jobs, sends batches and reads answers, each as often as there is something to do.
+one thing at a time: it takes jobs, sends batches and reads answers, in threads that Python switches between.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import heapq
 import itertools
 import math
 import random
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from codea1_env.judging.spread import _homes, _Work
 
 SPREAD = 0.5
 """Standard deviation of the logarithm of a job's time."""
+SWITCH = sys.getswitchinterval()
+"""Seconds after which Python lets another thread run."""
 TESTS = 512
 """Verdicts of a problem: 8 programs, 8 suites, 8 tests."""
 
@@ -90,38 +93,38 @@ class Events:
 
 
 class Controller:
-    """Does one thing at a time, for several threads in turn: who has had least time is next, as with Python's lock."""
+    """Does one thing at a time. A thread goes on for as long as Python lets it, then the one that waits longest is next."""
 
     def __init__(self, events: Events) -> None:
         self.busy_for = 0.0
         self._events = events
         self._busy = False
         self._queues: dict[str, deque[tuple[float, Callable[[], None]]]] = {}
-        self._had: dict[str, float] = {}
+        self._running: tuple[str, float] = "", 0.0
 
     def do(self, thread: str, seconds: float, then: Callable[[], None]) -> None:
         """Do something when it is its turn."""
-        if not self._queues.setdefault(thread, deque()):
-            # Who has slept is owed nothing for it.
-            least = min((self._had[each] for each, q in self._queues.items() if q), default=0.0)
-            self._had[thread] = max(self._had.get(thread, 0.0), least)
-        self._queues[thread].append((seconds, then))
+        self._queues.setdefault(thread, deque()).append((seconds, then))
         self._next()
 
     def _next(self) -> None:
-        waiting = [each for each, queue in self._queues.items() if queue]
-        if self._busy or not waiting:
+        if self._busy or not self._queues:
             return
-        thread = min(waiting, key=self._had.__getitem__)
-        seconds, then = self._queues[thread][0]
+        thread, since = self._running
+        if thread not in self._queues or self._events.now - since > SWITCH:
+            if thread in self._queues:  # to the end of those that wait
+                self._queues[thread] = self._queues.pop(thread)
+            self._running = next(iter(self._queues)), self._events.now
+        thread, _ = self._running
+        seconds, then = self._queues[thread].popleft()
         self._busy = True
 
         def done() -> None:
-            self._queues[thread].popleft()
-            self._had[thread] += seconds
             self.busy_for += seconds
-            self._busy = False
             then()
+            self._busy = False
+            if not self._queues[thread]:
+                del self._queues[thread]
             self._next()
 
         self._events.after(seconds, done)
@@ -168,27 +171,32 @@ def run_jobs(
     controller, network = Controller(events), Network(events, costs)
     homes = [Home(workers) for _ in range(nodes)]
     waiting, left, busy, sent, messages = 0, jobs, 0.0, 0, 0
-    taking = False
+    taking = looking = False
 
     def take() -> None:
-        nonlocal left, taking
-        if taking or not left or waiting >= dispatcher.WAITING:
-            return
-        taking = True
-        left -= 1
-        controller.do("taking", costs.take, taken)
+        nonlocal taking
+        if not taking and left and waiting < dispatcher.WAITING:
+            taking = True
+            controller.do("taking", costs.take, taken)
 
     def taken() -> None:
-        nonlocal waiting, taking
+        nonlocal waiting, left, taking
         waiting += 1
+        left -= 1
         taking = False
-        dispatch()
+        wake()
         take()
 
-    def dispatch() -> None:
-        nonlocal waiting, sent, messages
-        if not waiting:
-            return
+    def wake() -> None:
+        nonlocal looking
+        free = any(home.batches < dispatcher.IN_FLIGHT for home in homes)
+        if not looking and waiting and free:
+            looking = True
+            controller.do("sending", 0.0, look)
+
+    def look() -> None:
+        nonlocal waiting, sent, messages, looking
+        looking = False
         free = [home for home in homes if home.batches < dispatcher.IN_FLIGHT]
         for home in sorted(free, key=lambda each: each.batches):
             size = min(batch, dispatcher.batch_size(waiting, nodes))
@@ -199,6 +207,7 @@ def run_jobs(
             messages += 1
             home.batches += 1
             controller.do("sending", costs.send, _sender(home, size))
+        wake()
         take()
 
     def _sender(home: Home, size: int) -> Callable[[], None]:
@@ -225,7 +234,7 @@ def run_jobs(
 
     def answered(home: Home) -> None:
         home.batches -= 1
-        dispatch()
+        wake()
 
     take()
     seconds = events.play()
