@@ -2,8 +2,9 @@
 
     python benchmarks/service_load.py --minutes 10 --clients 32
 
-Prints, minute by minute, programs a second, waiting times, and descriptors, processes and memory of the server; then the same programs, each
-in a fresh `python`, as many at a time as the server has workers. Exit code 1 if an answer was wrong or lost.
+Prints, minute by minute, programs a second, waiting times, refused requests (429, sent again), and descriptors, processes and memory of the
+server; then the same programs, each in a fresh `python`, as many at a time as the server has workers. Answers that the clients have are counted
+against those that the server says it gave. Exit code 1 if one was wrong or lost. With a small --queue most requests are refused at first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,13 +47,21 @@ def size_of(pid: int) -> tuple[int, int, int]:
     return len(os.listdir(f"/proc/{pid}/fd")), len(pids), memory >> 10
 
 
-def ask(client: httpx.Client, url: str, n: int) -> bool:
+def ask(client: httpx.Client, url: str, n: int, statuses: Counter[int]) -> bool:
     body = {"code": PROGRAM, "language": "python", "stdin": str(n)}
     while True:
         answer = client.post(f"{url}/run_code", json=body)
+        statuses[answer.status_code] += 1
         if answer.status_code != 429:
-            return answer.json()["run_result"]["stdout"] == expected(n)
+            return bool(answer.json()["run_result"]["stdout"] == expected(n))
         time.sleep(0.2)
+
+
+def given(client: httpx.Client, url: str) -> Counter[int]:
+    """The answers of each status that the server says it gave."""
+    text = client.get(f"{url}/metrics").text
+    rows = re.findall(r'responses_total{route="/run_code",code="(\d+)"} (\d+)', text)
+    return Counter({int(status): int(number) for status, number in rows})
 
 
 def run_fresh(n: int) -> bool:
@@ -105,24 +115,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--queue", type=int, default=256, help="of the server")
     options = parser.parse_args()
     command = [sys.executable, "-m", "codea1_env.cli", "sandbox", "serve", "--port", "0"]
     server = subprocess.Popen(
-        [*command, "--workers", str(WORKERS)], stdout=subprocess.PIPE, text=True
+        [*command, "--workers", str(WORKERS), "--queue", str(options.queue)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    statuses: Counter[int] = Counter()
     try:
         assert server.stdout is not None
         url = server.stdout.readline().partition(": ")[0]
-        print(f"{'':<10} programs/s median s   99% s  descriptors processes MiB")
+        print(f"{'':<10} programs/s median s   99% s  refused descriptors processes MiB")
         # One for all threads: to make one takes longer than a run.
         client = httpx.Client(timeout=120, limits=httpx.Limits(max_connections=None))
-        load = Load(lambda n: ask(client, url, n), options.clients)
+        load = Load(lambda n: ask(client, url, n, statuses), options.clients)
         laps = max(1, round(options.minutes))
         for number in range(laps):
+            before = statuses[429]
             row = load.lap(f"minute {number + 1}", options.minutes * 60 / laps)
+            row += f"{statuses[429] - before:>9}"
             descriptors, processes, memory = size_of(server.pid)
-            print(f"{row} {descriptors:>12} {processes:>9} {memory:>3}", flush=True)
+            print(f"{row} {descriptors:>11} {processes:>9} {memory:>3}", flush=True)
         load.end()
+        lost = sum(abs(statuses[one] - number) for one, number in given(client, url).items())
     finally:
         server.terminate()
         code = server.wait()
@@ -130,8 +147,11 @@ def main() -> int:
     print(fresh.lap("fresh", FRESH_SECONDS))
     fresh.end()
     wrong = load.wrong + fresh.wrong
-    print(f"{wrong} wrong answers; the server ended with {code}")
-    return int(bool(wrong or code))
+    print(
+        f"{statuses[200]} answers, {wrong} wrong, {lost} lost; the server ended with {code}; "
+        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    return int(bool(wrong or lost or code))
 
 
 if __name__ == "__main__":

@@ -24,10 +24,21 @@ IN_FLIGHT = 2
 """Batches that a node has at the same time: while it works on one, the next is on its way."""
 AT_ONCE = IN_FLIGHT + 1
 """Calls that an actor must answer at the same time: batches, and whether it is alive."""
+WAITING = 4_096
+"""Requests that may wait before whoever brings the next one has to wait."""
 _ATTEMPTS = 3
-_WAITING = 4_096  # requests that may wait before whoever brings the next one has to wait
 _LOOK = 2.0  # seconds between looks at which nodes there are
 _SILENCE = 30.0  # seconds without a sign of life after which a node is given up
+
+
+def batch_size(waiting: int, nodes: int) -> int:
+    """How many requests a node gets next: of few each node gets a share.
+
+    Example:
+        >>> batch_size(1000, 4), batch_size(10, 4)
+        (64, 3)
+    """
+    return min(BATCH, math.ceil(waiting / max(1, nodes)))
 
 
 @dataclass
@@ -112,7 +123,7 @@ class Dispatcher:
                 f"Expect a job that can be sent to another machine, actually: {type(error).__name__}: {error}"
             ) from error
         with self._changed:
-            while len(self._waiting) >= _WAITING and not self._closed:
+            while len(self._waiting) >= WAITING and not self._closed:
                 self._changed.wait()
             if self._closed:
                 raise SandboxError("Expect an open sandbox, actually: close() was called")
@@ -249,10 +260,10 @@ class Dispatcher:
         return sorted(free, key=lambda home: len(home.batches))
 
     def _batch(self, home: _Home) -> list[_Task]:
-        """Take the next requests for a node: of few each node gets a share."""
-        share = math.ceil(len(self._waiting) / max(1, len(self._homes)))
+        """Take the next requests for a node."""
+        size = batch_size(len(self._waiting), len(self._homes))
         tasks: list[_Task] = []
-        while self._waiting and len(tasks) < min(BATCH, share):
+        while self._waiting and len(tasks) < size:
             task = self._waiting.popleft()
             # A repeated one is running already.
             if task.failures or task.future.set_running_or_notify_cancel():

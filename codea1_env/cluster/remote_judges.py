@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 from typing import Any
 
 from codea1_env.cluster.actors import JudgeActor
 from codea1_env.cluster.errors import ClusterError
-from codea1_env.cluster.nodes import LostError, asked, connect, nodes, start_actor
+from codea1_env.cluster.nodes import LostError, Node, asked, connect, start_actor
 from codea1_env.cluster.requests import packed, unpacked
+from codea1_env.cluster.seats import Seats
 from codea1_env.judging.answers import AttackAnswers
 from codea1_env.judging.rules import RefereeConfig
-from codea1_env.judging.spread import Reply, SpreadReferee
+from codea1_env.judging.spread import Place, Reply, SpreadReferee
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
 
 _ATTEMPTS = 3
@@ -26,12 +26,13 @@ class RemoteJudges(SpreadReferee):
 
     Each problem has an actor that it goes to, which then remembers its reference's values. Verdicts are those of a local
     `Referee`, however many nodes there are. What an actor had not answered when it was lost is judged by a new one, on
-    another node if there is one; what three were lost with is an InfraError.
+    another node if there is one; what three were lost with is an InfraError. Nodes that join later get judges, too,
+    also while others judge.
 
     Args:
         sandbox: Reads what has to be read here. The sandboxes of the actors are like it.
         config: How rounds are judged.
-        judges: How many actors; None for one per processor of the cluster.
+        workers: How many actors on each node; None for one per processor of the node.
         address: See `RemoteSandbox`.
 
     Raises:
@@ -43,33 +44,46 @@ class RemoteJudges(SpreadReferee):
         sandbox: Sandbox,
         config: RefereeConfig | None = None,
         *,
-        judges: int | None = None,
+        workers: int | None = None,
         address: str = "auto",
     ) -> None:
-        ray = connect(address)
-        cores = sum(node.cores for node in nodes(ray))
-        if judges is not None and judges < 1:
-            raise ValueError(f"Expect judges to be a positive integer, actually: {judges!r}")
-        if not cores:
-            raise ClusterError(
-                "Expect a cluster with processors, actually: none of its nodes has any"
-            )
+        if workers is not None and workers < 1:
+            raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
+        self._ray = connect(address)
+        self._seats = Seats(self._ray, workers)
         config = RefereeConfig() if config is None else config
-        settings = (sandbox.limits, sandbox.level, sandbox.packages, config)
-        turns = itertools.count()
-        places = [_Place(ray, settings, turns) for _ in range(cores if judges is None else judges)]
-        super().__init__(sandbox, config, places)
+        self._settings = (sandbox.limits, sandbox.level, sandbox.packages, config)
+        super().__init__(sandbox, config, [])
+        self._over = False
+        self.join()
+
+    def join(self) -> list[Place]:
+        """Make places for the nodes that have joined."""
+        with self._joining:
+            if self._over:
+                return []
+            missing = max(0, self._seats.look() - len(self._places))
+            made = [_Place(self._ray, self._settings, self._seats) for _ in range(missing)]
+            self._places += made
+            return list(made)
+
+    def close(self) -> None:
+        """End all judges."""
+        with self._joining:
+            self._over = True
+        super().close()
 
 
 class _Place:
     """A place for one actor: it starts when it is needed, and again when it was lost."""
 
-    def __init__(self, ray: Any, settings: tuple[Any, ...], turns: itertools.count[int]) -> None:
+    def __init__(self, ray: Any, settings: tuple[Any, ...], seats: Seats) -> None:
         self._ray = ray
         self._settings = settings
-        self._turns = turns
+        self._seats = seats
         self._lock = threading.Lock()
         self._actor: Any = None
+        self._node: Node | None = None
         self._closed = False
 
     def ask(self, part: AttackAnswers) -> Reply:
@@ -85,8 +99,7 @@ class _Place:
                 if self._closed:
                     raise SandboxError("Expect open judges, actually: close() was called")
                 try:
-                    if self._actor is None:
-                        self._actor = self._start()
+                    self._settle()
                     [reply] = unpacked(self._wait(self._actor.judge.remote(data)))
                 except LostError as error:
                     failures.append(str(error))
@@ -100,15 +113,25 @@ class _Place:
             f"Answers could not be judged: {_ATTEMPTS} judges were lost: {'; '.join(failures)}"
         )
 
-    def _start(self) -> Any:
-        """Start an actor; those of a cluster take turns on its nodes, which have as many turns as processors."""
-        there = nodes(self._ray)
-        rounds = range(max((node.cores for node in there), default=0))
-        found = [node for turn in rounds for node in there if turn < node.cores]
-        if not found:
-            raise LostError("no node is left")
-        node = found[next(self._turns) % len(found)]
-        return start_actor(self._ray, node, JudgeActor, self._settings, at_once=2)
+    def ready(self) -> bool:
+        """Start the actor; whether there is one. If not, it is tried again when it is needed."""
+        with contextlib.suppress(Exception), self._lock:
+            if not self._closed:
+                self._settle()
+        return self._actor is not None
+
+    def _settle(self) -> None:
+        """Have an actor, on a node that is to have it."""
+        if self._node is not None and self._seats.leave_crowded(self._node):
+            self._node = None
+            self._end(gently=True)
+        while self._actor is None:
+            node = self._node = self._seats.take()
+            try:
+                self._actor = start_actor(self._ray, node, JudgeActor, self._settings, at_once=2)
+            except ClusterError as error:
+                self._end(gently=False)
+                self._seats.refuse(node, error)
 
     def _wait(self, reference: Any) -> Any:
         while not self._ray.wait([reference], timeout=_LOOK)[0]:
@@ -117,6 +140,9 @@ class _Place:
 
     def _end(self, *, gently: bool) -> None:
         actor, self._actor = self._actor, None
+        if self._node is not None:
+            self._seats.leave(self._node)
+            self._node = None
         if actor is None:
             return
         with contextlib.suppress(Exception):  # whatever is wrong with it, it is not needed any more

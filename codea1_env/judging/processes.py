@@ -107,6 +107,10 @@ class _Place:
             f"of this machine, and standard error. What happened: {'; '.join(failures)}"
         )
 
+    def ready(self) -> bool:
+        """Whether it can be asked: always."""
+        return True
+
     def _discard(self) -> None:
         if self.process is not None:
             self.process.end(patience=0)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import traceback
 import zlib
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from threading import Lock, Thread
 from typing import Protocol, Self
 
 from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
@@ -20,6 +20,8 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.responses import Program
 from codea1_env.sandbox import Sandbox
+
+_LOOK = 2.0  # seconds between looks at whether places have joined
 
 Reply = tuple[list[Judged], Counters]
 """What came of the answers to one problem, and what it took."""
@@ -34,6 +36,9 @@ class Place(Protocol):
         Raises:
             InfraError: Nobody could, though it was tried again.
         """
+
+    def ready(self) -> bool:
+        """Prepare to be asked, where that takes long; whether it can be."""
 
     def hang_up(self) -> None:
         """Say that nothing more will be asked."""
@@ -57,7 +62,12 @@ class SpreadReferee(Referee):
         self, sandbox: Sandbox, config: RefereeConfig | None, places: Sequence[Place]
     ) -> None:
         super().__init__(sandbox, config)
-        self._places = places
+        self._places = list(places)
+        self._joining = Lock()
+
+    def join(self) -> list[Place]:
+        """Add places that can be had since the last time, where there may be such; which ones."""
+        return []
 
     def judge_answers(
         self,
@@ -74,11 +84,13 @@ class SpreadReferee(Referee):
                 three times.
         """
         parts = by_problem(problems, programs, attacks, history)
-        homes = _homes([part.problem.task_id for part in parts], len(self._places))
+        places = list(self._places)
+        homes = _homes([part.problem.task_id for part in parts], len(places))
         work = _Work(parts, homes)
-        with ThreadPoolExecutor(len(self._places), "judging") as threads:
+        with ThreadPoolExecutor(len(places), "judging") as threads:
             for number in sorted(set(homes)):
-                threads.submit(work.do, number, self._places[number])
+                threads.submit(work.do, number, places[number])
+            work.wait(self.join)
             answers = gather(work.futures)
         with self._counting:
             for _, counters in answers:
@@ -147,6 +159,25 @@ class _Work:
                 future.set_result(place.ask(self._parts[next_one]))
             except BaseException as error:
                 future.set_exception(error)
+
+    def wait(self, join: Callable[[], Iterable[Place]]) -> None:
+        """Wait until all is answered, or something cannot be. Places that join meanwhile help."""
+        try:
+            while True:
+                for place in join():
+                    # Nobody waits for one that is not ready before the others have done it all.
+                    Thread(target=self._help, args=(place,), name="judging", daemon=True).start()
+                done, rest = wait(self.futures, _LOOK, FIRST_EXCEPTION)
+                if not rest or any(each.exception() for each in done):
+                    return
+        except BaseException:
+            for future in self.futures:
+                future.cancel()
+            raise
+
+    def _help(self, place: Place) -> None:
+        if place.ready():
+            self.do(-1, place)  # nobody's home
 
     def _take(self, number: int) -> int | None:
         with self._lock:

@@ -20,6 +20,10 @@ MAX_BODIES = 512 << 20
 """Bytes of all requests that are there at the same time."""
 BODY_TIMEOUT = 30.0
 """Seconds in which a body has to arrive."""
+UNREAD = 1 << 20
+"""Bytes of a refused request that are read and forgotten, so that the client gets to see why it was refused."""
+UNREAD_TIMEOUT = 2.0
+"""Seconds in which they have to arrive."""
 OPEN = ("/health",)
 """Asked for without a token."""
 ROUTES = {"/run_code": "POST", "/run_tests": "POST", "/health": "GET", "/metrics": "GET"}
@@ -127,6 +131,7 @@ class HttpGate:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request pass, or answer it."""
         path = scope["path"]
+        incoming = _Incoming(scope, receive)
         route = path if path in ROUTES else "other"
 
         async def counting(message: Message) -> None:
@@ -151,10 +156,10 @@ class HttpGate:
                 await self._app(scope, receive, counting)
                 return
             with self._admission.admit() as take:
-                body = await _read_body(scope, receive, take)
-                await self._answer(scope, body, receive, counting)
+                body = await _read_body(scope, incoming, take)
+                await self._answer(scope, body, incoming, counting)
         except HttpRefusalError as refusal:
-            await _refuse(counting, refusal)
+            await _refuse(counting, refusal, incoming)
         except asyncio.CancelledError:  # by the server, which nobody wants to wait for
             stopping = HttpRefusalError(503, "the service is stopping", retry_after="1")
             await _refuse(counting, stopping)
@@ -187,6 +192,27 @@ class HttpGate:
             for task in (answer, gone):
                 task.cancel()
             await asyncio.gather(answer, gone, return_exceptions=True)
+
+
+class _Incoming:
+    """What a client sends, and how much of it is still to come."""
+
+    def __init__(self, scope: Message, receive: Receive) -> None:
+        self._receive = receive
+        self._rest = int(_header(scope, b"content-length") or 0)
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._rest -= len(message.get("body", b""))
+        return message
+
+    async def forget(self) -> None:
+        """Read what is left, if that is little. A connection that is closed before is reset, and its answer lost."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(UNREAD_TIMEOUT):
+                while 0 < self._rest <= UNREAD:
+                    if (await self())["type"] != "http.request":
+                        return
 
 
 async def _read_body(scope: Message, receive: Receive, take: Callable[[int], None]) -> bytes:
@@ -235,10 +261,12 @@ def _token_in(header: bytes) -> bytes:
     return b""
 
 
-async def _refuse(send: Send, refusal: HttpRefusalError) -> None:
+async def _refuse(send: Send, refusal: HttpRefusalError, incoming: _Incoming | None = None) -> None:
     headers = {name.replace("_", "-"): value for name, value in refusal.headers.items()}
     # The rest of a body that nobody reads would be taken for the next request.
     headers |= {"content-type": "application/json", "connection": "close"}
+    body = json.dumps({"detail": refusal.detail}).encode()
+    headers["content-length"] = str(len(body))
     await send(
         {
             "type": "http.response.start",
@@ -246,5 +274,7 @@ async def _refuse(send: Send, refusal: HttpRefusalError) -> None:
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }
     )
-    body = json.dumps({"detail": refusal.detail}).encode()
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    if incoming is not None:
+        await incoming.forget()
+    await send({"type": "http.response.body"})

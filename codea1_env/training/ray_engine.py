@@ -107,8 +107,7 @@ class RayEngine:
 
     def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> AbstractContextManager[Referee]:
         """Make judges on the nodes, as many on each as it has workers."""
-        judges = self._workers * len(nodes(self._ray))
-        return RemoteJudges(sandbox, rules, judges=judges, address=self._address)
+        return RemoteJudges(sandbox, rules, workers=self._workers, address=self._address)
 
 
 def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:

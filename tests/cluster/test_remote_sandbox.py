@@ -19,7 +19,9 @@ from clusters import join, ray_processes  # noqa: E402
 from codea1_env import load_problems  # noqa: E402
 from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox  # noqa: E402
 from codea1_env.cluster.dispatcher import Dispatcher  # noqa: E402
+from codea1_env.cluster.nodes import nodes  # noqa: E402
 from codea1_env.cluster.requests import Failure, Request, packed, unpacked  # noqa: E402
+from codea1_env.cluster.seats import Seats  # noqa: E402
 from codea1_env.referee import Referee  # noqa: E402
 from codea1_env.responses import Program  # noqa: E402
 from codea1_env.sandbox import (  # noqa: E402
@@ -149,6 +151,13 @@ def test_an_actor_that_hangs_is_given_up(
         assert plain(remote.run_many(work)) == plain(local.run_many(work))
 
 
+def until_there_are(count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(nodes(ray)) != count:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
     problems = load_problems("starter")[:6]
     programs = [
@@ -165,14 +174,45 @@ def test_judges_on_nodes_judge_as_one_referee_does(cluster: Any) -> None:
             (one, each.code_reward, [suite.tests for suite in each.suites]) for one, each in judged
         ]
 
-    with Sandbox(1) as sandbox, RemoteJudges(sandbox, judges=2) as judges:
+    with Sandbox(1) as sandbox, RemoteJudges(sandbox) as judges:
         expected = told(Referee(sandbox))
         assert told(judges) == expected
         for pid in ray_processes(cluster, "JudgeActor"):
             os.kill(pid, signal.SIGKILL)
         assert told(judges) == expected
+        joined = join(cluster)
+        deadline = time.monotonic() + 60
+        while len(ray_processes(cluster, "JudgeActor")) < 3 and time.monotonic() < deadline:
+            assert told(judges) == expected
+        assert len(ray_processes(cluster, "JudgeActor")) == 3
+        cluster.remove_node(joined, allow_graceful=False)
+        assert told(judges) == expected
     with pytest.raises(SandboxError, match="close"):
         told(judges)
+
+
+def test_judges_have_seats_where_they_are_free(cluster: Any) -> None:
+    until_there_are(2)
+    seats = Seats(ray, 1)
+    one, other = seats.take(), seats.take()
+    assert {one.id, other.id} == {node.id for node in nodes(ray)}
+    assert not seats.leave_crowded(one)
+    seats.leave(other)
+    crowded = Seats(ray, 1)
+    crowded._taken[one.id] = 2  # as where the other node has been away
+    assert crowded.leave_crowded(one)
+    assert not crowded.leave_crowded(one)
+    assert crowded.take() == other
+    joined = join(cluster)
+    until_there_are(3)
+    assert seats.look() == 3
+    unfit = next(node for node in nodes(ray) if node.id not in (one.id, other.id))
+    seats.refuse(unfit, ClusterError("another version"))
+    assert seats.look() == 2
+    with pytest.raises(ClusterError, match="another version"):
+        seats.refuse(one, ClusterError("another version"))
+    cluster.remove_node(joined, allow_graceful=False)
+    until_there_are(2)
 
 
 def test_three_failures_are_no_verdict(cluster: Any) -> None:

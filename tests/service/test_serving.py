@@ -165,6 +165,21 @@ def test_what_cannot_start_says_so_in_one_line() -> None:
         assert "Address already in use" in refused("--port", str(taken.getsockname()[1]))
 
 
+def test_who_is_refused_before_the_body_comes_sees_why(url: str) -> None:
+    place = httpx.URL(url)
+    body = b" " * 100_000
+    with socket.create_connection((place.host, place.port or 0), timeout=30) as client:
+        client.sendall(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+        answer = client.recv(1 << 16)
+        for start in range(0, len(body), 10_000):
+            client.sendall(body[start : start + 10_000])
+            time.sleep(0.01)
+        while piece := client.recv(1 << 16):  # ends without a reset
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert b"Expect one of" in answer
+
+
 def test_a_gigabyte_over_a_socket_is_refused_and_leaves_no_trace(url: str) -> None:
     host, port = url.removeprefix("http://").split(":")
     for headers in (b"Content-Length: 1073741824", b"Transfer-Encoding: chunked"):
