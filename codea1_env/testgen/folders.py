@@ -17,7 +17,7 @@ from codea1_env.testgen.importing import sandbox_for
 from codea1_env.testgen.modules import Module, TargetError, module_of_file
 from codea1_env.testgen.public import public
 from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import read_target
+from codea1_env.testgen.target import Target, read_target
 from codea1_env.testgen.texts import snake_case
 from codea1_env.testgen.written_file import pytest_file
 
@@ -71,6 +71,9 @@ class FolderRow:
     cut: bool = False
     """The time was over before everything was tried."""
     seconds: float = 0.0
+    """With the time that an agent took."""
+    predictions: dict[str, Any] | None = None
+    """What became of an agent's tests."""
 
     def as_json(self) -> dict[str, Any]:
         """For a file."""
@@ -135,6 +138,7 @@ def write_place(
     timeout: float,
     against: str | None = None,
     all_findings: bool = False,
+    agent: Callable[[Target], Sequence[str]] | None = None,
 ) -> Iterator[FolderRow]:
     """Write the tests of a module, one file for each function or class; yield what came of each.
 
@@ -150,6 +154,7 @@ def write_place(
         timeout: See `write_function_suite`.
         against: A revision of git to compare with.
         all_findings: See `write_function_suite`.
+        agent: Gives the answers of an agent for a function or class.
     """
     left = [name for name in place.names if place.label(name) not in done]
     if place.problem and place.label() not in done:
@@ -165,8 +170,15 @@ def write_place(
             try:
                 target = read_target(place.module, name, sandbox, imported)
                 earlier = None if against is None else read_earlier(target, against, sandbox)
+                answers = None if agent is None else agent(target)
                 suite = write_function_suite(
-                    target, None, sandbox, seed, timeout, earlier=earlier, all_findings=all_findings
+                    target,
+                    answers,
+                    sandbox,
+                    seed,
+                    timeout,
+                    earlier=earlier,
+                    all_findings=all_findings,
                 )
                 file = ""
                 if suite.tests or suite.findings or suite.questions:
@@ -207,4 +219,5 @@ def row_of(label: str, suite: FunctionSuite, file: str) -> FolderRow:
         tuple(as_data(each, suite.target) for each in suite.findings),
         reason,
         cut=suite.cut,
+        predictions=None if suite.predictions is None else asdict(suite.predictions),
     )

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codea1_env.evaluation.test_programs.answers import read_test_programs
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import Kills, find_kills
+from codea1_env.problem_sets.fuzz import Call
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.earlier import Earlier
 from codea1_env.testgen.findings import DOUBTFUL, Finding
+from codea1_env.testgen.proposals import Predictions, Proposals, calls_in, read_proposals
 from codea1_env.testgen.reduction import Reduction, reduce_and_check, reduce_suite
 from codea1_env.testgen.search import Invented, search
-from codea1_env.testgen.stated import entry_point, examples, judge, of_tester
+from codea1_env.testgen.stated import Judged, entry_point, examples, judge, of_tester
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest
 
@@ -25,6 +26,8 @@ _MOST_MUTANTS = 400
 """Where there is a bound of time: a class of a thousand lines has thousands."""
 _STATED = 0.3
 """Share of the time for tests that somebody else wrote."""
+_DOUBTS = 3
+"""Wrong predictions of an agent that become questions: most are its own mistakes."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class FunctionSuite:
     kills: Kills
     """What the tests do to the mutants of the function. Of a test of a made-up call only those mutants are known that
     no other test kills."""
+    predictions: Predictions | None = None
+    """What became of an agent's tests."""
 
 
 def write_function_suite(
@@ -66,11 +71,12 @@ def write_function_suite(
 ) -> FunctionSuite:
     r"""Find tests for a function or class.
 
-    The examples of the docstring come first, then the tests of a tester, or calls that are made up.
+    The examples of the docstring come first, and with them the right tests of an agent. For what these leave over, calls
+    are made up; those that the agent proposed are tried before.
 
     Args:
         target: What is tested.
-        answers: What a tester wrote; None to make up calls.
+        answers: What an agent wrote, if one was asked.
         sandbox: Where everything runs.
         seed: Of the choice among the calls that can be made up.
         timeout: Seconds after which it ends with what is known; a little more, since what has begun is finished. None
@@ -99,27 +105,28 @@ def write_function_suite(
     most = None if timeout is None else _MOST_MUTANTS
     mutants = [] if only_findings else mutants_of(target, sandbox, most)
     stated = examples(target)
-    for text in answers or ():
-        [suite] = read_test_programs([(text, target.name)], sandbox)
-        stated += [of_tester(test) for test in suite.tests]
+    proposals = read_proposals(answers or (), target.name, sandbox)
+    stated += map(of_tester, proposals.tests)
     # Judged as users import it: a class that is defined anew is not the base of what is derived from it.
-    judged = judge(stated, replace(target, program=target.imported), sandbox)
+    doubts = None if all_findings else _DOUBTS
+    judged = judge(stated, replace(target, program=target.imported), sandbox, doubts)
     judged = replace(judged, kept=_that_hold_anew(judged.kept, target, sandbox))
     texts = [test.text for test in judged.kept]
     entry = entry_point(target, judged.kept)
     reduction = _reduced(target, entry, texts, mutants, sandbox, clock)
     killed = reduction.after.killed
     left = [number for number in range(len(mutants)) if number not in killed]
-    invented = Invented()
-    if answers is None:
-        rng = np.random.default_rng(seed)
-        some = [mutants[number] for number in left]
-        invented = search(target, some, sandbox, rng, clock, earlier)
+    # Findings are for the author to decide: what they call is pinned by no test.
+    proposed = proposals.calls(target.name, sandbox, judged.doubted if all_findings else ())
+    some = [mutants[number] for number in left]
+    rng = np.random.default_rng(seed)
+    invented = search(target, some, sandbox, rng, clock, earlier, proposed)
     added = []
     if (left or not texts) and not only_findings:
         added = _that_pass(invented, target, sandbox)
     found = [*judged.findings, *_new(invented.findings, judged.findings)]
     doubtful = [] if all_findings else [each for each in found if each.kind in DOUBTFUL]
+    pinned = calls_in([test.text for test, _ in added], target.name, sandbox)
     return FunctionSuite(
         target=target,
         tests=(
@@ -127,9 +134,13 @@ def write_function_suite(
             *(test for test, _ in added),
         ),
         findings=tuple(each for each in found if each not in doubtful),
-        questions=tuple(doubtful),
+        questions=tuple(
+            each
+            for each in doubtful
+            if not (each.kind == "tester" and _is_pinned(each, pinned, target, sandbox))
+        ),
         candidates=len(texts) + invented.passing,
-        dropped=judged.dropped,
+        dropped=(*judged.dropped, *judged.contradicted, *proposals.unread),
         unstable=tuple(invented.unstable),
         outside=tuple(invented.outside),
         cut=invented.cut,
@@ -140,6 +151,26 @@ def write_function_suite(
                 *(frozenset(left[number] for number in kills) for _, kills in added),
             ),
         ),
+        predictions=None if answers is None else _predictions(proposals, judged),
+    )
+
+
+def _is_pinned(finding: Finding, pinned: Sequence[Call], target: Target, sandbox: Sandbox) -> bool:
+    """Whether tests expect what the function gives where an agent expected something else: then nobody is asked."""
+    texts = [] if finding.test is None or target.is_class else [finding.test.text]
+    return any(call in pinned for call in calls_in(texts, target.name, sandbox))
+
+
+def _predictions(proposals: Proposals, judged: Judged) -> Predictions:
+    reasons = [reason for text, reason in judged.dropped if text in proposals.tests]
+    reasons += [reason for _, reason in proposals.unread]
+    return Predictions(
+        proposals.answers,
+        len(proposals.tests),
+        judged.right,
+        judged.wrong,
+        len(reasons),
+        next(iter(reasons), ""),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codea1_env.evaluation.test_programs.facts import facts
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.testgen.contradictions import contradictions
@@ -42,6 +42,14 @@ class Judged:
     findings: tuple[Finding, ...]
     dropped: tuple[tuple[str, str], ...]
     """Text and reason of those that are no use, through no fault of the program."""
+    contradicted: tuple[tuple[str, str], ...]
+    """The same of a tester's tests that the program contradicts, beside those that became findings."""
+    doubted: tuple[str, ...]
+    """Texts of a tester's tests that became findings."""
+    right: int
+    """Tests of a tester that pass, each as often as it was written."""
+    wrong: int
+    """Those that the program contradicts, likewise."""
 
 
 def examples(target: Target) -> list[GeneratedTest]:
@@ -58,8 +66,17 @@ def of_tester(text: str) -> GeneratedTest:
     return GeneratedTest(text, text, "tester")
 
 
-def judge(stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox) -> Judged:
+def judge(
+    stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox, doubts: int | None = None
+) -> Judged:
     """Run stated tests on the program; of those that say the same, the first counts.
+
+    Args:
+        stated: The tests.
+        target: The program.
+        sandbox: Where everything runs.
+        doubts: So many tests of a tester that fail become findings at most, those that most answers agree on; None
+            for all.
 
     Raises:
         InfraError: The sandbox failed.
@@ -71,26 +88,47 @@ def judge(stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox) -> 
     dropped = [(each.text, _NOT_ALONE) for each in failed if each not in known]
     texts = [each.text for each in stated if each.origin == "tester"]
     rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
-    seen: set[str] = set()
+    alike: dict[str, list[str]] = {}
     for text in texts:
+        alike.setdefault(rulings[text].key, []).append(text)
+    wrong = []
+    for some in alike.values():
+        # Who predicts something else elsewhere is not sure of it: one that is right is enough.
+        text = next((each for each in some if rulings[each].status == "kept"), some[0])
         ruling = rulings[text]
-        if ruling.key in seen:
-            continue
-        seen.add(ruling.key)
-        finding, reason = None, ruling.reason.replace("the reference", "the program")
-        if ruling.status == "kept":
-            if ruling.stable:
-                kept.append(of_tester(text))
-                continue
-            reason = _UNSAFE
-        elif ruling.fault in _DISAGREES:
+        if ruling.status == "kept" and ruling.stable:
+            kept.append(of_tester(text))
+        elif ruling.status != "kept" and ruling.fault in _DISAGREES and ruling.stable:
+            wrong.append(max(some, key=some.count))
+        else:
+            dropped.append((text, _UNSAFE if not ruling.stable else _said(ruling)))
+    wrong.sort(key=lambda text: -texts.count(text))
+    doubted: list[str] = []
+    contradicted: list[tuple[str, str]] = []
+    for text in wrong:
+        finding = None
+        if doubts is None or len(doubted) < doubts:
             finding = _finding(of_tester(text), target, sandbox)
         if finding is not None:
             findings.append(finding)
+            doubted.append(text)
         else:
-            dropped.append((text, reason))
+            contradicted.append((text, _said(rulings[text])))
     distinct = {each.source: each for each in reversed(findings)}
-    return Judged(tuple(kept), tuple(reversed(distinct.values())), tuple(dropped))
+    statuses = [rulings[text] for text in texts]
+    return Judged(
+        tuple(kept),
+        tuple(reversed(distinct.values())),
+        tuple(dropped),
+        tuple(contradicted),
+        tuple(doubted),
+        sum(each.status == "kept" for each in statuses),
+        sum(each.status != "kept" and each.fault in _DISAGREES for each in statuses),
+    )
+
+
+def _said(ruling: TestValidity) -> str:
+    return ruling.reason.replace("the reference", "the program")
 
 
 def _judge_examples(
