@@ -3,15 +3,16 @@
     pip install --no-deps --target SITE NAME==VERSION ...    # those at the top of benchmarks/testgen/functions.txt
     nice python benchmarks/testgen/agents.py --site SITE
 
-Functions are drawn by the seed from `functions.txt`. Each gets four suites, in an order that is drawn, too:
+Functions are drawn by the seed from `functions.txt`. Each gets three suites, in an order that is drawn, too:
 
-- none: made-up calls, as without --agent, in `--timeout` seconds;
-- model: the same with the calls and tests of the language model; its answers take time besides;
-- longer: as none, with the time that the answers took added;
+- none: made-up calls, as without --agent;
+- model: the same with the calls and tests of the language model;
 - control: as many tests as the model wrote, with arguments drawn at random, that predict 0.
 
-All see the same mutants. Intervals are 95% bootstrap intervals over functions. The folder of results keeps every
-function that is done: the same command goes on where it was stopped.
+All see the same mutants, and have the same bound of time, which counts seconds of processor time of this process and
+those below it, so that it means the same on a busy machine; the answers of the model take theirs besides. Intervals are
+95% bootstrap intervals over functions. The folder of results keeps what is done: the same command goes on where it was
+stopped.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import json
 import os
 import shlex
 import sys
-import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,17 @@ from rich.table import Table
 
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.player import load_player
+from codea1_env.agents.llm.player import computing_for, load_player
 from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
+from codea1_env.testgen import function
+from codea1_env.testgen.deadline import Deadline
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.target import Target, TargetError, read_target
 
-ARMS = ("none", "model", "longer", "control")
+ARMS = ("none", "model", "control")
 VALUES = (
     0, 1, -1, 2, 10, 255, 1.5, "", "a", "abc", "Hello World", "2024-01-31", [], [1, 2, 3], ["a", "b"], (1, 2), {"a": 1},
     None, True, False,
@@ -56,11 +59,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
     parser.add_argument("--results", type=Path, default=Path("testgen-agents"))
     parser.add_argument("--model", default="smollm2-135m")
-    parser.add_argument("--functions", type=int, default=24)
-    parser.add_argument("--timeout", type=float, default=15.0)
-    parser.add_argument("--num-samples", type=int, default=8)
-    parser.add_argument("--num-tests", type=int, default=8)
-    parser.add_argument("--max-completion-length", type=int, default=256)
+    parser.add_argument("--functions", type=int, default=20)
+    parser.add_argument("--timeout", type=float, default=4.0)
+    parser.add_argument("--num-samples", type=int, default=3)
+    parser.add_argument("--num-tests", type=int, default=5)
+    parser.add_argument("--max-completion-length", type=int, default=110)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="only show what there is")
     options = parser.parse_args(arguments)
@@ -68,19 +71,56 @@ def main(arguments: list[str] | None = None) -> int:
     path = options.results / "functions.jsonl"
     if not options.show:
         allow(options.site)
+        function.Deadline = ProcessorDeadline  # type: ignore[attr-defined]
         run(options, path)
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    show([row for row in rows if "refused" not in row], f"python {shlex.join(sys.argv)}")
+    show(read(path), f"python {shlex.join(sys.argv)}")
     return 0
 
 
-def run(options: argparse.Namespace, path: Path) -> None:
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {(row["file"], row["name"]) for row in rows}
-    handled = sum("refused" not in row for row in rows)
+def drawn(options: argparse.Namespace, sandbox: Sandbox) -> Iterator[Target]:
+    """Functions that are handled, in the order of the draw."""
     functions = list(listed())
     order = np.random.default_rng(options.seed).permutation(len(functions))
-    roots = sorted({file.partition("/")[0].removesuffix(".py") for file, _ in functions})
+    found = 0
+    for number in order:
+        file, name = functions[int(number)]
+        copy = single_file(options.site, file, options.results / "copies")
+        try:
+            target = read_target(copy, name, sandbox)
+        except TargetError as error:
+            print(f"left out: {error}", flush=True)
+            continue
+        yield target
+        found += 1
+        if found == options.functions:
+            break
+
+
+def run(options: argparse.Namespace, path: Path) -> None:
+    roots = sorted({file.partition("/")[0].removesuffix(".py") for file, _ in listed()})
+    with Sandbox(2, packages=roots) as sandbox, path.open("a") as out:
+        targets = list(drawn(options, sandbox))
+        answers = ask_all(targets, options)
+        done = {row["name"] for row in read(path)}
+        for number, target in enumerate(targets):
+            name = f"{target.path.name}::{target.name}"
+            if name in done:
+                continue
+            rng = np.random.default_rng([options.seed, number])
+            row = {"name": name, "load": os.getloadavg()[0], **answers[name]}
+            row |= compare(target, row["answers"], sandbox, rng, options)
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            print({key: value for key, value in row.items() if key != "answers"}, flush=True)
+
+
+def ask_all(targets: Sequence[Target], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """The answers of the model, and the processor time that they took, for each function."""
+    path = options.results / "answers.jsonl"
+    found = {row.pop("name"): row for row in read(path)}
+    left = [each for each in targets if f"{each.path.name}::{each.name}" not in found]
+    if not left:
+        return found
     sampling = SamplingConfig(
         temperature=0.7,
         top_p=0.95,
@@ -88,64 +128,86 @@ def run(options: argparse.Namespace, path: Path) -> None:
         max_completion_length=options.max_completion_length,
         stop=("\n```\n",),
     )
-    with ExitStack() as stack:
-        sandbox = stack.enter_context(Sandbox(2, packages=roots))
-        player = load_player(options.model, sampling=sampling)
-        stack.callback(player.backend.close)
-        out = stack.enter_context(path.open("a"))
-        for number in order:
-            file, name = functions[int(number)]
-            if handled == options.functions:
-                break
-            if (file, name) in done:
-                continue
-            row: dict[str, Any] = {"file": file, "name": name}
-            try:
-                copy = single_file(options.site, file, options.results / "copies")
-                target = read_target(copy, name, sandbox)
-                rng = np.random.default_rng([options.seed, int(number)])
-                row |= compare(target, player, sandbox, rng, options)
-                handled += 1
-            except TargetError as error:
-                row["refused"] = str(error)
-            out.write(json.dumps(row) + "\n")
+    player = load_player(
+        options.model, sampling=sampling, computing=computing_for(options.model, None, 1)
+    )
+    wording = FewShot(options.num_tests)
+    with path.open("a") as out:
+        for target in left:
+            seen = observe(target.problem, code=target.core, turn=1)
+            started = processor_time()
+            asked = LLMAgent(player.backend, sampling, options.seed, write=wording)
+            answers = ask(asked, "tester", [seen] * options.num_samples)
+            row = {"answers": answers, "asking": round(processor_time() - started, 2)}
+            name = f"{target.path.name}::{target.name}"
+            found[name] = row
+            out.write(json.dumps({"name": name, **row}) + "\n")
             out.flush()
-            print(row, flush=True)
+    player.backend.close()
+    return found
 
 
 def compare(
     target: Target,
-    player: LLMAgent,
+    answers: Sequence[str],
     sandbox: Sandbox,
     rng: np.random.Generator,
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    """What the four suites of a function kill."""
-    started = time.monotonic()
-    seen = observe(target.problem, code=target.core, turn=1)
-    wording = FewShot(options.num_tests)
-    asked = LLMAgent(player.backend, player.sampling, options.seed, write=wording)
-    answers = ask(asked, "tester", [seen] * options.num_samples)
-    asking = time.monotonic() - started
-    found: dict[str, Any] = {"asking": round(asking, 1), "load": os.getloadavg()[0]}
+    """What the three suites of a function kill."""
+    found: dict[str, Any] = {}
     number = sum(answer.count("assert ") for answer in answers)
     given: dict[str, list[str] | None] = {
         "none": None,
-        "model": answers,
-        "longer": None,
+        "model": list(answers),
         "control": ["\n".join(at_random(target, rng) for _ in range(number))],
     }
     for arm in rng.permutation(ARMS):
-        started = time.monotonic()
-        timeout = options.timeout + (asking if arm == "longer" else 0)
-        suite = write_function_suite(target, given[arm], sandbox, options.seed, timeout)
-        found[str(arm)] = kept(suite) | {"seconds": round(time.monotonic() - started, 1)}
+        started = processor_time()
+        suite = write_function_suite(target, given[arm], sandbox, options.seed, options.timeout)
+        found[str(arm)] = kept(suite) | {"seconds": round(processor_time() - started, 2)}
         if arm == "model" and suite.predictions is not None:
             found["predictions"] = vars(suite.predictions)
             found["asked"] = [str(each) for each in suite.questions if each.kind == "tester"]
             found["contradicted"] = [text for text, why in suite.dropped if "predicts" in why]
-    found["answers"] = answers
     return found
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+class ProcessorDeadline(Deadline):
+    """Counts the processor time of this process, and of all below it."""
+
+    def __init__(self, seconds: float | None) -> None:
+        super().__init__(seconds)
+        self._before = processor_time()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of it that have passed."""
+        return processor_time() - self._before
+
+
+def processor_time() -> float:
+    """Seconds of processor time of this process and those below it, with those that have ended."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            with suppress(OSError):  # it has ended meanwhile
+                fields = (place / "stat").read_text().rpartition(")")[2].split()
+                parents[int(place.name)] = int(fields[1])
+                ticks[int(place.name)] = sum(map(int, fields[11:15]))
+    mine = {os.getpid()}
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in mine} - mine
+        mine |= more
+        grown = bool(more)
+    return sum(ticks[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")
 
 
 def kept(suite: FunctionSuite) -> dict[str, Any]:
@@ -199,8 +261,8 @@ def show(rows: list[dict[str, Any]], command: str) -> None:
     console.print(
         f"{len(rows)} functions. Predictions: {right.sum()} right, {wrong.sum()} wrong, {useless} of no use; right are "
         f"{_interval(right.sum() / max((right + wrong).sum(), 1), precision)}. Tests of the model in its suites: "
-        f"{sum(row['model']['by_tester'] for row in rows)} of {sum(row['model']['tests'] for row in rows)}. Seconds for "
-        f"the answers: median {np.median([row['asking'] for row in rows]):.1f}. Load: median "
+        f"{sum(row['model']['by_tester'] for row in rows)} of {sum(row['model']['tests'] for row in rows)}. Processor seconds "
+        f"for the answers: median {np.median([row['asking'] for row in rows]):.1f}. Load: median "
         f"{np.median([row['load'] for row in rows]):.0f}."
     )
     console.print(command, soft_wrap=True)

@@ -23,10 +23,10 @@ from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind,
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.earlier import file_at
-from codea1_env.testgen.folders import PublicNames, places_in, write_place
-from codea1_env.testgen.modules import TargetError, find_module
+from codea1_env.testgen.folders import write_place
+from codea1_env.testgen.modules import TargetError
+from codea1_env.testgen.places import PublicNames, check_public, places_named
 from codea1_env.testgen.proposals import Predictions
-from codea1_env.testgen.target import read_text
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.progress import progress_bar
 
@@ -65,7 +65,8 @@ def run(arguments: Sequence[str]) -> int:
             stack.enter_context(library_errors())
             analyst = stack.enter_context(Sandbox(packages=()))
             agent = asker(command, analyst, stack)
-            places = _places(command.target, analyst)
+            places = places_named(command.target, analyst)
+            check_public(places, command.target)
             if command.against is not None:
                 file_at(places[0].path, command.against)  # which says what is wrong
             with ResultFolder(path, settings, resume=command.resume, kind=_KIND) as folder:
@@ -95,22 +96,6 @@ def run(arguments: Sequence[str]) -> int:
         reason = report["results"][0]["reason"]
         raise InputError(f"expect a function or class that can be tested, actually: {reason}")
     return command.exit_code(report["findings"])
-
-
-def _places(target: str, analyst: Sandbox) -> list[PublicNames]:
-    path = Path(target)
-    if not path.exists() and path.suffix != ".py" and "/" not in target:
-        path = find_module(target).path
-        path = path.parent if path.name == "__init__.py" else path
-    if not path.exists():
-        read_text(path)  # which says what is wrong
-    places = places_in(path, analyst, read_text)
-    if not any(place.names or place.problem for place in places):
-        raise TargetError(
-            f"Expect {target} to define public functions or classes, actually: it has none in {len(places)} files. "
-            "Name one of its own with FILE.py::NAME."
-        )
-    return places
 
 
 def _write(

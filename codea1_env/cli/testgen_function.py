@@ -23,9 +23,10 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import Imported, sandbox_for
-from codea1_env.testgen.modules import Module, find_module, module_of_file
+from codea1_env.testgen.modules import Module
+from codea1_env.testgen.places import places_named
 from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import TargetError, check_file, read_target
+from codea1_env.testgen.target import TargetError, read_target
 from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
 _SHOWN = 20
@@ -64,7 +65,9 @@ def run(arguments: Sequence[str]) -> int:
             stack.enter_context(library_errors())
             analyst = stack.enter_context(Sandbox(packages=()))
             stack.enter_context(console.status(f"Writing tests for {clean(name)}"))
-            module = _module(place)
+            [named] = places_named(command.target, analyst)
+            module = named.module
+            assert module is not None  # a name was given
             agent = asker(command, analyst, stack)
             sandbox, imported = stack.enter_context(
                 sandbox_for(
@@ -118,15 +121,6 @@ def _split(text: str) -> tuple[str, str]:
             f"among those for its class: {file}::{name.replace('::', '.').partition('.')[0]}"
         )
     return file, name
-
-
-def _module(place: str) -> Module:
-    """The module that a user names, by its file or by its name."""
-    path = Path(place)
-    if path.suffix == ".py" or os.sep in place:
-        check_file(path)
-        return module_of_file(path)
-    return find_module(place)
 
 
 def _default_output(module: Module, place: str, name: str) -> Path:
