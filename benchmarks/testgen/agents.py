@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=Path("testgen-agents"))
     parser.add_argument("--model", default="smollm2-135m")
     parser.add_argument("--functions", type=int, default=20)
-    parser.add_argument("--timeout", type=float, default=4.0)
+    parser.add_argument("--timeout", type=float, default=3.0)
     parser.add_argument("--num-samples", type=int, default=3)
     parser.add_argument("--num-tests", type=int, default=5)
     parser.add_argument("--max-completion-length", type=int, default=110)
@@ -98,29 +98,7 @@ def drawn(options: argparse.Namespace, sandbox: Sandbox) -> Iterator[Target]:
 
 def run(options: argparse.Namespace, path: Path) -> None:
     roots = sorted({file.partition("/")[0].removesuffix(".py") for file, _ in listed()})
-    with Sandbox(2, packages=roots) as sandbox, path.open("a") as out:
-        targets = list(drawn(options, sandbox))
-        answers = ask_all(targets, options)
-        done = {row["name"] for row in read(path)}
-        for number, target in enumerate(targets):
-            name = f"{target.path.name}::{target.name}"
-            if name in done:
-                continue
-            rng = np.random.default_rng([options.seed, number])
-            row = {"name": name, "load": os.getloadavg()[0], **answers[name]}
-            row |= compare(target, row["answers"], sandbox, rng, options)
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-            print({key: value for key, value in row.items() if key != "answers"}, flush=True)
-
-
-def ask_all(targets: Sequence[Target], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """The answers of the model, and the processor time that they took, for each function."""
-    path = options.results / "answers.jsonl"
-    found = {row.pop("name"): row for row in read(path)}
-    left = [each for each in targets if f"{each.path.name}::{each.name}" not in found]
-    if not left:
-        return found
+    done = {row["name"] for row in read(path)}
     sampling = SamplingConfig(
         temperature=0.7,
         top_p=0.95,
@@ -128,23 +106,27 @@ def ask_all(targets: Sequence[Target], options: argparse.Namespace) -> dict[str,
         max_completion_length=options.max_completion_length,
         stop=("\n```\n",),
     )
-    player = load_player(
-        options.model, sampling=sampling, computing=computing_for(options.model, None, 1)
-    )
-    wording = FewShot(options.num_tests)
-    with path.open("a") as out:
-        for target in left:
+    computing = computing_for(options.model, None, 1)
+    with Sandbox(2, packages=roots) as sandbox, path.open("a") as out:
+        player = load_player(options.model, sampling=sampling, computing=computing)
+        for number, target in enumerate(drawn(options, sandbox)):
+            name = f"{target.path.name}::{target.name}"
+            if name in done:
+                continue
             seen = observe(target.problem, code=target.core, turn=1)
             started = processor_time()
-            asked = LLMAgent(player.backend, sampling, options.seed, write=wording)
+            asked = LLMAgent(
+                player.backend, sampling, options.seed, write=FewShot(options.num_tests)
+            )
             answers = ask(asked, "tester", [seen] * options.num_samples)
-            row = {"answers": answers, "asking": round(processor_time() - started, 2)}
-            name = f"{target.path.name}::{target.name}"
-            found[name] = row
-            out.write(json.dumps({"name": name, **row}) + "\n")
+            row = {"name": name, "load": os.getloadavg()[0]}
+            row |= {"answers": answers, "asking": round(processor_time() - started, 2)}
+            rng = np.random.default_rng([options.seed, number])
+            row |= compare(target, answers, sandbox, rng, options)
+            out.write(json.dumps(row) + "\n")
             out.flush()
-    player.backend.close()
-    return found
+            print({key: value for key, value in row.items() if key != "answers"}, flush=True)
+        player.backend.close()
 
 
 def compare(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import Kills, find_kills
 from codea1_env.problem_sets.fuzz import Call
-from codea1_env.sandbox import Job, Sandbox
+from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.earlier import Earlier
 from codea1_env.testgen.findings import DOUBTFUL, Finding
 from codea1_env.testgen.proposals import Predictions, Proposals, calls_in, read_proposals
 from codea1_env.testgen.reduction import Reduction, reduce_and_check, reduce_suite
-from codea1_env.testgen.search import Invented, search
-from codea1_env.testgen.stated import Judged, entry_point, examples, judge, of_tester
+from codea1_env.testgen.search import search
+from codea1_env.testgen.stated import (
+    Judged,
+    entry_point,
+    examples,
+    judge,
+    of_tester,
+    that_pass,
+)
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest
 
@@ -121,9 +128,11 @@ def write_function_suite(
     some = [mutants[number] for number in left]
     rng = np.random.default_rng(seed)
     invented = search(target, some, sandbox, rng, clock, earlier, proposed)
-    added = []
+    added: list[tuple[GeneratedTest, frozenset[int]]] = []
     if (left or not texts) and not only_findings:
-        added = _that_pass(invented, target, sandbox)
+        # In their written form, and where nothing is defined anew: as whoever runs the file imports it.
+        holds = that_pass(invented.tests, target, target.imported, sandbox)
+        added = [*itertools.compress(zip(invented.tests, invented.kills, strict=True), holds)]
     found = [*judged.findings, *_new(invented.findings, judged.findings)]
     doubtful = [] if all_findings else [each for each in found if each.kind in DOUBTFUL]
     pinned = calls_in([test.text for test, _ in added], target.name, sandbox)
@@ -216,49 +225,14 @@ def mutants_of(target: Target, sandbox: Sandbox, most: int | None = None) -> lis
     return [replace(each, code=target.with_definition(each.code)) for each in found]
 
 
-def _that_pass(
-    invented: Invented, target: Target, sandbox: Sandbox
-) -> list[tuple[GeneratedTest, frozenset[int]]]:
-    """Those that also hold in their written form, in two processes with different hash seeds."""
-    if target.module is not None:
-        return _that_pass_when_imported(invented, target, sandbox)
-    texts = [test.text for test in invented.tests]
-    rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
-    return [
-        (test, kills)
-        for test, kills in zip(invented.tests, invented.kills, strict=True)
-        if rulings[test.text].status == "kept"
-    ]
-
-
 def _that_hold_anew(
     tests: Sequence[GeneratedTest], target: Target, sandbox: Sandbox
 ) -> tuple[GeneratedTest, ...]:
     """Those that also hold where the function is defined anew, as in mutants: others would tell any of them apart."""
-    if target.module is None or not tests:
+    if target.module is None:
         return tuple(tests)
-    jobs = [Job(target.program, (test.text,), entry_point(target, [test])) for test in tests]
-    results = sandbox.run_many(jobs)
-    return tuple(test for test, [result] in zip(tests, results, strict=True) if result.passed)
-
-
-def _that_pass_when_imported(
-    invented: Invented, target: Target, sandbox: Sandbox
-) -> list[tuple[GeneratedTest, frozenset[int]]]:
-    """As `_that_pass`, where nothing is defined anew: as whoever runs the file imports it. Each test alone."""
-    jobs = [
-        Job(target.imported, (test.text,), target.name, hash_seed=seed)
-        for test in invented.tests
-        for seed in (0, 1)
-    ]
-    passed = [result.passed for [result] in sandbox.run_many(jobs)]
-    return [
-        found
-        for found, one, other in zip(
-            zip(invented.tests, invented.kills, strict=True), passed[::2], passed[1::2], strict=True
-        )
-        if one and other
-    ]
+    holds = that_pass(tests, target, target.program, sandbox, (0,))
+    return tuple(itertools.compress(tests, holds))
 
 
 def _new(findings: Sequence[Finding], known: Sequence[Finding]) -> list[Finding]:

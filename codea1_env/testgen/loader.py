@@ -46,7 +46,7 @@ def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, 
     if text:
         nothing = object()
         before = space.get(name, nothing)
-        derived = type.__subclasses__(before) if isinstance(before, type) else []
+        derived: list[Any] = type.__subclasses__(before) if isinstance(before, type) else []
         exec(compile(text, path, "exec", flags=flags, dont_inherit=True), space)
         top = module.partition(".")[0]
         for key, other in list(sys.modules.items()):
@@ -54,10 +54,10 @@ def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, 
                 names = vars(other)
                 for each in [each for each, value in names.items() if value is before]:
                     names[each] = space[name]
-        for each in derived:
+        for child in derived:
             with contextlib.suppress(TypeError):  # a fault has given it other slots
-                each.__bases__ = tuple(
-                    space[name] if base is before else base for base in each.__bases__
+                child.__bases__ = tuple(
+                    space[name] if base is before else base for base in child.__bases__
                 )
     return {
         key: value

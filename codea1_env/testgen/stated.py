@@ -82,7 +82,10 @@ def judge(
         InfraError: The sandbox failed.
     """
     own = [each for each in stated if each.origin == "docstring"]
-    kept, failed = _judge_examples(own, target, sandbox)
+    # What the author says is a test: nobody asks whether it is one.
+    holds = that_pass(own, target, target.program, sandbox)
+    kept = [each for each, held in zip(own, holds, strict=True) if held]
+    failed = [each for each, held in zip(own, holds, strict=True) if not held]
     findings = contradictions(target, sandbox)
     known = {each.test for each in findings}
     dropped = [(each.text, _NOT_ALONE) for each in failed if each not in known]
@@ -131,20 +134,22 @@ def _said(ruling: TestValidity) -> str:
     return ruling.reason.replace("the reference", "the program")
 
 
-def _judge_examples(
-    stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox
-) -> tuple[list[GeneratedTest], list[GeneratedTest]]:
-    """Those that pass, and those that fail. What the author says is a test: nobody asks whether it is one."""
+def that_pass(
+    tests: Sequence[GeneratedTest],
+    target: Target,
+    program: str,
+    sandbox: Sandbox,
+    hash_seeds: Sequence[int] = (0, 1),
+) -> list[bool]:
+    """Which tests pass on a program, each alone, and in each of several processes with other hash seeds."""
     jobs = [
-        Job(target.program, (each.text,), entry_point(target, [each]), hash_seed=seed)
-        for each in stated
-        for seed in (0, 1)
+        Job(program, (each.text,), entry_point(target, [each]), hash_seed=seed)
+        for each in tests
+        for seed in hash_seeds
     ]
     passed = [result.passed for [result] in sandbox.run_many(jobs)]
-    holds = [one and other for one, other in zip(passed[::2], passed[1::2], strict=True)]
-    kept = [each for each, held in zip(stated, holds, strict=True) if held]
-    failed = [each for each, held in zip(stated, holds, strict=True) if not held]
-    return kept, failed
+    number = len(hash_seeds)
+    return [all(passed[place : place + number]) for place in range(0, len(passed), number)]
 
 
 def entry_point(target: Target, tests: Sequence[GeneratedTest]) -> str | None:
