@@ -41,7 +41,7 @@ class FolderCommand(OwnCodeOptions):
     """Write tests for all public functions and classes of a file, a folder or a package.
 
     Each gets a pytest file in the result folder. What is done stays done: after Ctrl-C or a kill, --resume goes on.
-    Exit code 1: done, with findings.
+    Exit code 1: done, with findings. With --export problems it makes a problem set; add --help to see how.
     """
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py|FOLDER|PACKAGE")]
