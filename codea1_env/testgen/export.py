@@ -98,6 +98,8 @@ def _exported(
             raise TargetError(str(error).replace(str(path), _FILE)) from error
     if target.left_out:
         return Exported(label, None, f"what it needs of its file does not run: {target.left_out}")
+    # What it calls is a coder's task, too, and so are the faults there.
+    target = dataclasses.replace(target, lines=(1, found["program"].count("\n")))
     suite = write_function_suite(target, None, sandbox, seed, timeout)
     mutants = len(suite.kills.mutants)
     if not suite.tests:
