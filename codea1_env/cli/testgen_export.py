@@ -24,7 +24,7 @@ from codea1_env.training.progress import progress_bar
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportCommand:
+class ProblemSetCommand:
     """Make problems of the game of public functions: `codea1 play`, `codea1 train` and others take the file.
 
     A function becomes a problem if it has a docstring, runs with nothing but the standard library, numpy and the part of
@@ -66,7 +66,7 @@ class ExportCommand:
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 testgen --export problems`; returns the exit code."""
-    command = parse(ExportCommand, arguments, name="testgen")
+    command = parse(ProblemSetCommand, arguments, name="testgen")
     console = Console(stderr=command.json)
     if command.output.exists():
         raise InputError(
@@ -106,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _export(
-    command: ExportCommand,
+    command: ProblemSetCommand,
     places: Sequence[PublicNames],
     sandbox: Sandbox,
     found: list[Exported],
