@@ -114,8 +114,8 @@ def write_function_suite(
     stated = examples(target)
     proposals = read_proposals(answers or (), target.name, sandbox)
     stated += map(of_tester, proposals.tests)
-    # Judged as users import it: a class that is defined anew is not the base of what is derived from it.
     doubts = None if all_findings else _DOUBTS
+    # Judged as users import it: objects that were made at import are not of a class that is defined anew.
     judged = judge(stated, replace(target, program=target.imported), sandbox, doubts)
     judged = replace(judged, kept=_that_hold_anew(judged.kept, target, sandbox))
     texts = [test.text for test in judged.kept]

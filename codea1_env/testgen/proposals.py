@@ -42,7 +42,7 @@ class Predictions:
     right: int
     """Those that the program passes."""
     wrong: int
-    """Those with another value, or where the program raises or does not end."""
+    """Those that fail: another value, an exception, no end."""
     useless: int
     """What says nothing about the program."""
     reason: str = ""
