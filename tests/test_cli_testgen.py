@@ -171,13 +171,62 @@ def test_an_agent_of_ones_own(folder, capsys):
     (folder / "tester.py").write_text(
         "class Guesser:\n    def act(self, observations):\n        assert all(o['turn'] == 1 for o in observations)\n"
         "        assert 'n // 2' in observations[0]['code']\n"
-        "        return ['assert half(4) == 2\\nassert half(5) == 3'] * len(observations)\n"
+        "        return ['assert half(7) == 3\\nassert half(-3) == -2\\nassert half(5) == 3', 'who knows'] * (len(observations) // 2)\n"
     )
-    assert run(["testgen", "stats.py::half", "--agent", "tester.py:Guesser", "-n", "3"]) == 1
+    arguments = ["testgen", "stats.py::half", "--agent", "tester.py:Guesser", "-n", "4"]
+    assert run(arguments) == 0
     shown = capsys.readouterr().out
-    assert "found: half(5) returns 2; the tester expected 3\n" in shown
-    assert "1 test of 1 that pass" in shown
-    assert "assert half(4) == 2" in (folder / "test_stats_half.py").read_text()
+    assert "1 question, such as: half(5) returns 2; the tester expected 3" in shown
+    assert (
+        "The agent wrote 6 tests in 4 answers: 4 right, 2 wrong, 2 of no use (the first: " in shown
+    )
+    text = (folder / "test_stats_half.py").read_text()
+    assert "a tester wrote" in text
+    assert "6 of 6 copies" in text
+    assert "half(5)" in text.partition("skip")[2]
+    assert run([*arguments, "--overwrite", "--all-findings"]) == 1
+    assert "found: half(5) returns 2; the tester expected 3\n" in capsys.readouterr().out
+
+
+LOCKED = """\
+def opens(word: str) -> int:
+    if sum(ord(sign) * place for place, sign in enumerate(word)) == 15033:
+        return len(word) * 3 + 1
+    return 0
+
+
+def is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+"""
+KNOWING = """\
+class Knowing:
+    def act(self, observations):
+        name = observations[0]["entry_point"]
+        key = "the long way round"
+        return [f"assert {name}({key!r}) == 1" if name == "opens" else "assert is_leap(2000)"] * len(observations)
+"""
+
+
+def test_an_agent_for_a_whole_file_reaches_what_search_does_not(folder, capsys):
+    (folder / "locks.py").write_text(LOCKED)
+    (folder / "knowing.py").write_text(KNOWING)
+    killed = {}
+    for agent in ([], ["--agent", "knowing.py:Knowing", "-n", "2"]):
+        out = f"out-{len(agent)}"
+        assert run(["testgen", "locks.py", *agent, "--output-dir", out, "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        killed[out] = {row["target"]: row["killed"] for row in report["results"]}
+    rows = {row["target"]: row["predictions"] for row in report["results"]}
+    assert rows["locks::opens"] | {"reason": ""} == {
+        "answers": 2, "tests": 2, "right": 0, "wrong": 2, "useless": 0, "reason": "",
+    }  # fmt: skip
+    assert rows["locks::is_leap"]["right"] == 2
+    # What it predicts is wrong; what the function gives for its call kills all the same.
+    assert killed["out-4"]["locks::opens"] > killed["out-0"]["locks::opens"]
+    assert "the long way round" in (folder / "out-4" / "test_locks_opens.py").read_text()
+    assert (
+        run(["testgen", "locks.py", "--resume", "--output-dir", "out-0", "--agent", "x.py:No"]) == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -200,7 +249,8 @@ def test_an_agent_of_ones_own(folder, capsys):
         (["statz::half"], "Did you mean stats?"),
         (["math::gcd"], "to be written in Python, actually: it is compiled"),
         (["nowhere"], "to be a package or module, here or installed, actually: there is none"),
-        (["stats.py", "--agent", "boundary"], "Expect one function or class with --agent"),
+        (["stats.py", "--agent", "golden"], "knows only tests of problem sets"),
+        (["stats.py", "--agent", "nothing.py:Tester"], "nothing.py"),
         (["stats.py", "--resume"], "expect --output-dir DIR with --resume"),
         (["stats.py::apply"], "no value can be made up for f (a function). Write an example"),
         (["stats.py::connect"], "no value can be made up for channel (Socket). Write an example"),

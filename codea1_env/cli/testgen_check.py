@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -17,12 +16,12 @@ from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.cli.testgen_findings import FindingOptions, show_findings
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import AnalysisError, Sandbox
-from codea1_env.testgen.folders import PublicNames, places_in
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import TargetError, find_module, module_of_file
+from codea1_env.testgen.modules import TargetError
+from codea1_env.testgen.places import PublicNames, places_named
 from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import check_file, read_target, read_text
+from codea1_env.testgen.target import read_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
     looked: list[_Looked] = []
     try:
         with library_errors(), Sandbox(packages=()) as analyst:
-            places = [_place(target, analyst) for target in command.targets]
+            places = [places_named(target, analyst) for target in command.targets]
             with console.status("Looking for findings"):
                 for place in [each for some in places for each in some]:
                     for each in _look(place, command, analyst):
@@ -98,21 +97,6 @@ def run(arguments: Sequence[str]) -> int:
     if len(looked) == len(missed) == 1 and "::" in command.targets[0]:
         raise InputError(missed[0].reason)
     return command.exit_code(found)
-
-
-def _place(target: str, analyst: Sandbox) -> list[PublicNames]:
-    """The functions and classes that a user names."""
-    where, _, name = target.partition("::")
-    path = Path(where)
-    if not path.exists() and path.suffix != ".py" and os.sep not in where:
-        module = find_module(where)
-        path = module.path.parent if module.path.name == "__init__.py" and not name else module.path
-    if name:
-        check_file(path)
-        return [PublicNames(path, module_of_file(path), (name,))]
-    if not path.exists():
-        read_text(path)  # which says what is wrong
-    return places_in(path, analyst, read_text)
 
 
 def _look(place: PublicNames, command: CheckCommand, analyst: Sandbox) -> Iterator[_Looked]:

@@ -26,8 +26,8 @@ class FindingOptions:
     against: Annotated[str | None, tyro.conf.arg(metavar="GIT_REV")] = None
     """Compare with this commit, branch or tag: calls that give something else than then are findings."""
     all_findings: bool = False
-    """Findings of the kinds that mostly are no mistakes count, too: exceptions that nobody announces, calls that do
-    not end, properties that nearly always hold, calls that depend on earlier ones. Otherwise they are questions."""
+    """Findings of the kinds that mostly are no mistakes count, too: exceptions that nobody announces, properties that
+    nearly always hold, predictions of an agent that are wrong. Otherwise they are questions."""
     fail_on: Literal["findings", "nothing"] = "findings"
     """What makes the exit code 1."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,16 +15,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.testgen_function import OwnCodeOptions
+from codea1_env.cli.testgen_agent import Asker, OwnCodeOptions, asker, settings_of
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.earlier import file_at
-from codea1_env.testgen.folders import PublicNames, places_in, write_place
-from codea1_env.testgen.modules import TargetError, find_module
-from codea1_env.testgen.target import read_text
+from codea1_env.testgen.folders import write_place
+from codea1_env.testgen.modules import TargetError
+from codea1_env.testgen.places import PublicNames, check_public, places_named
+from codea1_env.testgen.proposals import Predictions
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.progress import progress_bar
 
@@ -38,7 +41,7 @@ class FolderCommand(OwnCodeOptions):
     """Write tests for all public functions and classes of a file, a folder or a package.
 
     Each gets a pytest file in the result folder. What is done stays done: after Ctrl-C or a kill, --resume goes on.
-    Exit code 1: done, with findings.
+    Exit code 1: done, with findings. With --export problems it makes a problem set; add --help to see how.
     """
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.py|FOLDER|PACKAGE")]
@@ -48,14 +51,6 @@ class FolderCommand(OwnCodeOptions):
     resume: bool = False
     """Go on with --output-dir."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.agent is not None:
-            raise ValueError(
-                "Expect one function or class with --agent, actually: all of them. Write FILE.py::NAME, or leave "
-                "--agent out."
-            )
-
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codea1 testgen FOLDER`; returns the exit code."""
@@ -64,21 +59,26 @@ def run(arguments: Sequence[str]) -> int:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     path = command.output_dir or Path("runs") / time.strftime("testgen-%Y%m%d-%H%M%S")
     console = Console(stderr=command.json)
-    names = ("target", "seed", "timeout", "against", "all_findings")
-    settings = {name: getattr(command, name) for name in names}
+    settings = {"target": command.target, **settings_of(command)}
     try:
-        with library_errors(), Sandbox(packages=()) as analyst:
-            places = _places(command.target, analyst)
+        with ExitStack() as stack:
+            stack.enter_context(library_errors())
+            analyst = stack.enter_context(Sandbox(packages=()))
+            agent = asker(command, analyst, stack)
+            places = places_named(command.target, analyst)
+            check_public(places, command.target)
             if command.against is not None:
                 file_at(places[0].path, command.against)  # which says what is wrong
             with ResultFolder(path, settings, resume=command.resume, kind=_KIND) as folder:
-                stopped = _write(command, places, folder, analyst, console)
+                stopped = _write(command, places, folder, analyst, console, agent)
                 report = _report(folder.rows(_RESULTS), places)
                 folder.write(REPORT, report)
     except TargetError as error:
         raise InputError(f"e{str(error)[1:]}") from error
     except FolderError as error:
         raise InputError(str(error)) from error
+    except BackendError as error:
+        raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
     except KeyboardInterrupt:
         stopped, report = True, {}
     if command.json and report:
@@ -98,28 +98,13 @@ def run(arguments: Sequence[str]) -> int:
     return command.exit_code(report["findings"])
 
 
-def _places(target: str, analyst: Sandbox) -> list[PublicNames]:
-    path = Path(target)
-    if not path.exists() and path.suffix != ".py" and "/" not in target:
-        path = find_module(target).path
-        path = path.parent if path.name == "__init__.py" else path
-    if not path.exists():
-        read_text(path)  # which says what is wrong
-    places = places_in(path, analyst, read_text)
-    if not any(place.names or place.problem for place in places):
-        raise TargetError(
-            f"Expect {target} to define public functions or classes, actually: it has none in {len(places)} files. "
-            "Name one of its own with FILE.py::NAME."
-        )
-    return places
-
-
 def _write(
     command: FolderCommand,
     places: Sequence[PublicNames],
     folder: ResultFolder,
     analyst: Sandbox,
     console: Console,
+    agent: Asker | None,
 ) -> bool:
     """Write what is left; returns whether somebody has stopped it."""
     done = frozenset(str(row["target"]) for row in folder.rows(_RESULTS))
@@ -140,6 +125,7 @@ def _write(
                 timeout=command.timeout,
                 against=command.against,
                 all_findings=command.all_findings,
+                agent=agent,
             )
             bar.update(task, state=clean(place.label()))
             for row in rows:
@@ -176,6 +162,13 @@ def _report(rows: Sequence[Mapping[str, Any]], places: Sequence[PublicNames]) ->
     }
 
 
+def _sum(rows: Sequence[Mapping[str, Any]]) -> Predictions:
+    """What an agent wrote for all functions."""
+    names = ("answers", "tests", "right", "wrong", "useless")
+    reason = next(filter(None, (row["reason"] for row in rows)), "")
+    return Predictions(**{name: sum(row[name] for row in rows) for name in names}, reason=reason)
+
+
 def _show(report: Mapping[str, Any], console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("function or class", overflow="fold")
@@ -207,6 +200,9 @@ def _show(report: Mapping[str, Any], console: Console) -> None:
         f"Importing {name} {', '.join(what)}: nothing of that happens in the sandbox."
         for name, what in acts.items()
     ]
+    asked = [row["predictions"] for row in report["results"] if row.get("predictions")]
+    if asked:
+        lines.append(f"The agent wrote {_sum(asked).in_words}.")
     without = [row for row in report["results"] if row["reason"]]
     lines.append(f"{report['written']} of {report['targets']} functions and classes have tests.")
     lines += [f"none for {row['target']}: {row['reason']}" for row in without[:_SHOWN]]

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,22 +14,19 @@ import tyro
 from rich.console import Console
 
 from codea1_env.agents.llm.completions import BackendError
-from codea1_env.agents.llm.prompts import WORDINGS
 from codea1_env.cli.errors import FailureError, InputError, library_errors
-from codea1_env.cli.eval_agents import player_of
-from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.testgen_findings import FindingOptions, show_findings
+from codea1_env.cli.testgen_agent import OwnCodeOptions, asker
+from codea1_env.cli.testgen_findings import show_findings
 from codea1_env.rendering.display import clean
-from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
-from codea1_env.spaces import observe
 from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import Imported, sandbox_for
-from codea1_env.testgen.modules import Module, find_module, module_of_file
+from codea1_env.testgen.modules import Module
+from codea1_env.testgen.places import places_named
 from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import Target, TargetError, check_file, read_target
+from codea1_env.testgen.target import TargetError, read_target
 from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
 _SHOWN = 20
@@ -39,35 +36,10 @@ _HEAD = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnCodeOptions(FindingOptions, AskingOptions):
-    """How tests for code of one's own are written."""
-
-    agent: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_PATH")] = None
-    """Who writes tests: a language model, the address of an OpenAI-compatible server, the folder of a training
-    run, or FILE.py:NAME; see docs/evaluation.md. None for made-up calls, with what they return."""
-    num_samples: Annotated[int, tyro.conf.arg(aliases=["-n"], metavar="N")] = 8
-    """Answers of an agent."""
-    num_tests: int = 8
-    """Tests that a language model is asked for in an answer."""
-    timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 20.0
-    """How long tests of one function or class are looked for; then the best so far are written."""
-    seed: int = 0
-    """Of made-up calls, and of an agent's draws."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("num_tests")
-        if not 0 < self.timeout < 1e6:
-            raise ValueError(
-                f"Expect --timeout to be a number of seconds above 0, actually: {self.timeout}"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
 class FunctionCommand(OwnCodeOptions):
     """Write tests for a function or class of your own, as a pytest file.
 
-    Without an agent, calls are made up from annotations, defaults, literals in the code and examples in the
+    Calls are made up from annotations, defaults, literals in the code and examples in the
     docstring. The module is imported in the sandbox as a part of its package. Exit code 1: done, and the function does
     something that should be looked at.
     """
@@ -93,7 +65,10 @@ def run(arguments: Sequence[str]) -> int:
             stack.enter_context(library_errors())
             analyst = stack.enter_context(Sandbox(packages=()))
             stack.enter_context(console.status(f"Writing tests for {clean(name)}"))
-            module = _module(place)
+            [named] = places_named(command.target, analyst)
+            module = named.module
+            assert module is not None  # a name was given
+            agent = asker(command, analyst, stack)
             sandbox, imported = stack.enter_context(
                 sandbox_for(
                     module,
@@ -107,10 +82,9 @@ def run(arguments: Sequence[str]) -> int:
             output = command.output or _default_output(module, place, name)
             _check_output(output, command.overwrite)
             earlier = command.earlier(target, sandbox)
-            answers = _answers(command, target, sandbox, stack)
             suite = write_function_suite(
                 target,
-                answers,
+                agent(target) if agent is not None else None,
                 sandbox,
                 command.seed,
                 command.timeout,
@@ -149,15 +123,6 @@ def _split(text: str) -> tuple[str, str]:
     return file, name
 
 
-def _module(place: str) -> Module:
-    """The module that a user names, by its file or by its name."""
-    path = Path(place)
-    if path.suffix == ".py" or os.sep in place:
-        check_file(path)
-        return module_of_file(path)
-    return find_module(place)
-
-
 def _default_output(module: Module, place: str, name: str) -> Path:
     """Beside the file, as the user has named it; here for what is installed."""
     if Path(place).suffix == ".py":
@@ -189,24 +154,6 @@ def _check_output(output: Path, overwrite: bool) -> None:
         raise InputError(f"expect {output} to be a Python file in a folder, actually: {what}")
 
 
-def _answers(
-    command: OwnCodeOptions, target: Target, sandbox: Sandbox, stack: ExitStack
-) -> list[str] | None:
-    """What the tester wrote; None if calls are to be made up, which is what "boundary" means here."""
-    if command.agent in (None, "boundary"):
-        return None
-    if command.agent == "golden":
-        raise InputError(
-            "expect an agent that writes tests, actually: 'golden', which knows only tests of problem sets. Leave "
-            "--agent out, or name a language model"
-        )
-    problem = target.problem
-    asking = command.asking(WORDINGS[command.prompts](command.num_tests))
-    tester = player_of("tester", command.agent, [problem], sandbox, asking, stack)
-    seen = observe(problem, code=target.core, turn=1)
-    return list(ask(tester(command.seed), "tester", [seen] * command.num_samples))
-
-
 def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Console) -> None:
     target = suite.target
     show_findings(suite, console)
@@ -222,6 +169,8 @@ def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Conso
         )
     if suite.cut:
         lines.append("The time was over before everything was tried; --timeout gives more.")
+    if suite.predictions is not None:
+        lines.append(clean(f"The agent wrote {suite.predictions.in_words}."))
     if suite.outside and suite.tests:
         lines.append(
             f"Not tested, because the sandbox has no files, no network and no input: {clean(suite.outside[0])}"
@@ -271,4 +220,5 @@ def _report(suite: FunctionSuite, output: Path) -> dict[str, Any]:
         "dropped": [{"test": text, "reason": reason} for text, reason in suite.dropped],
         "unstable": list(suite.unstable),
         "cut": suite.cut,
+        "predictions": None if suite.predictions is None else asdict(suite.predictions),
     }

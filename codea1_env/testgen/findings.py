@@ -23,7 +23,7 @@ Evidence = Literal[
     "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state"
 ]  # fmt: skip
 """What a finding rests on; see docs/testgen.md."""
-DOUBTFUL: frozenset[Evidence] = frozenset({"exception", "property"})
+DOUBTFUL: frozenset[Evidence] = frozenset({"exception", "property", "tester"})
 """Of these most are no mistakes: they are questions unless somebody asks for all findings."""
 Sort = tuple[Any, ...]
 _NEVER_MEANT = (

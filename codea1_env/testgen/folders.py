@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,43 +13,12 @@ from codea1_env.testgen.earlier import read_earlier
 from codea1_env.testgen.explaining import why_nothing
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import Module, TargetError, module_of_file
-from codea1_env.testgen.public import public
+from codea1_env.testgen.modules import Module, TargetError
+from codea1_env.testgen.places import PublicNames
 from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import read_target
+from codea1_env.testgen.target import Target, read_target
 from codea1_env.testgen.texts import snake_case
 from codea1_env.testgen.written_file import pytest_file
-
-_NOT_CODE = {
-    "tests",
-    "test",
-    "docs",
-    "build",
-    "dist",
-    "node_modules",
-    "site-packages",
-    "venv",
-    "env",
-}
-"""Folders whose files are no part of a program."""
-_NO_MODULES = {"setup.py", "conftest.py", "__main__.py", "noxfile.py"}
-
-
-@dataclass(frozen=True)
-class PublicNames:
-    """A module and what is to be tested of it."""
-
-    path: Path
-    module: Module | None
-    """None if nothing of the file can be tested."""
-    names: tuple[str, ...] = ()
-    problem: str = ""
-    """Why nothing can be tested."""
-
-    def label(self, name: str = "") -> str:
-        """How a result is called."""
-        where = self.module.name if self.module is not None else str(self.path)
-        return f"{where}::{name}" if name else where
 
 
 @dataclass(frozen=True)
@@ -71,55 +39,13 @@ class FolderRow:
     cut: bool = False
     """The time was over before everything was tried."""
     seconds: float = 0.0
+    """With the time that an agent took."""
+    predictions: dict[str, Any] | None = None
+    """What became of an agent's tests."""
 
     def as_json(self) -> dict[str, Any]:
         """For a file."""
         return asdict(self)
-
-
-def places_in(path: Path, sandbox: Sandbox, read: Callable[[Path], str]) -> list[PublicNames]:
-    """The public functions and classes of a file, or of all files of a folder, in the order of their paths.
-
-    Args:
-        path: A file or folder.
-        sandbox: Where texts are parsed.
-        read: Reads a file.
-    """
-    return [_place(file, sandbox, read) for file in _files(path)]
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    found = []
-    for folder, folders, files in os.walk(path):
-        folders[:] = sorted(
-            each
-            for each in folders
-            if each.isidentifier()
-            and each not in _NOT_CODE
-            and not each.startswith("__")
-            and not (Path(folder, each) / "pyvenv.cfg").exists()
-        )
-        found += [
-            Path(folder, each)
-            for each in sorted(files)
-            if each.endswith(".py")
-            and each not in _NO_MODULES
-            and not each.startswith("test_")
-            and not each.endswith("_test.py")
-        ]
-    return found
-
-
-def _place(path: Path, sandbox: Sandbox, read: Callable[[Path], str]) -> PublicNames:
-    try:
-        names, problem = sandbox.analyse(public, read(path))
-        if problem:
-            return PublicNames(path, None, problem=f"it is no program of this Python: {problem}")
-        return PublicNames(path, module_of_file(path) if names else None, tuple(names))
-    except (TargetError, AnalysisError) as error:
-        return PublicNames(path, None, problem=str(error))
 
 
 def write_place(
@@ -135,6 +61,7 @@ def write_place(
     timeout: float,
     against: str | None = None,
     all_findings: bool = False,
+    agent: Callable[[Target], Sequence[str]] | None = None,
 ) -> Iterator[FolderRow]:
     """Write the tests of a module, one file for each function or class; yield what came of each.
 
@@ -150,6 +77,7 @@ def write_place(
         timeout: See `write_function_suite`.
         against: A revision of git to compare with.
         all_findings: See `write_function_suite`.
+        agent: Gives the answers of an agent for a function or class.
     """
     left = [name for name in place.names if place.label(name) not in done]
     if place.problem and place.label() not in done:
@@ -165,8 +93,15 @@ def write_place(
             try:
                 target = read_target(place.module, name, sandbox, imported)
                 earlier = None if against is None else read_earlier(target, against, sandbox)
+                answers = None if agent is None else agent(target)
                 suite = write_function_suite(
-                    target, None, sandbox, seed, timeout, earlier=earlier, all_findings=all_findings
+                    target,
+                    answers,
+                    sandbox,
+                    seed,
+                    timeout,
+                    earlier=earlier,
+                    all_findings=all_findings,
                 )
                 file = ""
                 if suite.tests or suite.findings or suite.questions:
@@ -207,4 +142,5 @@ def row_of(label: str, suite: FunctionSuite, file: str) -> FolderRow:
         tuple(as_data(each, suite.target) for each in suite.findings),
         reason,
         cut=suite.cut,
+        predictions=None if suite.predictions is None else asdict(suite.predictions),
     )

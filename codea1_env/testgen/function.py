@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codea1_env.evaluation.test_programs.answers import read_test_programs
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import Kills, find_kills
-from codea1_env.sandbox import Job, Sandbox
+from codea1_env.problem_sets.fuzz import Call
+from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.earlier import Earlier
 from codea1_env.testgen.findings import DOUBTFUL, Finding
+from codea1_env.testgen.proposals import Predictions, Proposals, calls_in, read_proposals
 from codea1_env.testgen.reduction import Reduction, reduce_and_check, reduce_suite
-from codea1_env.testgen.search import Invented, search
-from codea1_env.testgen.stated import entry_point, examples, judge, of_tester
+from codea1_env.testgen.search import search
+from codea1_env.testgen.stated import (
+    Judged,
+    entry_point,
+    examples,
+    judge,
+    of_tester,
+    that_pass,
+)
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest
 
@@ -25,6 +33,8 @@ _MOST_MUTANTS = 400
 """Where there is a bound of time: a class of a thousand lines has thousands."""
 _STATED = 0.3
 """Share of the time for tests that somebody else wrote."""
+_DOUBTS = 3
+"""Wrong predictions of an agent that become questions: most are its own mistakes."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,8 @@ class FunctionSuite:
     kills: Kills
     """What the tests do to the mutants of the function. Of a test of a made-up call only those mutants are known that
     no other test kills."""
+    predictions: Predictions | None = None
+    """What became of an agent's tests."""
 
 
 def write_function_suite(
@@ -66,11 +78,12 @@ def write_function_suite(
 ) -> FunctionSuite:
     r"""Find tests for a function or class.
 
-    The examples of the docstring come first, then the tests of a tester, or calls that are made up.
+    The examples of the docstring come first, and with them the right tests of an agent. For what these leave over, calls
+    are made up; those that the agent proposed are tried before.
 
     Args:
         target: What is tested.
-        answers: What a tester wrote; None to make up calls.
+        answers: What an agent wrote, if one was asked.
         sandbox: Where everything runs.
         seed: Of the choice among the calls that can be made up.
         timeout: Seconds after which it ends with what is known; a little more, since what has begun is finished. None
@@ -99,27 +112,30 @@ def write_function_suite(
     most = None if timeout is None else _MOST_MUTANTS
     mutants = [] if only_findings else mutants_of(target, sandbox, most)
     stated = examples(target)
-    for text in answers or ():
-        [suite] = read_test_programs([(text, target.name)], sandbox)
-        stated += [of_tester(test) for test in suite.tests]
-    # Judged as users import it: a class that is defined anew is not the base of what is derived from it.
-    judged = judge(stated, replace(target, program=target.imported), sandbox)
+    proposals = read_proposals(answers or (), target.name, sandbox)
+    stated += map(of_tester, proposals.tests)
+    doubts = None if all_findings else _DOUBTS
+    # Judged as users import it: objects that were made at import are not of a class that is defined anew.
+    judged = judge(stated, replace(target, program=target.imported), sandbox, doubts)
     judged = replace(judged, kept=_that_hold_anew(judged.kept, target, sandbox))
     texts = [test.text for test in judged.kept]
     entry = entry_point(target, judged.kept)
     reduction = _reduced(target, entry, texts, mutants, sandbox, clock)
     killed = reduction.after.killed
     left = [number for number in range(len(mutants)) if number not in killed]
-    invented = Invented()
-    if answers is None:
-        rng = np.random.default_rng(seed)
-        some = [mutants[number] for number in left]
-        invented = search(target, some, sandbox, rng, clock, earlier)
-    added = []
+    # Findings are for the author to decide: what they call is pinned by no test.
+    proposed = proposals.calls(target.name, sandbox, judged.doubted if all_findings else ())
+    some = [mutants[number] for number in left]
+    rng = np.random.default_rng(seed)
+    invented = search(target, some, sandbox, rng, clock, earlier, proposed)
+    added: list[tuple[GeneratedTest, frozenset[int]]] = []
     if (left or not texts) and not only_findings:
-        added = _that_pass(invented, target, sandbox)
+        # In their written form, and where nothing is defined anew: as whoever runs the file imports it.
+        holds = that_pass(invented.tests, target, target.imported, sandbox)
+        added = [*itertools.compress(zip(invented.tests, invented.kills, strict=True), holds)]
     found = [*judged.findings, *_new(invented.findings, judged.findings)]
     doubtful = [] if all_findings else [each for each in found if each.kind in DOUBTFUL]
+    pinned = calls_in([test.text for test, _ in added], target.name, sandbox)
     return FunctionSuite(
         target=target,
         tests=(
@@ -127,9 +143,13 @@ def write_function_suite(
             *(test for test, _ in added),
         ),
         findings=tuple(each for each in found if each not in doubtful),
-        questions=tuple(doubtful),
+        questions=tuple(
+            each
+            for each in doubtful
+            if not (each.kind == "tester" and _is_pinned(each, pinned, target, sandbox))
+        ),
         candidates=len(texts) + invented.passing,
-        dropped=judged.dropped,
+        dropped=(*judged.dropped, *judged.contradicted, *proposals.unread),
         unstable=tuple(invented.unstable),
         outside=tuple(invented.outside),
         cut=invented.cut,
@@ -140,6 +160,26 @@ def write_function_suite(
                 *(frozenset(left[number] for number in kills) for _, kills in added),
             ),
         ),
+        predictions=None if answers is None else _predictions(proposals, judged),
+    )
+
+
+def _is_pinned(finding: Finding, pinned: Sequence[Call], target: Target, sandbox: Sandbox) -> bool:
+    """Whether tests expect what the function gives where an agent expected something else: then nobody is asked."""
+    texts = [] if finding.test is None or target.is_class else [finding.test.text]
+    return any(call in pinned for call in calls_in(texts, target.name, sandbox))
+
+
+def _predictions(proposals: Proposals, judged: Judged) -> Predictions:
+    reasons = [reason for text, reason in judged.dropped if text in proposals.tests]
+    reasons += [reason for _, reason in proposals.unread]
+    return Predictions(
+        proposals.answers,
+        len(proposals.tests),
+        judged.right,
+        judged.wrong,
+        len(reasons),
+        next(iter(reasons), ""),
     )
 
 
@@ -185,49 +225,14 @@ def mutants_of(target: Target, sandbox: Sandbox, most: int | None = None) -> lis
     return [replace(each, code=target.with_definition(each.code)) for each in found]
 
 
-def _that_pass(
-    invented: Invented, target: Target, sandbox: Sandbox
-) -> list[tuple[GeneratedTest, frozenset[int]]]:
-    """Those that also hold in their written form, in two processes with different hash seeds."""
-    if target.module is not None:
-        return _that_pass_when_imported(invented, target, sandbox)
-    texts = [test.text for test in invented.tests]
-    rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
-    return [
-        (test, kills)
-        for test, kills in zip(invented.tests, invented.kills, strict=True)
-        if rulings[test.text].status == "kept"
-    ]
-
-
 def _that_hold_anew(
     tests: Sequence[GeneratedTest], target: Target, sandbox: Sandbox
 ) -> tuple[GeneratedTest, ...]:
     """Those that also hold where the function is defined anew, as in mutants: others would tell any of them apart."""
-    if target.module is None or not tests:
+    if target.module is None:
         return tuple(tests)
-    jobs = [Job(target.program, (test.text,), entry_point(target, [test])) for test in tests]
-    results = sandbox.run_many(jobs)
-    return tuple(test for test, [result] in zip(tests, results, strict=True) if result.passed)
-
-
-def _that_pass_when_imported(
-    invented: Invented, target: Target, sandbox: Sandbox
-) -> list[tuple[GeneratedTest, frozenset[int]]]:
-    """As `_that_pass`, where nothing is defined anew: as whoever runs the file imports it. Each test alone."""
-    jobs = [
-        Job(target.imported, (test.text,), target.name, hash_seed=seed)
-        for test in invented.tests
-        for seed in (0, 1)
-    ]
-    passed = [result.passed for [result] in sandbox.run_many(jobs)]
-    return [
-        found
-        for found, one, other in zip(
-            zip(invented.tests, invented.kills, strict=True), passed[::2], passed[1::2], strict=True
-        )
-        if one and other
-    ]
+    holds = that_pass(tests, target, target.program, sandbox, (0,))
+    return tuple(itertools.compress(tests, holds))
 
 
 def _new(findings: Sequence[Finding], known: Sequence[Finding]) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import threading
@@ -32,7 +33,7 @@ _ABOUT = {
 
 
 def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, Any]:
-    """The names of a module, with one defined anew, also where its package has taken it from there.
+    """The names of a module, with one defined anew, also where its package has taken it from there or derives from it.
 
     Args:
         module: Its name.
@@ -45,6 +46,7 @@ def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, 
     if text:
         nothing = object()
         before = space.get(name, nothing)
+        derived: list[Any] = type.__subclasses__(before) if isinstance(before, type) else []
         exec(compile(text, path, "exec", flags=flags, dont_inherit=True), space)
         top = module.partition(".")[0]
         for key, other in list(sys.modules.items()):
@@ -52,6 +54,11 @@ def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, 
                 names = vars(other)
                 for each in [each for each, value in names.items() if value is before]:
                     names[each] = space[name]
+        for child in derived:
+            with contextlib.suppress(TypeError):  # a fault has given it other slots
+                child.__bases__ = tuple(
+                    space[name] if base is before else base for base in child.__bases__
+                )
     return {
         key: value
         for key, value in space.items()

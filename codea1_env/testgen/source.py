@@ -70,7 +70,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
     return found | {
         "kind": "class" if isinstance(node, ast.ClassDef) else "function",
         "asynchronous": isinstance(node, ast.AsyncFunctionDef),
-        "lines": (_first_line(node), node.end_lineno),
+        "lines": (first_line(node), node.end_lineno),
         "prompt": _prompt(source, node),
         "needed": _only(source, needed),
         "redefined": _redefined(source, tree.body, node),
@@ -81,7 +81,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
         "numbers": numbers,
         "patterns": patterns,
         "docs": docs,
-        "offered": sorted({name for each in tree.body for name in _bound(each)}),
+        "offered": sorted({name for each in tree.body for name in bound_names(each)}),
     }
 
 
@@ -94,7 +94,7 @@ def _definitions(body: Iterable[ast.AST]) -> Iterator[Any]:
             yield from _definitions(ast.iter_child_nodes(node))
 
 
-def _first_line(node: Any) -> int:
+def first_line(node: Any) -> int:
     """Where a statement begins, with its decorators."""
     marks = node.decorator_list if isinstance(node, _DEFINITIONS) else []
     return int(min([node.lineno, *(each.lineno for each in marks)]))
@@ -112,11 +112,11 @@ def _prompt(source: str, node: Any) -> str:
 def _head(lines: list[str], node: Any) -> str:
     first = node.body[0]
     if ast.get_docstring(node, clean=False) is not None:
-        return "\n".join(lines[_first_line(node) - 1 : first.end_lineno])
+        return "\n".join(lines[first_line(node) - 1 : first.end_lineno])
     if first.lineno == node.lineno:  # all on one line
         before = lines[node.lineno - 1].encode()[: first.col_offset].decode()
-        return "\n".join([*lines[_first_line(node) - 1 : node.lineno - 1], before.rstrip()])
-    return "\n".join(lines[_first_line(node) - 1 : _first_line(first) - 1]).rstrip()
+        return "\n".join([*lines[first_line(node) - 1 : node.lineno - 1], before.rstrip()])
+    return "\n".join(lines[first_line(node) - 1 : first_line(first) - 1]).rstrip()
 
 
 # What the function depends on
@@ -131,7 +131,7 @@ def _needed(body: list[ast.stmt], name: str) -> list[ast.stmt]:
         changed = False
         for number, node in enumerate(body):
             if number in kept or not (
-                _is_wide(node) or _bound(node) & wanted or _altered(node) & wanted
+                _is_wide(node) or bound_names(node) & wanted or _altered(node) & wanted
             ):
                 continue
             kept.add(number)
@@ -147,7 +147,7 @@ def _is_wide(node: ast.stmt) -> bool:
     )
 
 
-def _bound(node: ast.AST) -> set[str]:
+def bound_names(node: ast.AST) -> set[str]:
     """The names that a statement binds at the top of the file."""
     if isinstance(node, _DEFINITIONS):
         inside = {name for each in _all(node, ast.Global) for name in each.names}
@@ -156,7 +156,7 @@ def _bound(node: ast.AST) -> set[str]:
         return {node.id} if isinstance(node.ctx, ast.Store) else set()
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-    return {name for child in ast.iter_child_nodes(node) for name in _bound(child)}
+    return {name for child in ast.iter_child_nodes(node) for name in bound_names(child)}
 
 
 def _altered(node: ast.stmt) -> set[str]:
@@ -179,7 +179,7 @@ def _only(source: str, kept: list[ast.stmt]) -> str:
     """The text with only these statements; the others leave empty lines, so that line numbers stay."""
     lines = source.splitlines(keepends=True)
     shown = {
-        number for node in kept for number in range(_first_line(node), (node.end_lineno or 0) + 1)
+        number for node in kept for number in range(first_line(node), (node.end_lineno or 0) + 1)
     }
     return "".join(line if number in shown else "\n" for number, line in enumerate(lines, 1))
 
@@ -191,15 +191,15 @@ def _redefined(source: str, body: list[ast.stmt], node: Any) -> str:
         for each in body
         if each.lineno > (node.end_lineno or 0)
         and (
-            (not isinstance(each, _DEFINITIONS) and node.name in _bound(each) | _altered(each))
+            (not isinstance(each, _DEFINITIONS) and node.name in bound_names(each) | _altered(each))
             or _is_registered(each, node.name)
         )
     ]
     text = _only(source, [node, *after])
-    if node in body or _first_line(node) == 1:
+    if node in body or first_line(node) == 1:
         return text
     lines = text.splitlines(keepends=True)  # it stands under a condition
-    return "".join([*lines[: _first_line(node) - 2], "if True:\n", *lines[_first_line(node) - 1 :]])
+    return "".join([*lines[: first_line(node) - 2], "if True:\n", *lines[first_line(node) - 1 :]])
 
 
 def _is_registered(node: ast.stmt, name: str) -> bool:
@@ -238,6 +238,12 @@ def _imports(nodes: list[ast.stmt]) -> list[tuple[str, list[str]]]:
                     (alias.name, [name]) for alias, name in zip(each.names, names, strict=True)
                 ]
     return found
+
+
+def imports_of(node: ast.stmt) -> list[str]:
+    """The modules that a statement imports, also inside, but for those that only checkers of types need."""
+    checked = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    return [] if checked else [module for module, _ in _imports([node])]
 
 
 # What it may like as arguments

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codea1_env.evaluation.test_programs.facts import facts
-from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.testgen.contradictions import contradictions
@@ -42,6 +42,14 @@ class Judged:
     findings: tuple[Finding, ...]
     dropped: tuple[tuple[str, str], ...]
     """Text and reason of those that are no use, through no fault of the program."""
+    contradicted: tuple[tuple[str, str], ...]
+    """The same of a tester's tests that the program contradicts, beside those that became findings."""
+    doubted: tuple[str, ...]
+    """Texts of a tester's tests that became findings."""
+    right: int
+    """Tests of a tester that pass, each as often as it was written."""
+    wrong: int
+    """Those that the program contradicts, likewise."""
 
 
 def examples(target: Target) -> list[GeneratedTest]:
@@ -58,55 +66,90 @@ def of_tester(text: str) -> GeneratedTest:
     return GeneratedTest(text, text, "tester")
 
 
-def judge(stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox) -> Judged:
+def judge(
+    stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox, doubts: int | None = None
+) -> Judged:
     """Run stated tests on the program; of those that say the same, the first counts.
+
+    Args:
+        stated: The tests.
+        target: The program.
+        sandbox: Where everything runs.
+        doubts: So many tests of a tester that fail become findings at most, those that most answers agree on; None
+            for all.
 
     Raises:
         InfraError: The sandbox failed.
     """
     own = [each for each in stated if each.origin == "docstring"]
-    kept, failed = _judge_examples(own, target, sandbox)
+    # What the author says is a test: nobody asks whether it is one.
+    holds = that_pass(own, target, target.program, sandbox)
+    kept = [each for each, held in zip(own, holds, strict=True) if held]
+    failed = [each for each, held in zip(own, holds, strict=True) if not held]
     findings = contradictions(target, sandbox)
     known = {each.test for each in findings}
     dropped = [(each.text, _NOT_ALONE) for each in failed if each not in known]
     texts = [each.text for each in stated if each.origin == "tester"]
     rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
-    seen: set[str] = set()
+    alike: dict[str, list[str]] = {}
     for text in texts:
+        alike.setdefault(rulings[text].key, []).append(text)
+    wrong = []
+    for some in alike.values():
+        # Who predicts something else elsewhere is not sure of it: one that is right is enough.
+        text = next((each for each in some if rulings[each].status == "kept"), some[0])
         ruling = rulings[text]
-        if ruling.key in seen:
-            continue
-        seen.add(ruling.key)
-        finding, reason = None, ruling.reason.replace("the reference", "the program")
-        if ruling.status == "kept":
-            if ruling.stable:
-                kept.append(of_tester(text))
-                continue
-            reason = _UNSAFE
-        elif ruling.fault in _DISAGREES:
+        if ruling.status == "kept" and ruling.stable:
+            kept.append(of_tester(text))
+        elif ruling.status != "kept" and ruling.fault in _DISAGREES and ruling.stable:
+            wrong.append(max(some, key=some.count))
+        else:
+            dropped.append((text, _UNSAFE if not ruling.stable else _said(ruling)))
+    wrong.sort(key=lambda text: -texts.count(text))
+    doubted: list[str] = []
+    contradicted: list[tuple[str, str]] = []
+    for text in wrong:
+        finding = None
+        if doubts is None or len(doubted) < doubts:
             finding = _finding(of_tester(text), target, sandbox)
         if finding is not None:
             findings.append(finding)
+            doubted.append(text)
         else:
-            dropped.append((text, reason))
+            contradicted.append((text, _said(rulings[text])))
     distinct = {each.source: each for each in reversed(findings)}
-    return Judged(tuple(kept), tuple(reversed(distinct.values())), tuple(dropped))
+    statuses = [rulings[text] for text in texts]
+    return Judged(
+        tuple(kept),
+        tuple(reversed(distinct.values())),
+        tuple(dropped),
+        tuple(contradicted),
+        tuple(doubted),
+        sum(each.status == "kept" for each in statuses),
+        sum(each.status != "kept" and each.fault in _DISAGREES for each in statuses),
+    )
 
 
-def _judge_examples(
-    stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox
-) -> tuple[list[GeneratedTest], list[GeneratedTest]]:
-    """Those that pass, and those that fail. What the author says is a test: nobody asks whether it is one."""
+def _said(ruling: TestValidity) -> str:
+    return ruling.reason.replace("the reference", "the program")
+
+
+def that_pass(
+    tests: Sequence[GeneratedTest],
+    target: Target,
+    program: str,
+    sandbox: Sandbox,
+    hash_seeds: Sequence[int] = (0, 1),
+) -> list[bool]:
+    """Which tests pass on a program, each alone, and in each of several processes with other hash seeds."""
     jobs = [
-        Job(target.program, (each.text,), entry_point(target, [each]), hash_seed=seed)
-        for each in stated
-        for seed in (0, 1)
+        Job(program, (each.text,), entry_point(target, [each]), hash_seed=seed)
+        for each in tests
+        for seed in hash_seeds
     ]
     passed = [result.passed for [result] in sandbox.run_many(jobs)]
-    holds = [one and other for one, other in zip(passed[::2], passed[1::2], strict=True)]
-    kept = [each for each, held in zip(stated, holds, strict=True) if held]
-    failed = [each for each, held in zip(stated, holds, strict=True) if not held]
-    return kept, failed
+    number = len(hash_seeds)
+    return [all(passed[place : place + number]) for place in range(0, len(passed), number)]
 
 
 def entry_point(target: Target, tests: Sequence[GeneratedTest]) -> str | None:

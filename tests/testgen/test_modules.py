@@ -98,3 +98,29 @@ def test_time_has_a_bound(tmp_path, analyst):
         suite = write_function_suite(target, None, sandbox, timeout=1.5)
         assert suite.cut
         assert suite.tests
+
+
+def test_what_derives_from_a_class_follows_its_mutants(tmp_path, analyst):
+    write(tmp_path, "from .base import Side\n\n\nclass Far(Side):\n    pass\n", "lib/far.py")
+    write(tmp_path, "from .base import Side\nfrom .far import Far\n", "lib/__init__.py")
+    text = (
+        "class Side:\n    size = 2\n\n    def area(self) -> int:\n        return self.size * 5\n\n"
+        "    def other(self) -> int:\n        from .far import Far\n\n        return Near().area() + Far().area()\n\n\n"
+        "class Near(Side):\n    size = 3\n"
+    )
+    module = module_of_file(write(tmp_path, text, "lib/base.py"))
+    with sandbox_for(module, analyst) as (sandbox, imported):
+        target = read_target(module, "Side", sandbox, imported)
+        tests = [
+            "assert Side().other() == 25",
+            "assert isinstance(Near(), Side) and Near.__mro__[1] is Side",
+        ]
+        for program in (target.imported, target.program):
+            assert all(each.passed for each in sandbox.run_tests(program, tests))
+        assert "* 5" in target.redefined
+        mutant = target.with_definition(target.redefined.replace("* 5", "* 7"))
+        results = sandbox.run_tests(mutant, ["assert Side().other() == 35", tests[1]])
+        assert all(each.passed for each in results)
+        slots = target.redefined.replace("class Side:", "class Side:\n    __slots__ = ('a',)")
+        mutant = target.with_definition(slots)
+        assert sandbox.run_tests(mutant, ["assert Side().area() == 10"])[0].passed

@@ -1,0 +1,259 @@
+"""Does an agent help? Mutants killed with and without a language model, and how often its predictions are right.
+
+    pip install --no-deps --target SITE NAME==VERSION ...    # those at the top of benchmarks/testgen/functions.txt
+    nice python benchmarks/testgen/agents.py --site SITE
+
+Functions are drawn by the seed from `functions.txt`. Each gets three suites, in an order that is drawn, too:
+
+- none: made-up calls, as without --agent;
+- model: the same with the calls and tests of the language model;
+- control: as many tests as the model wrote, with arguments drawn at random, that predict 0.
+
+All see the same mutants, and have the same bound of time, which counts seconds of processor time of this process and
+those below it, so that it means the same on a busy machine; the answers of the model take theirs besides. Intervals are
+95% bootstrap intervals over functions. The folder of results keeps what is done: the same command goes on where it was
+stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from packages import allow, listed, single_file
+from rich.console import Console
+from rich.table import Table
+
+from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.player import computing_for, load_player
+from codea1_env.agents.llm.prompts import FewShot
+from codea1_env.rollout import ask
+from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import observe
+from codea1_env.testgen import function
+from codea1_env.testgen.deadline import Deadline
+from codea1_env.testgen.function import FunctionSuite, write_function_suite
+from codea1_env.testgen.target import Target, TargetError, read_target
+
+ARMS = ("none", "model", "control")
+VALUES = (
+    0, 1, -1, 2, 10, 255, 1.5, "", "a", "abc", "Hello World", "2024-01-31", [], [1, 2, 3], ["a", "b"], (1, 2), {"a": 1},
+    None, True, False,
+)  # fmt: skip
+"""What the control draws arguments from."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser.add_argument("--results", type=Path, default=Path("testgen-agents"))
+    parser.add_argument("--model", default="smollm2-135m")
+    parser.add_argument("--functions", type=int, default=20)
+    parser.add_argument("--timeout", type=float, default=3.0)
+    parser.add_argument("--num-samples", type=int, default=3)
+    parser.add_argument("--num-tests", type=int, default=5)
+    parser.add_argument("--max-completion-length", type=int, default=110)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--show", action="store_true", help="only show what there is")
+    options = parser.parse_args(arguments)
+    options.results.mkdir(parents=True, exist_ok=True)
+    path = options.results / "functions.jsonl"
+    if not options.show:
+        allow(options.site)
+        function.Deadline = ProcessorDeadline  # type: ignore[attr-defined]
+        run(options, path)
+    show(read(path), f"python {shlex.join(sys.argv)}")
+    return 0
+
+
+def drawn(options: argparse.Namespace, sandbox: Sandbox) -> Iterator[Target]:
+    """Functions that are handled, in the order of the draw."""
+    functions = list(listed())
+    order = np.random.default_rng(options.seed).permutation(len(functions))
+    found = 0
+    for number in order:
+        file, name = functions[int(number)]
+        copy = single_file(options.site, file, options.results / "copies")
+        try:
+            target = read_target(copy, name, sandbox)
+        except TargetError as error:
+            print(f"left out: {error}", flush=True)
+            continue
+        yield target
+        found += 1
+        if found == options.functions:
+            break
+
+
+def run(options: argparse.Namespace, path: Path) -> None:
+    roots = sorted({file.partition("/")[0].removesuffix(".py") for file, _ in listed()})
+    done = {row["name"] for row in read(path)}
+    sampling = SamplingConfig(
+        temperature=0.7,
+        top_p=0.95,
+        max_prompt_length=4096,
+        max_completion_length=options.max_completion_length,
+        stop=("\n```\n",),
+    )
+    computing = computing_for(options.model, None, 1)
+    with Sandbox(2, packages=roots) as sandbox, path.open("a") as out:
+        player = load_player(options.model, sampling=sampling, computing=computing)
+        for number, target in enumerate(drawn(options, sandbox)):
+            name = f"{target.path.name}::{target.name}"
+            if name in done:
+                continue
+            seen = observe(target.problem, code=target.core, turn=1)
+            started = processor_time()
+            asked = LLMAgent(
+                player.backend, sampling, options.seed, write=FewShot(options.num_tests)
+            )
+            answers = ask(asked, "tester", [seen] * options.num_samples)
+            row = {"name": name, "load": os.getloadavg()[0]}
+            row |= {"answers": answers, "asking": round(processor_time() - started, 2)}
+            rng = np.random.default_rng([options.seed, number])
+            row |= compare(target, answers, sandbox, rng, options)
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            print({key: value for key, value in row.items() if key != "answers"}, flush=True)
+        player.backend.close()
+
+
+def compare(
+    target: Target,
+    answers: Sequence[str],
+    sandbox: Sandbox,
+    rng: np.random.Generator,
+    options: argparse.Namespace,
+) -> dict[str, Any]:
+    """What the three suites of a function kill."""
+    found: dict[str, Any] = {}
+    number = sum(answer.count("assert ") for answer in answers)
+    given: dict[str, list[str] | None] = {
+        "none": None,
+        "model": list(answers),
+        "control": ["\n".join(at_random(target, rng) for _ in range(number))],
+    }
+    for arm in rng.permutation(ARMS):
+        started = processor_time()
+        suite = write_function_suite(target, given[arm], sandbox, options.seed, options.timeout)
+        found[str(arm)] = kept(suite) | {"seconds": round(processor_time() - started, 2)}
+        if arm == "model" and suite.predictions is not None:
+            found["predictions"] = vars(suite.predictions)
+            found["asked"] = [str(each) for each in suite.questions if each.kind == "tester"]
+            found["contradicted"] = [text for text, why in suite.dropped if "predicts" in why]
+    return found
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+class ProcessorDeadline(Deadline):
+    """Counts the processor time of this process, and of all below it."""
+
+    def __init__(self, seconds: float | None) -> None:
+        super().__init__(seconds)
+        self._before = processor_time()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of it that have passed."""
+        return processor_time() - self._before
+
+
+def processor_time() -> float:
+    """Seconds of processor time of this process and those below it, with those that have ended."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            with suppress(OSError):  # it has ended meanwhile
+                fields = (place / "stat").read_text().rpartition(")")[2].split()
+                parents[int(place.name)] = int(fields[1])
+                ticks[int(place.name)] = sum(map(int, fields[11:15]))
+    mine = {os.getpid()}
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in mine} - mine
+        mine |= more
+        grown = bool(more)
+    return sum(ticks[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")
+
+
+def kept(suite: FunctionSuite) -> dict[str, Any]:
+    return {
+        "killed": len(suite.kills.killed),
+        "mutants": len(suite.kills.mutants),
+        "tests": len(suite.tests),
+        "by_tester": sum(test.origin == "tester" for test in suite.tests),
+        "cut": suite.cut,
+    }
+
+
+def at_random(target: Target, rng: np.random.Generator) -> str:
+    """A test with arguments that are drawn."""
+    needed = [each for each in target.parameters if each.way != "star" and not each.optional]
+    words = [
+        f"{each.name}={value!r}" if each.way == "keyword" else repr(value)
+        for each in needed
+        for value in [VALUES[int(rng.integers(len(VALUES)))]]
+    ]
+    return f"assert {target.name}({', '.join(words)}) == 0"
+
+
+def show(rows: list[dict[str, Any]], command: str) -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.integers(len(rows), size=(10_000, len(rows)))
+    table = Table(
+        "suite", "killed", "of", "share", "better than none in", "worse in", "more than none"
+    )
+    base = np.array([row["none"]["killed"] for row in rows])
+    for arm in ARMS:
+        killed = np.array([row[arm]["killed"] for row in rows])
+        mutants = np.array([row[arm]["mutants"] for row in rows])
+        share = killed[draws].sum(1) / mutants[draws].sum(1)
+        more = (killed - base)[draws].sum(1) / mutants[draws].sum(1)
+        table.add_row(
+            arm,
+            str(killed.sum()),
+            str(mutants.sum()),
+            _interval(killed.sum() / mutants.sum(), share),
+            str((killed > base).sum()),
+            str((killed < base).sum()),
+            _interval((killed - base).sum() / mutants.sum(), more),
+        )
+    console = Console(width=140)
+    console.print(table)
+    right = np.array([row["predictions"]["right"] for row in rows])
+    wrong = np.array([row["predictions"]["wrong"] for row in rows])
+    useless = sum(row["predictions"]["useless"] for row in rows)
+    precision = right[draws].sum(1) / np.maximum((right + wrong)[draws].sum(1), 1)
+    console.print(
+        f"{len(rows)} functions. Predictions: {right.sum()} right, {wrong.sum()} wrong, {useless} of no use; right are "
+        f"{_interval(right.sum() / max((right + wrong).sum(), 1), precision)}. Tests of the model in its suites: "
+        f"{sum(row['model']['by_tester'] for row in rows)} of {sum(row['model']['tests'] for row in rows)}. Processor seconds "
+        f"for the answers: median {np.median([row['asking'] for row in rows]):.1f}. Load: median "
+        f"{np.median([row['load'] for row in rows]):.0f}."
+    )
+    console.print(command, soft_wrap=True)
+
+
+def _interval(value: float, draws: Any) -> str:
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""`codea1 testgen PACKAGE --export problems`: a problem set for the game."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+
+from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors
+from codea1_env.cli.parsing import SandboxLevel, parse
+from codea1_env.rendering.display import clean
+from codea1_env.sandbox import Sandbox
+from codea1_env.testgen.export import Exported, export_place
+from codea1_env.testgen.modules import TargetError
+from codea1_env.testgen.places import PublicNames, check_public, places_named
+from codea1_env.training.interrupt import stop_request
+from codea1_env.training.progress import progress_bar
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemSetCommand:
+    """Make problems of the game of public functions: `codea1 play`, `codea1 train` and others take the file.
+
+    A function becomes a problem if it has a docstring, runs with nothing but the standard library, numpy and the part of
+    its file that it needs, and takes and returns plain data. All others are listed with the reason.
+    """
+
+    target: Annotated[
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="PACKAGE|FOLDER|FILE.py[::NAME]")
+    ]
+    """The functions."""
+    export: Literal["problems"]
+    """What is made."""
+    output: Annotated[Path, tyro.conf.arg(metavar="FILE.jsonl")] = Path("problems.jsonl")
+    """The file to write, a new one. What is in it after Ctrl-C is a problem set, too."""
+    timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 20.0
+    """How long tests of one function are looked for."""
+    seed: int = 0
+    """Of made-up calls."""
+    workers: int | None = None
+    """Sandbox processes that work at the same time; None for one per core."""
+    sandbox_level: SandboxLevel = None
+    json: bool = False
+    """Print what became of each function as one JSON object."""
+
+    def __post_init__(self) -> None:
+        if self.output.suffix != ".jsonl" or not self.output.parent.is_dir():
+            raise ValueError(
+                f"Expect --output to be a file in a folder, with a name that ends with .jsonl, actually: {self.output}"
+            )
+        if not 0 < self.timeout < 1e6:
+            raise ValueError(
+                f"Expect --timeout to be a number of seconds above 0, actually: {self.timeout}"
+            )
+        if self.seed < 0:
+            raise ValueError(f"Expect --seed to be at least 0, actually: {self.seed}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"Expect --workers to be at least 1, actually: {self.workers}")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codea1 testgen --export problems`; returns the exit code."""
+    command = parse(ProblemSetCommand, arguments, name="testgen")
+    console = Console(stderr=command.json)
+    if command.output.exists():
+        raise InputError(
+            f"expect {command.output} to be a new file, actually: it exists. Remove it, or name another with --output"
+        )
+    workers = command.workers or len(os.sched_getaffinity(0))
+    found: list[Exported] = []
+    try:
+        with library_errors(), Sandbox(workers, level=command.sandbox_level) as sandbox:
+            places = places_named(command.target, sandbox)
+            check_public(places, command.target)
+            with stop_request() as stop:
+                _export(command, places, sandbox, found, lambda: stop.requested, console)
+                stopped = stop.requested
+    except TargetError as error:
+        raise InputError(f"e{str(error)[1:]}") from error
+    kept = [each for each in found if each.problem is not None]
+    if command.json:
+        print(json.dumps(_report(found)))
+    else:
+        lines = [f"no problem: {each.name}: {each.reason}" for each in found if each.reason]
+        lines.append(
+            f"{command.output}: {len(kept)} problems of {len(found)} functions and classes"
+        )
+        for line in lines:
+            console.print(clean(line), highlight=False, markup=False, soft_wrap=True)
+    if stopped:
+        console.print("Stopped: the functions that are left are not in it.", highlight=False)
+        return INTERRUPTED
+    if not kept:
+        command.output.unlink()
+        raise InputError(
+            f"expect functions of which problems can be made, actually: none of {len(found)}; the first: "
+            f"{found[0].reason}"
+        )
+    return 0
+
+
+def _export(
+    command: ProblemSetCommand,
+    places: Sequence[PublicNames],
+    sandbox: Sandbox,
+    found: list[Exported],
+    stop: Callable[[], bool],
+    console: Console,
+) -> None:
+    prompts: dict[str, str] = {}
+    with (
+        command.output.open("x", encoding="utf-8") as file,
+        progress_bar(console, "problems") as bar,
+    ):
+        task = bar.add_task("problems", total=sum(len(place.names) for place in places), state="")
+        for place in places:
+            bar.update(task, state=clean(place.label()))
+            for each in export_place(place, sandbox, command.seed, command.timeout):
+                if each.problem is not None:
+                    first = prompts.setdefault(each.problem.prompt, each.name)
+                    if first != each.name:
+                        each = Exported(
+                            each.name, None, f"a coder would be shown the same as for {first}"
+                        )
+                    else:
+                        file.write(each.row)
+                        file.flush()
+                found.append(each)
+                bar.advance(task)
+                if stop():
+                    return
+
+
+def _report(found: Sequence[Exported]) -> dict[str, Any]:
+    return {
+        "problems": sum(each.problem is not None for each in found),
+        "results": [
+            {
+                "target": each.name,
+                "tests": 0 if each.problem is None else len(each.problem.tests),
+                "mutants": each.mutants,
+                "killed": each.killed,
+                "reason": each.reason,
+            }
+            for each in found
+        ],
+    }
