@@ -30,6 +30,11 @@ def look(folder, text, sandbox):
         ("def f(n: int) -> tuple[int, int]:\n    return (n,)\n", "annotation", "f(0) returns (0,); it is annotated to return tuple"),
         ("def f(x: list[int]) -> int:\n    return x[0]\n", "crash", "f([]) raises IndexError: list index out of range; neither"),
         ("def f(n: int) -> int:\n    return int('9' * n)\n", "exception", "f(0) raises ValueError: invalid literal"),
+        ("last = [None]\ndef f(n: int):\n    last.append(n)\n    return last[-2]\n", "property", "f(0) returns 0 when it is called again; the first time it returns None"),
+        ("import sys\n\n\ndef f(n: int) -> int:\n    return n if n else __import__('sys').exit(1)\n", "exception", "f(0) ends the process"),
+        ("def f(x: list[int], y: list[int]) -> list[int]:\n    return [y[n] for n, _ in enumerate(x)]\n", "exception", "f([0], []) raises IndexError"),
+        ("def f(n: int, base: int = 7) -> int:\n    return n % base\n", "exception", "f(0, 0) raises ZeroDivisionError"),
+        ("def f(n: int, flag: bool = False) -> int:\n    return [n][flag]\n", "crash", "f(0, True) raises IndexError"),
         ("def f(a: int, b: int):\n    return 'a' if (a, b) == (5, 2) else a - b\n", "property", "f(5, 2) returns 'a'; "),
         ("def f(xs: list[int], n: int) -> int:\n    if xs == [1, 0, 2] and n == 2:\n        xs.pop()\n    return 1\n", "property", "f([1, 0, 2], 2) returns 1; it changes its argument, and "),
         ("def f(s: str, n: int) -> str:\n    return s.strip('a') + 'a' * (s == 'AB' and n == 2)\n", "property", "f('AB', 2) returns 'ABa'; applied to that it returns 'AB'"),
@@ -52,6 +57,7 @@ def test_kinds(tmp_path, sandbox, text, kind, finding):
         "def f(n: int) -> float:\n    return n\n",
         "def f(s: str):\n    return id(s)\n",  # another number in another process
         "def f(n: int) -> str:\n    return repr(object())\n",
+        "import random\ndef f(n: int) -> int:\n    return random.randint(0, 1)\n",
         "known = {}\ndef f(n: int) -> int:\n    return known.setdefault(n, n)\n",
     ],
 )
