@@ -12,6 +12,7 @@ from codea1_env.testgen.observing import Seen
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import Trial
 
+_SMALL, _SHORT = 100, 4
 _ORDINARY = (bool, type(None))
 """Kinds of options with no odd values."""
 
@@ -19,9 +20,10 @@ _ORDINARY = (bool, type(None))
 def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accident:
     """The accident; a doubtful one if the arguments may be to blame.
 
-    An index that is out of range says little where several arguments have to fit together, such as a table and the
-    number of its rows; and what an optional argument does that somebody has set to something odd, such as an empty
-    alphabet, was asked for.
+    An index that is out of range says little of a number that may be one, and where several arguments have to fit
+    together, such as a table and the number of its rows. What an optional argument does that somebody has set to
+    something odd, such as an empty alphabet, was asked for. Some functions only take long with large arguments, and
+    some objects stand for what has no end.
 
     Args:
         found: What looks like an accident.
@@ -34,9 +36,13 @@ def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accide
     given = [*_given(trial.arguments, trial.keywords, target.parameters)]
     for name, values, words in trial.steps[-1:]:
         given += _given(values, words, target.methods.get(name, ()))
-    is_index = any(name == "IndexError" for _, name, _ in seen.errors)
-    several = sum(type(value) not in _ORDINARY for _, value in given) > 1
-    if (is_index and several) or any(_is_odd(*each) for each in given):
+    values = [value for _, value in given if type(value) not in _ORDINARY]
+    if found.kind == "endless":
+        blamed = bool(trial.steps) or any(map(_is_large, values))
+    else:
+        is_index = any(name == "IndexError" for _, name, _ in seen.errors)
+        blamed = is_index and (len(values) > 1 or any(type(value) is int for value in values))
+    if blamed or any(_is_odd(*each) for each in given):
         return replace(found, kind="exception")
     return found
 
@@ -51,6 +57,13 @@ def _given(
     named = {each.name: each for each in parameters}
     for word, value in words.items():
         yield named.get(word), value
+
+
+def _is_large(value: Any) -> bool:
+    """Whether it may take long to do something with it: no number or text that anybody would call small."""
+    if isinstance(value, (int, float)):
+        return abs(value) > _SMALL
+    return hasattr(value, "__len__") and len(value) > _SHORT
 
 
 def _is_odd(parameter: Parameter | None, value: Any) -> bool:

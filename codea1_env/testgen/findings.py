@@ -20,7 +20,7 @@ from codea1_env.testgen.texts import (
 )
 
 Evidence = Literal[
-    "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state"
+    "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state", "default"
 ]  # fmt: skip
 """What a finding rests on; see docs/testgen.md."""
 DOUBTFUL: frozenset[Evidence] = frozenset({"exception", "property"})
