@@ -110,4 +110,4 @@ def _same(value: Any, says: Any) -> bool:
 
 def _plain(text: str) -> str:
     quoted = text.encode("unicode_escape").decode().replace("\\\\", "\\")
-    return quoted.strip(" .").lower().replace("-", "_")
+    return quoted.replace(" ", "").strip(".").lower().replace("-", "_")
