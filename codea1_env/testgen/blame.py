@@ -34,8 +34,8 @@ def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accide
     if found.kind not in ("crash", "endless"):
         return found
     given = [*_given(trial.arguments, trial.keywords, target.parameters)]
-    for name, values, words in trial.steps[-1:]:
-        given += _given(values, words, target.methods.get(name, ()))
+    for name, passed, words in trial.steps[-1:]:
+        given += _given(passed, words, target.methods.get(name, ()))
     values = [value for _, value in given if type(value) not in _ORDINARY]
     if found.kind == "endless":
         blamed = bool(trial.steps) or any(map(_is_large, values))
