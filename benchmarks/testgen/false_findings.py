@@ -10,31 +10,36 @@ Every finding of every kind is looked at by hand; what was judged stands in `jud
 - false: nothing is as the finding says.
 
 The table counts for each kind the findings of each class, and the functions that have a finding which is not true.
-Each file runs in a copy on its own, so that one sandbox serves for all. The folder of results keeps every function that is done: the same command goes on where it was stopped.
+Each module is imported as a part of its package, as `codea1 testgen --check --all-findings PACKAGE.module::name` does.
+The folder of results keeps every function that is done: the same command goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shlex
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from packages import allow, listed, single_file
+from packages import LISTED, allow, listed
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
 from codea1_env.testgen.findings import DOUBTFUL
 from codea1_env.testgen.function import write_function_suite
+from codea1_env.testgen.importing import sandbox_for
+from codea1_env.testgen.modules import Module
+from codea1_env.testgen.reproduction import as_data
 from codea1_env.testgen.target import TargetError, read_target
 
-JUDGED = Path(__file__).with_name("judged.jsonl")
 CLASSES = ("true", "harmless", "false")
 
 
@@ -43,6 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser.add_argument("--list", type=Path, default=LISTED, help="of functions")
+    parser.add_argument("--judged", type=Path, help="what was judged; else beside the list")
     parser.add_argument("--results", type=Path, default=Path("false-findings"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -50,7 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
     options.results.mkdir(parents=True, exist_ok=True)
     allow(options.site)
     rows = run(options)
-    show(rows, f"python {shlex.join(sys.argv)}")
+    judged = options.judged or options.list.with_name(
+        options.list.stem.replace("functions", "judged") + ".jsonl"
+    )
+    show(rows, judged, f"python {shlex.join(sys.argv)}")
     return 0
 
 
@@ -58,32 +68,47 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     path = options.results / "functions.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["file"], row["name"]) for row in rows}
-    roots = sorted({file.partition("/")[0].removesuffix(".py") for file, _ in listed()})
-    left = [each for each in listed() if each not in done]
-    with Sandbox(options.workers, packages=roots) as sandbox, path.open("a") as out:
-        for file, name in track(left, "Functions"):
-            copy = single_file(options.site, file, options.results / "copies")
+    left = [each for each in listed(options.list) if each not in done]
+    files = [
+        (file, [name for _, name in some])
+        for file, some in itertools.groupby(left, lambda each: each[0])
+    ]
+    with Sandbox(packages=()) as analyst, path.open("a") as out:
+        for file, names in track(files, "Modules"):
+            for row in look(options, file, names, analyst):
+                rows.append(row)
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+    return rows
+
+
+def look(
+    options: argparse.Namespace, file: str, names: list[str], analyst: Sandbox
+) -> Iterator[dict[str, Any]]:
+    """What is found in functions of a module."""
+    site = options.site.resolve()
+    dotted = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    module = Module(site / file, dotted, site, installed=True)
+    with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
+        for name in names:
             started = time.monotonic()
             row: dict[str, Any] = {"file": file, "name": name, "findings": []}
             try:
-                target = read_target(copy, name, sandbox)
+                target = read_target(module, name, sandbox, imported)
                 suite = write_function_suite(
                     target, None, sandbox, options.seed, all_findings=True, only_findings=True
                 )
                 row["findings"] = [
-                    {"kind": each.kind, "text": str(each)} for each in suite.findings
+                    {"text": str(each), **as_data(each, target)} for each in suite.findings
                 ]
-            except TargetError as error:
+            except (TargetError, AnalysisError, InfraError) as error:
                 row["refused"] = str(error)
             row["seconds"] = round(time.monotonic() - started, 2)
-            rows.append(row)
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-    return rows
+            yield row
 
 
-def show(rows: list[dict[str, Any]], command: str) -> None:
-    lines = JUDGED.read_text(encoding="utf-8").splitlines() if JUDGED.exists() else []
+def show(rows: list[dict[str, Any]], path: Path, command: str) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     judged = {(each["name"], each["text"]): each["class"] for each in map(json.loads, lines)}
     handled = [row for row in rows if "refused" not in row]
     table = Table(

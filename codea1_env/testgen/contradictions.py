@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from codea1_env.oracle import gather
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
 from codea1_env.testgen import doctests
+from codea1_env.testgen.defaults import wrong_defaults
 from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import stated_test
@@ -24,9 +26,11 @@ __import__("builtins").exec({text!r}, _codea1_doctests)
 
 
 def {run}(text):
-    return _codea1_doctests["run_examples"](text, globals())
+    return _codea1_doctests["run_examples"](text, globals(), {sets})
 """
 _FILE = Path(doctests.__file__)
+_SETS = re.compile(r"\b(?:frozen)?set[(\[]|\{[^:{}]+\bfor\b")
+"""A program that makes sets, whose order may be another in every process; two of them may have the same by chance."""
 _FORMS = ("value", "holds", "shown", "printed", "error")
 _MAX = 200
 
@@ -39,9 +43,10 @@ def contradictions(target: Target, sandbox: Sandbox) -> list[Finding]:
     """
     texts = [inspect.cleandoc(text) for text in target.docs if ">>>" in text]
     if not texts:
-        return []
+        return _defaults(target, sandbox)
     text = _FILE.read_text(encoding="utf-8")
-    program = target.program + _APPENDED.format(text=text, run=_RUN)
+    sets = bool(_SETS.search(target.core))
+    program = target.program + _APPENDED.format(text=text, run=_RUN, sets=sets)
     jobs = [
         sandbox.submit_calls(
             program,
@@ -52,11 +57,29 @@ def contradictions(target: Target, sandbox: Sandbox) -> list[Finding]:
         )
         for seed in (0, 1)
     ]
-    findings: list[Finding] = []
+    findings = _defaults(target, sandbox)
     for one, other in zip(*gather(jobs), strict=True):
         if one.outcome is Outcome.PASS and other.outcome is Outcome.PASS and _is_answer(one.value):
             findings += [_finding(row, target) for row in one.value if row in other.value]
     return findings
+
+
+def _defaults(target: Target, sandbox: Sandbox) -> list[Finding]:
+    """Default values that are documented as others."""
+    if not any("default" in text.lower() for text in target.docs):
+        return []
+    try:
+        rows = sandbox.analyse(wrong_defaults, target.source, target.name)
+    except AnalysisError:  # a docstring may say anything
+        return []
+    found = []
+    for row in rows:
+        owner, name = row["owner"], row["name"]
+        source = f"inspect.signature({owner}).parameters[{name!r}].default"
+        test = stated_test("import inspect", source, {"value": row["says"]})
+        did, says = f"is {row['value']}", f"the docstring says that it is {row['says']}"
+        found.append(Finding(source, did, says, "default", "import inspect", test))
+    return found
 
 
 def _is_answer(value: Any) -> bool:

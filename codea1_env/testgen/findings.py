@@ -20,7 +20,7 @@ from codea1_env.testgen.texts import (
 )
 
 Evidence = Literal[
-    "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state"
+    "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state", "default"
 ]  # fmt: skip
 """What a finding rests on; see docs/testgen.md."""
 DOUBTFUL: frozenset[Evidence] = frozenset({"exception", "property", "tester"})
@@ -45,7 +45,8 @@ _ENDINGS = {
     Outcome.EXITED: "ends the process",
     Outcome.SIGNALLED: "crashes the interpreter",
 }
-_CRASHES = (Outcome.EXITED, Outcome.SIGNALLED)
+_KINDS: dict[Outcome, Evidence] = {Outcome.SIGNALLED: "crash", Outcome.EXITED: "exception"}
+"""Nobody ends the process by accident: programs that read their arguments do it."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def accident(
     if seen.outcome in _ENDINGS:
         if seen.outcome is Outcome.EXITED and "SystemExit" in named:
             return None
-        return Accident(0, "crash" if seen.outcome in _CRASHES else "endless", nowhere)
+        return Accident(0, _KINDS.get(seen.outcome, "endless"), nowhere)
     if seen.outcome is not Outcome.PASS:  # nobody knows what came of it
         return None
     for number, name, _ in seen.errors:
@@ -145,15 +146,19 @@ def question(trial: Trial, seen: Seen, shape: Shape) -> GeneratedTest:
 
 
 def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
-    """One finding of each sort, the shortest.
+    """One finding of each sort: the shortest of those that are no questions, if there are any.
 
     Args:
         findings: Each with what its sort is, see `sort_of`.
     """
     chosen: dict[Sort, Finding] = {}
-    for finding, sort in sorted(findings, key=lambda each: (len(each[0].source), each[0].source)):
+    for finding, sort in sorted(findings, key=lambda each: _rank(each[0])):
         chosen.setdefault(sort, finding)
     return list(chosen.values())
+
+
+def _rank(finding: Finding) -> tuple[bool, int, str]:
+    return finding.kind in DOUBTFUL, len(finding.source), finding.source
 
 
 def sort_of(seen: Seen, step: str) -> Sort:

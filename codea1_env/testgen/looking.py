@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from codea1_env.mutation import Mutant
 from codea1_env.sandbox import Outcome, Sandbox
+from codea1_env.testgen.blame import weighed
 from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.earlier import Earlier, difference, differs
 from codea1_env.testgen.findings import (
@@ -124,6 +125,7 @@ class Looker:
         results = seen.found.get("results", ())[: found.number + 1]
         seen = replace(seen, found={**seen.found, "results": results} if results else {})
         source, test = trial_text(upto, self._shape), question(upto, seen, self._shape)
+        found = weighed(found, upto, seen, self._target)
         finding = Finding(source, what_it_did(seen), found.why, found.kind, test=test)
         self.accidents.append((finding, sort_of(seen, steps[-1][0] if steps else "")))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from codea1_env.sandbox import Outcome
-from codea1_env.testgen.findings import Finding, Sort, question, what_it_did
+from codea1_env.testgen.findings import Evidence, Finding, Sort, question, what_it_did
 from codea1_env.testgen.observing import Observer, Seen, differ, is_stable
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import Trial, trial_text
@@ -19,8 +19,11 @@ _FEW = 0.05
 """Share of the calls for which it fails, at most."""
 _ALONE = 4
 """Calls that are tried alone."""
+_DRAWS = 8
+"""Processes in which a first call must give the same."""
 _AGAIN = 60
 """Results that are given to the function again."""
+_MUTABLE = (list, dict, set)
 _LONG = re.compile(r"0x[0-9a-f]+|\d{9,}")
 
 
@@ -127,13 +130,29 @@ def remembering(
         if one.outcome is not Outcome.PASS or not is_stable(one, other):
             continue
         [twice] = observer.after(target.program, trial)
+        if _is_drawn(trial, one, target, observer):
+            continue
         if twice.outcome is Outcome.PASS and differ(one, twice) and not _by_address(one, twice):
             source = trial_text(trial, target.shape)
             did = f"{what_it_did(twice)} when it is called again"
             why = f"the first time it {what_it_did(one)}"
             test = question(trial, one, target.shape)
-            found.append((Finding(source, did, why, "state", test=test), ("state",)))
+            kind: Evidence = "state" if _is_shared(one, target) else "property"
+            found.append((Finding(source, did, why, kind, test=test), ("state",)))
     return found
+
+
+def _is_shared(seen: Seen, target: Target) -> bool:
+    """Whether calls seem to share an object: a default, or what is returned. A setter may well give the value before."""
+    defaults = (each.default for each in target.parameters)
+    shared = any(isinstance(value, _MUTABLE) for default in defaults for value in default)
+    return shared or isinstance(seen.last[1], _MUTABLE)
+
+
+def _is_drawn(trial: Trial, seen: Seen, target: Target, observer: Observer) -> bool:
+    """Whether the first call does not always give the same: twice the same may be chance."""
+    again = observer.alone(target.program, [trial] * _DRAWS)
+    return not all(is_stable(seen, each) for each in again)
 
 
 def _by_address(one: Seen, other: Seen) -> bool:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from codea1_env.testgen.informal import as_doctests
+
 _PARSE_ERRORS = (ValueError, RecursionError, MemoryError, OverflowError)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -37,7 +39,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
         (only what defines and changes it, likewise), ``flags`` (of what is imported from `__future__`), ``imports`` (module -> names it gives, of the statements needed),
         ``raises`` (errors that are raised or documented), ``words``, ``numbers`` and ``patterns`` (literals in
         the code and quoted words in the docstring), ``docs`` (docstrings of the function; or of the class and its
-        methods), ``offered`` (all names that the file binds at its top).
+        methods; and examples in them that are no doctests, as doctests), ``offered`` (all names that the file binds at its top).
 
     Example:
         >>> found = describe("import os\ndef inc(n):\n    'Add 1.'\n    return n + 1\n", "inc")
@@ -80,7 +82,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
         "words": list(dict.fromkeys([*words, *_quoted(docs)])),
         "numbers": numbers,
         "patterns": patterns,
-        "docs": docs,
+        "docs": [*docs, *as_doctests(docs, name)],
         "offered": sorted({name for each in tree.body for name in bound_names(each)}),
     }
 

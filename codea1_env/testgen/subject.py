@@ -40,7 +40,7 @@ class Target:
     examples: tuple[Mapping[str, Any], ...]
     """See `codea1_env.testgen.docstrings`; ``uses``: other names of the file in it."""
     docs: tuple[str, ...]
-    """Docstrings of the function; or of the class and its methods."""
+    """Docstrings of the function; or of the class and its methods; and as doctests what else is an example in them."""
     parameters: tuple[Parameter, ...]
     methods: Mapping[str, tuple[Parameter, ...]]
     awaited: tuple[str, ...]

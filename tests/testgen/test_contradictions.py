@@ -12,6 +12,11 @@ PROGRAM = """\
 import random
 
 
+class Many:
+    def of(self, n):
+        return n
+
+
 def show(n):
     print(n)
 
@@ -48,6 +53,11 @@ def found(tmp_path, sandbox, doc):
         (">>> show(f(3))\n4", "show(f(3)) prints '3'; the docstring prints '4'"),
         (">>> for n in (1, 2):\n...     f(n)\n1\n3", "for n in (1, 2):\n    f(n) returns 1\n2; the docstring says 1\n3"),
         (">>> from stats import f\n>>> f(3)\n4", "f(3) returns 3; the docstring says 4"),
+        ("f(3) -> 4", "f(3) returns 3; the docstring says 4"),
+        ("- ``f('a')`` returns ``'b'``.", "f('a') returns 'a'; the docstring says 'b'"),
+        (">>> f('a')  # returns true", "f('a') returns 'a'; the docstring says True"),
+        ("Example:\n    f(3)\n    # => 4", "f(3) returns 3; the docstring says 4"),
+        ("f(3)  # raises ValueError", "f(3) returns 3; the docstring says ValueError is raised"),
     ],
 )  # fmt: skip
 def test_a_contradiction_is_found(tmp_path, sandbox, doc, finding):
@@ -73,6 +83,20 @@ def test_a_contradiction_is_found(tmp_path, sandbox, doc, finding):
         ">>> f(open('x').read())\n'a'",
         ">>> f(id(f) % hash('a'))\n5",
         "Not: >>> f(",
+        "f(3) -> 3",
+        "f(3)",
+        "f(x) -> 4",
+        "f(x: int = 3) -> 4",
+        "f(3) -> 4 or so",
+        "Whoever calls f(3) -> 4",
+        "f(3) -> 4, as long as nobody looks",
+        "f(1.23456) -> 1.23",
+        "f(iter([1, 2])) -> [1, 2]",
+        "f({'a': 1}.keys()) -> ['a']",
+        "f(f)  # 3",
+        "f(3) == 3  # True",
+        ">>> f(list({'0', '1'}))\n['0', '1']",
+        ">>> Many.of(3)\n4",
     ],
 )
 def test_what_is_no_contradiction(tmp_path, sandbox, doc):
