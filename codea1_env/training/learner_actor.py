@@ -131,8 +131,9 @@ class LearnerActor:
     def weights(self) -> dict[str, bytes]:
         """What was learned so far, for a `WriterActor`: file -> its bytes."""
         with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
-            saved = save_weights(self._player.drive.model, self._player.tokenizer, Path(folder))
-            return {path.name: path.read_bytes() for path in saved.iterdir()}
+            return bytes_in(
+                save_weights(self._player.drive.model, self._player.tokenizer, Path(folder))
+            )
 
     # Checkpoints lie where the loop is, which may share no folder with this machine.
 
@@ -175,3 +176,9 @@ class LearnerActor:
         self._files.cleanup()
         if self._player is not None:
             self._models.close()
+
+
+def bytes_in(folder: Path) -> dict[str, bytes]:
+    """Name of each file in a folder -> what is in it."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

@@ -60,23 +60,18 @@ class RemotePlayer(LanguagePlayer):
 
     def save(self, path: Path) -> None:
         """Write the state, which all processes have in common."""
-        save_of(self._group, path)
+        files: list[tuple[str, int]] = self._group.first("save")
+        for name, size in files:
+            target = path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                for start in range(0, size, _PIECE):
+                    file.write(self._group.first("read", name, start, _PIECE))
+        self._group.first("empty")
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, in all processes."""
         load_into(self._group, path, path.rglob("*"))
-
-
-def save_of(group: RoleGroup, path: Path) -> None:
-    """Write here what the first process saves."""
-    files: list[tuple[str, int]] = group.first("save")
-    for name, size in files:
-        target = path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as file:
-            for start in range(0, size, _PIECE):
-                file.write(group.first("read", name, start, _PIECE))
-    group.first("empty")
 
 
 def load_into(group: RoleGroup, path: Path, sources: Iterable[Path]) -> None:

@@ -6,18 +6,21 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
-from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.completions import BackendError, Completion
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.cluster import ClusterError
 from codea1_env.cluster.nodes import LOST
+from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import Role
 from codea1_env.training.learner_actor import LearnerActor, Membership
 from codea1_env.training.patience import Patience
-from codea1_env.training.writer_actor import WriterActor
+from codea1_env.training.writer_actor import Counters, WriterActor
 
 _PLACING = 60.0
 """Seconds in which a cluster that has what is asked for must give it."""
@@ -211,6 +214,8 @@ class WriterGroup(RoleGroup):
     _lost = WriterLostError
     _what = "The writing process"
 
+    counters: Counters = MappingProxyType({})
+    """As they were after the last answers; none before the first, when they are those of the learner."""
     _given = -1
 
     @staticmethod
@@ -222,6 +227,11 @@ class WriterGroup(RoleGroup):
         if self._given != number:
             self.first("take", weights)
             self._given = number
+
+    def write(self, observations: Sequence[Observation]) -> tuple[list[Completion], Usage]:
+        """Answer each observation, token by token, and say what it took."""
+        completions, usage, self.counters = self.first("write", list(observations))
+        return completions, usage
 
 
 def _amount(arguments: Sequence[Any]) -> int:

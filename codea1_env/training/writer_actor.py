@@ -11,11 +11,14 @@ from codea1_env.agents.llm.completions import Completion
 from codea1_env.spaces import Observation
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import LanguageModels
-from codea1_env.training.learner_actor import LearnerActor, Membership
+from codea1_env.training.learner_actor import LearnerActor, Membership, bytes_in
+
+Counters = Mapping[str, bytes]
+"""File of a checkpoint -> what is in it: how far random numbers are used up."""
 
 
 class WriterActor(LearnerActor):
-    """Answers with the weights that it was given last. What it saves is how far its random numbers are used up."""
+    """Answers with the weights that it was given last."""
 
     def make(self, config: TrainConfig, problems: int, seed: int, member: Membership) -> None:
         """Make what answers.
@@ -33,7 +36,12 @@ class WriterActor(LearnerActor):
                 (Path(folder) / name).write_bytes(data)
             self._update(Path(folder))
 
-    def write(self, observations: Sequence[Observation]) -> tuple[list[Completion], Usage]:
-        """Answer each observation, token by token, and say what it took."""
+    def write(
+        self, observations: Sequence[Observation]
+    ) -> tuple[list[Completion], Usage, Counters]:
+        """Answer each observation, token by token, and say what it took, and how far random numbers are used up."""
         self._player.act(observations)
-        return self._player.agent.completions, self._player.take_usage()
+        with tempfile.TemporaryDirectory(prefix="codea1-counters-") as folder:
+            self._player.save(Path(folder))
+            counters = bytes_in(Path(folder))
+        return self._player.agent.completions, self._player.take_usage(), counters

@@ -16,7 +16,7 @@ from codea1_env.agents.llm.completions import Completion
 from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.spaces import Observation
 from codea1_env.training.learner_actor import Written
-from codea1_env.training.remote_players import RemoteAgent, RemotePlayer, load_into, save_of
+from codea1_env.training.remote_players import RemoteAgent, RemotePlayer, load_into
 from codea1_env.training.role_group import RoleGroup, WriterGroup
 
 _COUNTERS = "agent.json"
@@ -55,7 +55,7 @@ class WriterAgent(RemoteAgent):
             WriterLostError: Nobody writes any more.
         """
         self._writer.give(self.weights.number, self.weights.files)
-        self.completions, self.usage = self._writer.first("write", list(observations))
+        self.completions, self.usage = self._writer.write(observations)
         return [answer.text for answer in self.completions]
 
 
@@ -95,7 +95,11 @@ class AheadPlayer(RemotePlayer):
     def save(self, path: Path) -> None:
         """Write the state."""
         super().save(path)
-        save_of(self._writer, path)  # its counters, over those of the learner, which draws nothing
+        for (
+            name,
+            data,
+        ) in self._writer.counters.items():  # over those of the learner, which draws nothing
+            (path / name).write_bytes(data)
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote."""
