@@ -54,14 +54,7 @@ class RoleGroup:
     _lost: type[Exception] = LearnerLostError
     _what = "A process"
 
-    def __init__(
-        self,
-        ray: Any,
-        config: TrainConfig,
-        role: Role,
-        gpus: float,
-        folder: str,
-    ) -> None:
+    def __init__(self, ray: Any, config: TrainConfig, role: Role, gpus: float, folder: str) -> None:
         self._ray = ray
         self.role = role
         self._failure: Exception | None = None

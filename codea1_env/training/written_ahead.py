@@ -95,10 +95,8 @@ class AheadPlayer(RemotePlayer):
     def save(self, path: Path) -> None:
         """Write the state."""
         super().save(path)
-        for (
-            name,
-            data,
-        ) in self._writer.counters.items():  # over those of the learner, which draws nothing
+        # Over those of the learner, which draws nothing.
+        for name, data in self._writer.counters.items():
             (path / name).write_bytes(data)
 
     def load(self, path: Path) -> None:

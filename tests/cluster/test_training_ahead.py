@@ -18,11 +18,13 @@ pytest.importorskip("trl")
 from clusters import ray_processes
 from test_training_on_ray import kill_after, models, run, steps_of, until
 
+from codea1_env.agents import CopierTester
 from codea1_env.cli.app import run as codea1
-from codea1_env.sandbox import Sandbox
 from codea1_env.support.logs import read_rows
-from codea1_env.training import PlayerConfig, PlayerError, TrainConfig, patience
+from codea1_env.training import PlayerConfig, PlayerError, RunError, TrainConfig, patience
+from codea1_env.training.ahead import check_ahead
 from codea1_env.training.checkpoints import checkpoints, step_of
+from codea1_env.training.players import Players
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
 
@@ -119,9 +121,18 @@ def test_a_learner_that_hangs_is_given_up(
 
 
 def test_what_cannot_be_played_ahead(
-    cluster: Any, models: TrainConfig, sandbox: Sandbox, tmp_path: Path
+    models: TrainConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert codea1(["train", "--max-staleness", "1"]) == 2
+    assert "Expect --max-staleness with engine='ray'" in capsys.readouterr().err
     for changes in ({"max_staleness": 2}, {"max_staleness": 1, "coder": PlayerConfig()}):
-        with pytest.raises(ValueError, match="max_staleness"):
+        with pytest.raises(ValueError, match="Expect max_staleness"):
             replaced(models, {"engine": "ray", **changes})
+    with pytest.raises(RunError, match=r"the coder is a Own, .* freeze the coder"):
+        check_ahead(Players(Own(), CopierTester(4), coder_learns=True, tester_learns=False))
+    check_ahead(Players(Own(), CopierTester(4), coder_learns=False, tester_learns=False))
+
+
+class Own(CopierTester):
+    def __init__(self) -> None:
+        super().__init__(4)
