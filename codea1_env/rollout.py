@@ -170,15 +170,30 @@ def rollout(
 ) -> Rollouts:
     """Play one round of every problem with every combination of answers, and update the book once.
 
+    Args and errors are those of `play`; the book is changed.
+    """
+    return entered(play(problems, coder, tester, referee, book, config, more), book, config)
+
+
+def play(
+    problems: Sequence[Problem],
+    coder: Agent,
+    tester: Agent,
+    referee: Referee,
+    book: MistakeBook,
+    config: RolloutConfig = RolloutConfig(),
+    more: Callable[[Rollouts], Sequence[Problem]] = lambda _: (),
+) -> Rollouts:
+    """Play one round of every problem with every combination of answers, and leave the book as it is.
+
     Args:
         problems: The problems of the step, all different.
         coder: Writes `num_generations` programs for each.
         tester: Writes `num_suites` suites against each program.
         referee: Judges everything in one batch.
-        book: Supplies the tests to replay, as they are before the step. Changed.
+        book: Supplies the tests to replay, as they are before the step.
         config: Numbers of answers, and ablations.
         more: Is shown what was played, and says which other problems are to be played as well, until there are none.
-            The book is what it was until all is played.
 
     Raises:
         ValueError: A problem occurs twice, or a player returned the wrong number of answers.
@@ -192,6 +207,11 @@ def rollout(
             _combined(operator.add, played.sandbox, further.sandbox),
             {phase: played.seconds[phase] + further.seconds[phase] for phase in played.seconds},
         )
+    return played
+
+
+def entered(played: Rollouts, book: MistakeBook, config: RolloutConfig) -> Rollouts:
+    """Enter what `play` returned into the book, and say in it what that changed."""
     if not config.use_book:
         return played
     return dataclasses.replace(played, book_change=update_book(book, played.episodes))

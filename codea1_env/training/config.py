@@ -161,6 +161,9 @@ class TrainConfig:
     """Ray: "auto" for the cluster that this machine belongs to, HOST:PORT, or "local" for one on this machine alone."""
     learner_processes: int = 1
     """Ray: processes that each language model answers and learns with."""
+    max_staleness: int = 0
+    """Ray: updates that the weights which wrote an answer may lag behind those that learn from it. 0 for none; with 1
+    the next step is played while this one is learned from, by processes of their own."""
     learner_gpus: float | None = None
     """Ray: GPUs of each such process, or a share of one; None for one where the cluster has any."""
     tracker: tuple[TrackerName, ...] = ()

@@ -37,7 +37,9 @@ _POSITIVE = (
     "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
     "learner_processes", "learner_gpus",
 )  # fmt: skip
-OF_RAY: dict[str, Any] = {"address": "auto", "learner_processes": 1, "learner_gpus": None}
+OF_RAY: dict[str, Any] = {
+    "address": "auto", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
+}  # fmt: skip
 """Settings that only Ray has a use for, as they are without it."""
 _OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
 
@@ -171,7 +173,19 @@ def _check_learning_rates(role: str, block: PlayerConfig) -> None:
 
 
 def _check_engine(config: TrainConfig) -> None:
+    if config.max_staleness not in (0, 1):
+        raise ValueError(f"Expect max_staleness to be 0 or 1, actually: {config.max_staleness!r}")
     if config.engine == "ray":
+        tables = [
+            f"{role}.player={block.player!r}"
+            for role, block in (("coder", config.coder), ("tester", config.tester))
+            if block.player == "tabular" and not block.freeze
+        ]
+        if config.max_staleness and (tables or not config.has_language_model):
+            raise ValueError(
+                "Expect max_staleness=1 where language models alone learn (a table cannot answer while it learns), actually: "
+                f"{', '.join(tables) or 'no language model'}. Set max_staleness to 0."
+            )
         return
     for name, default in OF_RAY.items():
         if getattr(config, name) != default:

@@ -192,6 +192,7 @@ class LanguageModels:
             trainer_cls=with_algorithm(trainer_cls, algorithm),
             config_cls=config_cls,
             tester_sampling=config.tester.sampling if plan.role == "model" else None,
+            taught=config.max_staleness > 0,
             **self._common(plan),
         )
 
@@ -252,19 +253,8 @@ class LanguageModels:
     def _frozen(self, plan: _Plan) -> Learner:
         from codea1_env.agents.llm.agent import LLMAgent
         from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
-        from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
-        engine: Backend
-        if self._engines is not None:
-            engine = self._engines.of(plan.folder)
-        else:
-            engine = TransformersBackend(
-                self._model(plan.folder, trained=False),
-                load_tokenizer(plan.folder),
-                self._config.generation_batch,
-                self._computing(plan.folder).generation_dtype,
-                self._computing(plan.folder).generation_threads,
-            )
+        engine = self._engine(plan.folder, trained=False)
         agent = LLMAgent(
             engine if world_size() == 1 else SharedBackend(engine),
             self._config.player(plan.role).sampling,
@@ -272,6 +262,51 @@ class LanguageModels:
             write=self._wording(),
         )
         return FrozenLanguagePlayer(agent)
+
+    def writer(self, role: Role, seed: int) -> tuple[LanguagePlayer, Callable[[Path], None]]:
+        """Make what writes a role's answers with weights that are trained elsewhere.
+
+        Returns:
+            A player that draws as the role's own would, and what gives it weights: a folder that `save_weights` wrote.
+            It needs them before it can answer.
+
+        Raises:
+            RunError: The model or the engine cannot be had as configured.
+        """
+        from codea1_env.agents.llm.agent import LLMAgent
+        from codea1_env.agents.llm.both_roles import BothRoles
+        from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
+
+        self._look_at_all(role)
+        config, adapter = self._config, role if self._config.lora_rank else None
+        samplings = [config.player(role).sampling]
+        if role == "model":
+            samplings.append(config.tester.sampling)
+        try:
+            engine = self._engine(self._folders[role], trained=config.lora_rank == 0)
+            agents = [
+                LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
+                for each in samplings
+            ]
+        except (ValueError, BackendError) as error:
+            raise RunError(f"Cannot make the {role}: {error}") from error
+        player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
+        return player, lambda folder: engine.update(folder, adapter)
+
+    def _engine(self, folder: Path, *, trained: bool) -> Backend:
+        """What answers for a player whose model is not trained here."""
+        from codea1_env.agents.llm.transformers_backend import TransformersBackend
+
+        if self._engines is not None:
+            return self._engines.of(folder)
+        computing = self._computing(folder)
+        return TransformersBackend(
+            self._model(folder, trained=trained),
+            load_tokenizer(folder),
+            self._config.generation_batch,
+            computing.generation_dtype,
+            computing.generation_threads,
+        )
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
         """A model in float32 to train, or one whose weights all players share that do not change them."""

@@ -14,12 +14,16 @@ from typing import Any
 
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.llm.completions import Completion, Message
+from codea1_env.agents.llm.training_state import save_weights
 from codea1_env.agents.models import resolve
 from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import LanguageModels, Role, computing_of
+
+Written = tuple[Observation, Completion]
+"""What somebody was shown, and wrote."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +111,29 @@ class LearnerActor:
         chat: list[Message] = self._player.agent.chat(observation)
         return chat
 
-    def learn(self, experience: Sequence[Experience]) -> dict[str, float]:
-        """Learn from the answers of one step."""
+    def learn(
+        self, experience: Sequence[Experience], written: Sequence[Written] = ()
+    ) -> dict[str, float]:
+        """Learn from the answers of one step.
+
+        Args:
+            experience: What they earned.
+            written: Those that a `WriterActor` wrote.
+        """
+        if written:
+            self._player.remember(*zip(*written, strict=True))
         return dict(self._player.learn(experience))
 
     def imitate(self, demonstrations: Sequence[Experience]) -> dict[str, float]:
         """Learn from answers that are not its own."""
         return dict(self._player.imitate(demonstrations))
+
+    def weights(self) -> dict[str, bytes]:
+        """What was learned so far, for a `WriterActor`: file -> its bytes."""
+        with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
+            return bytes_in(
+                save_weights(self._player.drive.model, self._player.tokenizer, Path(folder))
+            )
 
     # Checkpoints lie where the loop is, which may share no folder with this machine.
 
@@ -156,3 +176,9 @@ class LearnerActor:
         self._files.cleanup()
         if self._player is not None:
             self._models.close()
+
+
+def bytes_in(folder: Path) -> dict[str, bytes]:
+    """Name of each file in a folder -> what is in it."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

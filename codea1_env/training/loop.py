@@ -16,9 +16,10 @@ from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import RolloutConfig, rollout
+from codea1_env.rollout import RolloutConfig, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
+from codea1_env.training.ahead import Ahead, PlayedStep, check_ahead
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
@@ -37,9 +38,14 @@ from codea1_env.training.measuring import drawn, measure, new_past, remember, wi
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
 from codea1_env.training.own_code import note_own_files
 from codea1_env.training.phases import mean_seconds, phases_table
-from codea1_env.training.players import OwnPlayer, make_language_model, make_players
+from codea1_env.training.players import (
+    OwnPlayer,
+    Players,
+    make_language_model,
+    make_players,
+)
 from codea1_env.training.problems_of_run import problems_of_run, problems_of_step
-from codea1_env.training.progress import TrainingProgress
+from codea1_env.training.progress import Actor, TrainingProgress
 from codea1_env.training.reference_check import failing_references, warning_of
 from codea1_env.training.resampling import DynamicSampling
 from codea1_env.training.resources import Throughput, peak_memory
@@ -139,6 +145,8 @@ def train(
         players = make_players(
             config, problems, splits, sandbox, coder=coder, tester=tester, models=models
         )
+        if config.max_staleness:
+            check_ahead(players)
         book, past = MistakeBook(config.max_tests_per_problem, decay=config.decay), new_past()
         numbers = RolloutConfig(
             config.num_generations,
@@ -200,8 +208,18 @@ def train(
         if not saved:
             folder.append(METRICS, [{"step": 0, **measured()}])
             save()
-        coder_seat = display.watch(players.coder, "coder")
-        tester_seat = display.watch(players.tester, "tester", then="judge")
+
+        def play_step(number: int, by: Players, ahead: bool) -> PlayedStep:
+            coder_seat: Actor = by.coder
+            tester_seat: Actor = by.tester
+            if not ahead:
+                coder_seat = display.watch(by.coder, "coder")
+                tester_seat = display.watch(by.tester, "tester", then="judge")
+            batch = problems_of_step(problems, config.seed, number, config.problems_per_step)
+            by.take_usage()  # of a measurement
+            chosen = sampling.of_step(batch, number)
+            played = play(batch, coder_seat, tester_seat, referee, book, numbers, chosen.more)
+            return PlayedStep(by, len(batch), chosen, played, by.take_usage(), ahead)
 
         tracking = stack.enter_context(
             Tracking(config.tracker, folder.path, flat(config), display.say)
@@ -209,39 +227,43 @@ def train(
         done = list(read_rows(folder.path / METRICS))
         tracking.catch_up(done, read_rows(folder.path / TIMINGS))
         throughput = Throughput(done[-1])
+        next_step = stack.enter_context(Ahead())
         stop.wait_for_step()
         while step < config.max_steps and not stop.requested:
-            batch = problems_of_step(problems, config.seed, step, config.problems_per_step)
-            players.take_usage()  # of a measurement
             try:
-                step_sampling = sampling.of_step(batch, step)
-                played = rollout(
-                    batch, coder_seat, tester_seat, referee, book, numbers, step_sampling.more
-                )
+                now = next_step.taken() or play_step(step, players.for_step(), ahead=False)
             except BackendError:
                 save_if_new()  # nobody has learned anything of this step yet
                 raise
+            played = entered(now.played, book, numbers)
             remember(past, played)
-            coder_experience = step_sampling.lesson("coder", played)
-            tester_experience = step_sampling.lesson("tester", played)
+            coder_experience = now.chosen.lesson("coder", played)
+            tester_experience = now.chosen.lesson("tester", played)
 
-            seconds = dict(played.seconds)
+            # What is done beside an update takes no time of its own.
+            seconds = {} if now.ahead else dict(played.seconds)
             learned: Row = {}
-            usages = players.take_usage()
-            for role, usage in usages.items():
+            for role, usage in now.usages.items():
                 learned |= prefixed(role, usage.metrics())
             shown = demonstrations(config, played, step)
-            to_learn = lessons(config, players, coder_experience, tester_experience, shown)
+            to_learn = lessons(config, now.players, coder_experience, tester_experience, shown)
+            if config.max_staleness and step + 1 < config.max_steps and not stop.requested:
+                next_step.begin(partial(play_step, step + 1, players.for_step(), ahead=True))
             taught = teach(to_learn, display.phase, engine.elsewhere)
             learned |= taught.metrics
             seconds |= taught.seconds
+            if config.max_staleness:
+                started = time.perf_counter()
+                with display.phase("wait"):
+                    next_step.wait()
+                seconds["wait"] = time.perf_counter() - started
 
             step += 1
             row: Row = {"step": step}
             row |= step_metrics(played, coder_experience, tester_experience, len(book)) | learned
             if sampling.active:
                 problems_played = len(played.episodes) // config.num_generations
-                row["resampled"] = problems_played - len(batch)
+                row["resampled"] = problems_played - now.problems
             row["tester/copied"] = copied_share(played.episodes, sandbox)
             if step % config.eval_steps == 0 or step == config.max_steps:
                 started = time.perf_counter()
@@ -256,8 +278,10 @@ def train(
                 seconds["checkpoint"] = time.perf_counter() - started
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
             timings |= (
-                throughput.of_step(usages, row, {**seconds, **taught.of_roles}) | peak_memory()
+                throughput.of_step(now.usages, row, {**seconds, **taught.of_roles}) | peak_memory()
             )
+            if now.ahead:
+                timings |= prefixed("ahead", played.seconds)
             folder.append(TIMINGS, [{"step": step, **timings}])
             if tracking.active:
                 tracking.log(report_of(step, played, episodes, row, timings))

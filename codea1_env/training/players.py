@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -61,6 +61,12 @@ class Players:
     coder_learns: bool
     tester_learns: bool
 
+    def for_step(self) -> Players:
+        """The players of one step: what these answer is what they learn from, whatever is answered beside."""
+        coder = _for_step(self.coder)
+        tester = coder if self.tester is self.coder else _for_step(self.tester)
+        return dataclasses.replace(self, coder=coder, tester=tester)
+
     def take_usage(self) -> dict[str, Usage]:
         """Role -> what the answers of a language model took since the last call."""
         if self.coder is self.tester:
@@ -84,6 +90,10 @@ class Players:
             for name, (player, observation) in shown.items()
             if isinstance(player, LanguagePlayer)
         }
+
+
+def _for_step(player: Learner) -> Any:
+    return player.for_step() if isinstance(player, LanguagePlayer) else player
 
 
 def make_players(

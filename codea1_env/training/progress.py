@@ -41,6 +41,7 @@ PHASES = {
     "learn_tester": "tester learns",
     "learn_model": "both learn",
     "learn": "both learn",
+    "wait": "next step is played",
     "checkpoint": "saving",
 }
 """Phase -> what is shown."""

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox
@@ -20,11 +20,18 @@ from codea1_env.training.errors import PlayerError, RunError
 from codea1_env.training.language_models import Role, roles_of
 from codea1_env.training.players import seed_of
 from codea1_env.training.remaining import ONCE
-from codea1_env.training.remote_players import RemoteModels
-from codea1_env.training.role_group import LearnerLostError, RoleGroup
+from codea1_env.training.remote_models import RemoteModels
+from codea1_env.training.role_group import (
+    LearnerLostError,
+    RoleGroup,
+    WriterGroup,
+    WriterLostError,
+)
+from codea1_env.training.settings import replaced
 from codea1_env.training.time_budget import RunPlan
 
 _GIVEN_BACK = 5.0
+Group = TypeVar("Group", bound=RoleGroup)
 
 
 class RayEngine:
@@ -79,27 +86,38 @@ class RayEngine:
         for node in nodes(self._ray):
             with suppress(OSError):  # it has gone meanwhile
                 check_version(self._ray, node)
-        gpus = gpus_of_each(self._ray, config, len(roles))
+        ahead = [role for role in roles if config.max_staleness and not config.player(role).freeze]
+        gpus = gpus_of_each(self._ray, config, len(roles), len(ahead))
         with ExitStack() as stack:
-            groups = []
-            for role in roles:
-                groups.append(RoleGroup(self._ray, config, role, gpus, os.getcwd()))
-                stack.callback(groups[-1].close)
+
+            def start(kind: type[Group], role: Role) -> Group:
+                group = kind(self._ray, config, role, gpus, os.getcwd())
+                stack.callback(group.close)
+                return group
+
+            groups = [start(RoleGroup, role) for role in roles]
+            writers = [start(WriterGroup, role) for role in ahead]
             try:
                 if _is_open(config):
                     config = _chosen(groups[0], say)
+                # Who has a writer only learns.
+                learning = replaced(config, {"backend": "transformers"})
                 made = [
-                    group.make(config, len(problems), seed_of(config, group.role))
-                    for group in groups
+                    group.make(
+                        learning if group.role in ahead and group in groups else config,
+                        len(problems),
+                        seed_of(config, group.role),
+                    )
+                    for group in (*groups, *writers)
                 ]
                 for wait in made:
                     wait()
             except (ValueError, ImportError) as error:
                 raise RunError(str(error)) from error
-            except LearnerLostError as error:
+            except (LearnerLostError, WriterLostError) as error:
                 raise PlayerError(str(error)) from error
             stack.pop_all()
-        return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels(groups))
+        return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels(groups, writers))
 
     def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
         """Make a sandbox on every node."""
@@ -110,19 +128,21 @@ class RayEngine:
         return RemoteJudges(sandbox, rules, workers=self._workers, address=self._address)
 
 
-def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
+def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) -> float:
     """Decide how many GPUs each process of a language model gets.
 
     Args:
         ray: What `connect` returned.
         config: The run.
         roles: Number of roles that language models play.
+        writers: Number of these that have a process for writing beside those that learn.
 
     Raises:
         ClusterError: The cluster has not enough processors or GPUs free.
     """
-    there, free = ray.cluster_resources(), _free_soon(ray, roles * config.learner_processes)
-    processes = roles * config.learner_processes
+    processes = roles * config.learner_processes + writers
+    there, free = ray.cluster_resources(), _free_soon(ray, processes)
+    also = f", writing beside learning: {writers}" if writers else ""
     gpus = config.learner_gpus
     if gpus is None:
         gpus = 1.0 if there.get("GPU", 0) else 0.0
@@ -131,8 +151,8 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int) -> float:
         if free.get(kind, 0) < asked:
             raise ClusterError(
                 f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
-                f"{config.learner_processes}), actually: the cluster has {there.get(kind, 0):g}, of which "
-                f"{free.get(kind, 0):g} are free. {_remedy(kind, there.get(kind, 0), roles)}"
+                f"{config.learner_processes}{also}), actually: the cluster has {there.get(kind, 0):g}, of which "
+                f"{free.get(kind, 0):g} are free. {_remedy(kind, there.get(kind, 0), roles, writers)}"
             )
     return gpus
 
@@ -148,8 +168,10 @@ def _free_soon(ray: Any, processors: int) -> dict[str, float]:
         time.sleep(0.1)
 
 
-def _remedy(kind: str, number: float, roles: int) -> str:
+def _remedy(kind: str, number: float, roles: int, writers: int) -> str:
     """What would fit."""
+    if writers:
+        return "Add nodes, or set max_staleness to 0."
     if kind == "CPU":
         return "Add nodes, or lower learner_processes."
     if not number:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from codea1_env.agents import Experience, Learner
+from codea1_env.agents import Experience
 from codea1_env.agents.llm.agent import LLMAgent, Usage
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.spaces import Observation
-from codea1_env.training.language_models import Role
 from codea1_env.training.role_group import RoleGroup
 
 _PIECE = 64 << 20
@@ -73,33 +71,15 @@ class RemotePlayer(LanguagePlayer):
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, in all processes."""
-        self._group.all("empty")
-        for source in sorted(each for each in path.rglob("*") if each.is_file()):
-            name = source.relative_to(path).as_posix()
-            with source.open("rb") as file:
-                while piece := file.read(_PIECE):
-                    self._group.all("append", name, piece)
-        self._group.all("load")
+        load_into(self._group, path, path.rglob("*"))
 
 
-class RemoteModels:
-    """The language models of a run, on the nodes of a cluster.
-
-    Args:
-        groups: The processes of each role, with their players made.
-    """
-
-    def __init__(self, groups: Sequence[RoleGroup]) -> None:
-        self._groups: dict[Any, RoleGroup] = {group.role: group for group in groups}
-
-    def player(self, role: Role, seed: int) -> Learner:
-        """Give the player of a role. It was made with this seed."""
-        return RemotePlayer(self._groups[role])
-
-    def dismiss(self) -> None:
-        """Do nothing: the processes end when they are told to, or when nobody asks them any more."""
-
-    def close(self) -> None:
-        """End all processes."""
-        for group in self._groups.values():
-            group.close()
+def load_into(group: RoleGroup, path: Path, sources: Iterable[Path]) -> None:
+    """Have all processes load files that lie here, in this folder."""
+    group.all("empty")
+    for source in sorted(each for each in sources if each.is_file()):
+        name = source.relative_to(path).as_posix()
+        with source.open("rb") as file:
+            while piece := file.read(_PIECE):
+                group.all("append", name, piece)
+    group.all("load")

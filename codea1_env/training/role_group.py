@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
+from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.completions import BackendError, Completion
 from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.cluster import ClusterError
 from codea1_env.cluster.nodes import LOST
+from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import Role
 from codea1_env.training.learner_actor import LearnerActor, Membership
+from codea1_env.training.patience import Patience
+from codea1_env.training.writer_actor import Counters, WriterActor
 
 _PLACING = 60.0
 """Seconds in which a cluster that has what is asked for must give it."""
@@ -22,6 +30,10 @@ _ENDING = 10.0
 
 class LearnerLostError(UpdateError):
     """A process that played a role is gone, and with it what the role has learned since the last checkpoint."""
+
+
+class WriterLostError(BackendError):
+    """A process that wrote answers is gone. What was learned is not."""
 
 
 class RoleGroup:
@@ -38,25 +50,31 @@ class RoleGroup:
         ClusterError: The cluster has no room for them.
     """
 
+    _actor: type[LearnerActor] = LearnerActor
+    _lost: type[Exception] = LearnerLostError
+    _what = "A process"
+
     def __init__(self, ray: Any, config: TrainConfig, role: Role, gpus: float, folder: str) -> None:
         self._ray = ray
         self.role = role
         self._failure: Exception | None = None
+        self._patience = Patience()
+        size = self._number(config)
         groups: Any = require("ray.util.placement_group", "ray")
         strategies: Any = require("ray.util.scheduling_strategies", "ray")
         bundle = {"CPU": 1.0, "GPU": gpus} if gpus else {"CPU": 1.0}
         # GPUs talk fastest inside a machine; processors are not shared where another machine has some.
         self._placement = groups.placement_group(
-            [bundle] * config.learner_processes, strategy="PACK" if gpus else "SPREAD"
+            [bundle] * size, strategy="PACK" if gpus else "SPREAD"
         )
         if not self._placement.wait(_PLACING):
             self._remove_placement()
             raise ClusterError(
-                f"Expect room for {config.learner_processes} processes of the {role} within {_PLACING:g} s, actually: there "
+                f"Expect room for {size} processes of the {role} within {_PLACING:g} s, actually: there "
                 "is none. Another program may have taken it: see `ray status`."
             )
         self._actors = [
-            ray.remote(LearnerActor)
+            ray.remote(self._actor)
             .options(
                 num_cpus=1,
                 num_gpus=gpus,
@@ -67,8 +85,12 @@ class RoleGroup:
                 ),
             )
             .remote(config, role, folder)
-            for number in range(config.learner_processes)
+            for number in range(size)
         ]
+
+    @staticmethod
+    def _number(config: TrainConfig) -> int:
+        return config.learner_processes
 
     @property
     def size(self) -> int:
@@ -79,7 +101,7 @@ class RoleGroup:
         """Begin to make the players; returns what waits for them. See `LearnerActor.make`."""
         address, port = "", 0
         if self.size > 1:
-            [(address, port)] = self.wait([self._actors[0].meeting_point.remote()])
+            address, port = self.first("meeting_point")
         return self.begin(
             "make",
             [
@@ -95,35 +117,58 @@ class RoleGroup:
             LearnerLostError: One is gone.
             Exception: What one raised.
         """
+        amount = _amount(arguments)
         if self.size > 1:  # sent once, not to each
             arguments = tuple(map(self._ray.put, arguments))
-        return self.begin(method, [arguments] * self.size)()  # type: ignore[no-any-return]
+        return self.begin(method, [arguments] * self.size, amount)()  # type: ignore[no-any-return]
 
     def first(self, method: str, *arguments: Any) -> Any:
         """Ask the first process alone. See `all`."""
-        return self.begin(method, [arguments])()[0]
+        return self.begin(method, [arguments], _amount(arguments))()[0]
 
-    def begin(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> Callable[[], Any]:
-        """Ask one process after the other, each with arguments of its own; returns what waits for the answers."""
+    def later(self, method: str) -> Any:
+        """Ask the first process for what only another one needs: a reference, not waited for."""
+        return self._ask(method, [()])[0]
+
+    def begin(
+        self, method: str, arguments: Sequence[tuple[Any, ...]], amount: int = 1
+    ) -> Callable[[], Any]:
+        """Ask one process after the other, each with arguments of its own; returns what waits for the answers.
+
+        Args:
+            method: What is asked.
+            arguments: For each process.
+            amount: Of how many things: with more a process is given more time.
+        """
+        return partial(self._wait, self._ask(method, arguments), method, amount)
+
+    def _ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         if self._failure is not None:
             raise self._failure
-        references = [
+        return [
             getattr(actor, method).remote(*given)
             for actor, given in zip(self._actors, arguments, strict=False)
         ]
-        return lambda: self.wait(references)
 
-    def wait(self, references: Sequence[Any]) -> list[Any]:
-        """Wait for answers, and not for the rest after the first failure."""
-        waiting = list(references)
+    def _wait(self, references: list[Any], method: str, amount: int) -> list[Any]:
+        """Wait for answers, not for ever, and not for the rest after the first failure."""
+        waiting = references
+        started = time.monotonic()
+        limit = self._patience.limit(method, amount)
         try:
             while waiting:
-                ready, waiting = self._ray.wait(waiting)
+                left = max(0.0, started + limit - time.monotonic())
+                ready, waiting = self._ray.wait(waiting, timeout=left)
+                if not ready:
+                    raise self._lost(
+                        f"{self._what} of the {self.role} hangs: no answer to {method!r} within {limit:.0f} s."
+                    )
                 self._ray.get(ready)
-            return list(self._ray.get(list(references)))
+            self._patience.took(method, amount, time.monotonic() - started)
+            return list(self._ray.get(references))
         except Exception as error:
             failure = self._explained(error)
-            if self.size > 1 or isinstance(failure, LearnerLostError):
+            if self.size > 1 or isinstance(failure, self._lost):
                 self._failure = failure
             raise failure from None
 
@@ -131,11 +176,10 @@ class RoleGroup:
         """What a process raised, as it raised it; or that it is lost."""
         errors: Any = require("ray.exceptions", "ray")
         if isinstance(error, errors.RayTaskError):
-            cause: Exception = error.cause
-            return cause
+            error = error.cause
         if isinstance(error, LOST(self._ray)):
-            return LearnerLostError(
-                f"A process of the {self.role} was lost ({type(error).__name__}): it was killed, its node is gone, or memory "
+            return self._lost(
+                f"{self._what} of the {self.role} was lost ({type(error).__name__}): it was killed, its node is gone, or memory "
                 "ran out there."
             )
         return error
@@ -154,3 +198,34 @@ class RoleGroup:
         groups: Any = require("ray.util.placement_group", "ray")
         with suppress(Exception):
             groups.remove_placement_group(self._placement)
+
+
+class WriterGroup(RoleGroup):
+    """The process that writes a role's answers while the role learns. See `RoleGroup`."""
+
+    _actor = WriterActor
+    _lost = WriterLostError
+    _what = "The writing process"
+
+    counters: Counters = MappingProxyType({})
+    """As they were after the last answers; none before the first, when they are those of the learner."""
+    _given = -1
+
+    @staticmethod
+    def _number(config: TrainConfig) -> int:
+        return 1
+
+    def give(self, number: int, weights: Any) -> None:
+        """Have it write with these weights from now on, unless it has those of this number already."""
+        if self._given != number:
+            self.first("take", weights)
+            self._given = number
+
+    def write(self, observations: Sequence[Observation]) -> tuple[list[Completion], Usage]:
+        """Answer each observation, token by token, and say what it took."""
+        completions, usage, self.counters = self.first("write", list(observations))
+        return completions, usage
+
+
+def _amount(arguments: Sequence[Any]) -> int:
+    return len(arguments[0]) if arguments and isinstance(arguments[0], list) else 1

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from codea1_env.agents.llm.completions import Backend, Message, SamplingConfig
+from codea1_env.agents.llm.completions import Backend, Completion, Message, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
 from codea1_env.agents.llm.rows import Memory
@@ -43,6 +43,8 @@ class GRPOLearner(TrainedPlayer):
         tester_sampling: How suites are drawn by a model that plays both roles, which then draws its programs
             as `sampling` says. None for a player of one role.
         computing: Number formats and threads of this machine; None for those of `fields` and of torch.
+        taught: Whether answers come from elsewhere (`remember`), perhaps of older weights: their probabilities are
+            corrected for by importance sampling.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class GRPOLearner(TrainedPlayer):
         batch_size: int = 64,
         tester_sampling: SamplingConfig | None = None,
         computing: Computing | None = None,
+        taught: bool = False,
     ) -> None:
         from trl import GRPOConfig, GRPOTrainer
 
@@ -95,7 +98,7 @@ class GRPOLearner(TrainedPlayer):
                 args,
                 tokenizer,
                 peft_config=peft_config,
-                engine_samples=engine is not None or mixed,
+                engine_samples=engine is not None or mixed or taught,
                 name=role,
                 seed=seed,
             )
@@ -117,8 +120,14 @@ class GRPOLearner(TrainedPlayer):
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Answer each observation, and remember the tokens to learn from."""
         answers = super().act(observations)
-        self._memory.add(observations, self.agent.completions)
+        self.remember(observations, self.agent.completions)
         return answers
+
+    def remember(
+        self, observations: Sequence[Observation], completions: Sequence[Completion]
+    ) -> None:
+        """Take answers for this player's own, to learn from next."""
+        self._memory.add(observations, completions)
 
     def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
         """Update the model once.

@@ -32,6 +32,10 @@ class LanguagePlayer:
         self._usage.append(self.agent.usage)
         return answers
 
+    def for_step(self) -> LanguagePlayer:
+        """The player of one step: what it answers is what it learns from, whatever is answered beside."""
+        return self
+
     def take_usage(self) -> Usage:
         """What the answers since the last call of this method took."""
         used, self._usage = self._usage, []

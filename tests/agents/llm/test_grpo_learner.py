@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from codea1_env.agents import Experience
 from codea1_env.agents.llm.completions import Completion, SamplingConfig
 from codea1_env.agents.llm.grpo_learner import GRPOLearner, share_weights
 from codea1_env.agents.llm.grpo_settings import UpdateShape
+from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 
@@ -36,6 +39,7 @@ def make_learner(
     group_size: int = 8,
     engine: Any = None,
     sampling: SamplingConfig = SHORT,
+    taught: bool = False,
     **fields: Any,
 ) -> GRPOLearner:
     defaults = {
@@ -54,6 +58,7 @@ def make_learner(
         peft_config=peft_config,
         engine=engine,
         seed=5,
+        taught=taught,
     )
 
 
@@ -269,3 +274,41 @@ def test_bad_settings(changes: dict[str, Any], message: str) -> None:
         changes = {"model": tiny_model().to(torch.bfloat16)}
     with pytest.raises(ValueError, match=message):
         make_learner(**changes)
+
+
+def test_answers_of_older_weights_are_corrected_for() -> None:
+    """As a player learns whose next answers are written while it learns (max_staleness=1)."""
+    model = tiny_model(initializer_range=0.3)
+    writer = TransformersBackend(copy.deepcopy(model), tiny_tokenizer())
+    learner = make_learner(
+        model=model,
+        taught=True,
+        vllm_importance_sampling_mode="sequence_truncate",
+        vllm_importance_sampling_clip_max=100.0,
+    )
+    seen = [observe(problem) for problem in PROBLEMS for _ in range(8)]
+    chats = [learner.agent.chat(each) for each in seen]
+    for step in range(2):
+        written = writer.generate(chats, SHORT, seed=step)
+        learner.remember(seen, written)
+        experience = [
+            Experience(each, answer.text, i % 8 / 8, each["entry_point"])
+            for i, (each, answer) in enumerate(zip(seen, written, strict=True))
+        ]
+        ratios = [
+            likelihood(learner, answer) / math.exp(sum(answer.logprobs)) for answer in written
+        ]
+        metrics = learner.learn(experience)
+        mean = metrics["sampling/importance_sampling_ratio/mean"]
+        assert mean == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
+        assert (mean == pytest.approx(1, abs=1e-3)) is (step == 0)
+
+
+def likelihood(learner: GRPOLearner, answer: Completion) -> float:
+    with torch.no_grad():
+        logits = learner.drive.model(
+            torch.tensor([answer.prompt_ids + answer.completion_ids])
+        ).logits
+    drawn = torch.tensor(answer.completion_ids)
+    scores = logits[0, len(answer.prompt_ids) - 1 : -1].log_softmax(-1)
+    return math.exp(scores.gather(1, drawn[:, None]).sum())

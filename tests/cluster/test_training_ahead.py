@@ -1,0 +1,138 @@
+"""Runs on a real Ray cluster in which the next step is played while the present one is learned from."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray")
+pytest.importorskip("trl")
+
+from clusters import ray_processes
+from test_training_on_ray import kill_after, models, run, steps_of, until
+
+from codea1_env.agents import CopierTester
+from codea1_env.cli.app import run as codea1
+from codea1_env.support.logs import read_rows
+from codea1_env.training import PlayerConfig, PlayerError, RunError, TrainConfig, patience
+from codea1_env.training.ahead import check_ahead
+from codea1_env.training.checkpoints import checkpoints, step_of
+from codea1_env.training.players import Players
+from codea1_env.training.run_folder import METRICS, TIMINGS
+from codea1_env.training.settings import replaced, to_toml
+
+pytestmark = pytest.mark.slow
+RATIO = "sampling/importance_sampling_ratio/mean"
+__all__ = ["models"]  # a fixture of the other file, too
+
+
+def settings_of(cluster: Any, config: TrainConfig, folder: Path, **changes: Any) -> Path:
+    path = folder / "run.toml"
+    there = {"engine": "ray", "address": cluster.address, "max_steps": 300, "eval_steps": 1000}
+    path.write_text(to_toml(replaced(config, {**there, **changes})), encoding="utf-8")
+    return path
+
+
+def test_a_step_learns_from_answers_of_the_weights_before_until_nobody_writes(
+    cluster: Any, models: TrainConfig, tmp_path: Path
+) -> None:
+    config = replaced(
+        models,
+        {"coder": PlayerConfig("reference"), "engine": "ray", "address": cluster.address},
+    )
+    folder = tmp_path / "run"
+    killing = kill_after(3, folder, cluster, "WriterActor")
+    with pytest.raises(PlayerError) as lost:
+        run(folder, config, max_staleness=1, max_steps=300, eval_steps=1000, save_steps=1000)
+    killing.join()
+    said = str(lost.value)
+    assert said.startswith("The writing process of the tester was lost")
+    assert said.endswith(f"codea1 train --resume --output-dir {folder}")
+    assert "\n" not in said
+    until(lambda: not ray_processes(cluster, "Actor"))
+    last = steps_of(folder)
+    assert [step_of(each) for each in checkpoints(folder)][-1] == last  # what was learned is kept
+
+    run(folder, config, resume=True, max_staleness=1, max_steps=last + 2, eval_steps=1000)
+    rows = list(read_rows(folder / METRICS))[1:]
+    assert [row["tester/staleness"] for row in rows] == [0, *[1] * (last - 1), 0, 1]
+    for row in rows:
+        exact = row[f"tester/{RATIO}"] == pytest.approx(1, abs=1e-5)
+        assert exact is (row["tester/staleness"] == 0), row["step"]
+    ahead = ["ahead/tester" in row for row in read_rows(folder / TIMINGS)]
+    assert ahead == [row["tester/staleness"] == 1 for row in rows]
+
+
+def test_an_interrupt_while_all_weights_of_one_model_learn(
+    cluster: Any, models: TrainConfig, tmp_path: Path
+) -> None:
+    changes = {"self_play": True, "lora_rank": 0, "max_staleness": 1}
+    settings, folder = settings_of(cluster, models, tmp_path, **changes), tmp_path / "run"
+    command = [sys.executable, "-m", "codea1_env.cli", "train", "--config", str(settings)]
+    driver = subprocess.Popen(
+        [*command, "--output-dir", str(folder)], stdout=subprocess.PIPE, text=True
+    )
+    until(lambda: steps_of(folder) >= 2 or driver.poll() is not None)
+    driver.send_signal(signal.SIGINT)
+    said = driver.communicate()[0]
+    last = steps_of(folder)
+    assert f"Stopped after step {last}. To go on:" in said
+    assert driver.returncode == 130
+    until(lambda: not ray_processes(cluster, "Actor"))
+    assert [step_of(each) for each in checkpoints(folder)][-1] == last >= 2
+    rows = list(read_rows(folder / METRICS))[1:]
+    assert [row["model/staleness"] for row in rows] == [0, *[1] * (last - 1)]
+    assert [row[f"model/{RATIO}"] == pytest.approx(1, abs=1e-5) for row in rows[:2]] == [
+        True,
+        False,
+    ]
+
+
+def test_a_learner_that_hangs_is_given_up(
+    cluster: Any,
+    models: TrainConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(patience, "_LEAST", 4.0)
+    coder = PlayerConfig("reference")
+    settings, folder = settings_of(cluster, models, tmp_path, coder=coder), tmp_path / "run"
+
+    def stop() -> None:
+        until(lambda: steps_of(folder) >= 1)
+        os.kill(ray_processes(cluster, "LearnerActor")[0], signal.SIGSTOP)
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    assert codea1(["train", "--config", str(settings), "--output-dir", str(folder)]) == 1
+    stopping.join()
+    said = capsys.readouterr().err.strip()
+    assert "A process of the tester hangs: no answer to '" in said
+    assert said.endswith(f"codea1 train --resume --output-dir {folder}")
+    until(lambda: not ray_processes(cluster, "Actor"))
+
+
+def test_what_cannot_be_played_ahead(
+    models: TrainConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert codea1(["train", "--max-staleness", "1"]) == 2
+    assert "Expect --max-staleness with engine='ray'" in capsys.readouterr().err
+    for changes in ({"max_staleness": 2}, {"max_staleness": 1, "coder": PlayerConfig()}):
+        with pytest.raises(ValueError, match="Expect max_staleness"):
+            replaced(models, {"engine": "ray", **changes})
+    with pytest.raises(RunError, match=r"the coder is a Own, .* freeze the coder"):
+        check_ahead(Players(Own(), CopierTester(4), coder_learns=True, tester_learns=False))
+    check_ahead(Players(Own(), CopierTester(4), coder_learns=False, tester_learns=False))
+
+
+class Own(CopierTester):
+    def __init__(self) -> None:
+        super().__init__(4)
