@@ -42,7 +42,7 @@ _MAY_CHANGE = {
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
 the last bits of it, and another machine may have fewer."""
-_MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
+MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
 """Settings that the first machine decided, if they were left open."""
 _BUDGET = (
     "max_problems", "problems_per_step", "max_steps", "eval_steps", "eval_samples", "save_steps",
@@ -66,7 +66,7 @@ def decided(config: TrainConfig) -> TrainConfig:
     begun = read_config(folder) if (folder / "config.toml").is_file() else None
     if begun is None or begun.time_budget is not None:
         return config  # it had not begun
-    names = [name for name in _MACHINE if getattr(config, name) in (None, "auto")]
+    names = [name for name in MACHINE if getattr(config, name) in (None, "auto")]
     if config.time_budget is not None:
         names += _BUDGET
         config = dataclasses.replace(config, time_budget=None)

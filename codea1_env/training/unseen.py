@@ -79,14 +79,12 @@ class Unseen:
         passed: dict[str, PassRates] = {}
         killed: dict[str, list[bool]] = {}
         if isinstance(players.coder, LanguagePlayer):
-            passed = pass_rates(
-                players.coder, self._held_out, self._referee.sandbox, self._samples
-            )
+            passed = pass_rates(players.coder, self._held_out, self._referee.sandbox, self._samples)
         if isinstance(players.tester, LanguagePlayer):
             killed = kills(players.tester, self._held_out, self._referee, self._samples)
         new = {name: beyond(flags, self._copied[name]) for name, flags in killed.items()}
         names = [split.problem.task_id for split in self._held_out]
-        rows = [
+        rows: list[Row] = [
             {
                 "task_id": name,
                 "pass_rate": passed[name].held_out if passed else None,

@@ -59,7 +59,9 @@ def _of_chances(table: Table) -> Iterator[str]:
     for claim in CLAIMS:
         chance = table.improvement(claim.better, claim.worse, claim.measure)
         if chance is not None:
-            means = [f"{table.mean(name, claim.measure):.3f}" for name in (claim.better, claim.worse)]
+            means = [
+                f"{table.mean(name, claim.measure):.3f}" for name in (claim.better, claim.worse)
+            ]
             numbers = f"means {means[0]} and {means[1]}, P = {chance}"
             yield f"- {_sentence(claim, claim.measure)}: {_holds(chance, 0.5)}; {numbers}."
 

@@ -98,6 +98,10 @@ def command(config: BenchConfig) -> str:
         str(config.max_problems),
     ]
     words += ["--max-steps", str(config.max_steps), "--num-iterations", str(config.num_iterations)]
+    if config.eval_steps is not None:
+        words += ["--eval-steps", str(config.eval_steps)]
+    if config.preset is not None:
+        words += ["--eval-problems", str(config.eval_problems)]
     words += ["--sweep", *(f"{each:g}" for each in config.sweep)]
     return shlex.join([*words, "--sweep-seeds", str(config.sweep_seeds)])
 
@@ -129,10 +133,7 @@ def _row(table: Table, name: str, shown: str, first: str) -> str:
         cells += [_text(table.iqm(name, measure)), _text(table.mean(name, measure))]
         improvement = table.improvement(name, first, measure) if name != first else None
         cells.append(_text(improvement))
-    cells += [
-        _text(None if name in CONTROLS else table.mean(name, measure))
-        for measure in OF_END
-    ]
+    cells += [_text(None if name in CONTROLS else table.mean(name, measure)) for measure in OF_END]
     runs = sum(result.entry == name for result in table.results)
     cells.append(f"{runs}" if name not in CONTROLS else "-")
     return f"| {' | '.join(cells)} |"
