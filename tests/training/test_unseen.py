@@ -46,7 +46,9 @@ def test_they_are_others_as_hard_and_bounded_in_number() -> None:
     assert {problem.metadata["split"] for problem in found} == {"eval"}
     levels = {problem.metadata["difficulty"] for problem in TRAINED}
     assert {problem.metadata["difficulty"] for problem in found} <= levels
-    assert found == unseen_problems(config(seed=1), TRAINED), "seeds are compared on the same problems"
+    assert found == unseen_problems(config(seed=1), TRAINED), (
+        "seeds are compared on the same problems"
+    )
     assert unseen_problems(config(eval_problems=0), TRAINED) == []
     assert unseen_problems(TrainConfig(eval_problems=5), TRAINED) == []  # tables answer no others
 

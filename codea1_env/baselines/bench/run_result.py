@@ -107,7 +107,7 @@ def read_logs(run: Path, step: int) -> Logs:
         }
         for step in (0, measured[-1]["step"])
     )
-    forgotten = _forgetting([trained[row["step"]] for row in measured])
+    forgotten = forgetting([trained[row["step"]] for row in measured])
     end = {task: row | ({"forgetting": forgotten[task]} if task in forgotten else {}) for task, row in end.items()}  # fmt: skip
     return Logs(start, end, metrics)
 
@@ -133,11 +133,14 @@ def _read_scores(
     return {row["step"]: scores.get(row["step"], {}) for row in rows_of}
 
 
-def _forgetting(measured: list[Scores]) -> dict[str, float]:
+def forgetting(measured: list[Scores]) -> dict[str, float]:
     """Problem -> how much more of its held-back tests was passed at the best earlier time than at the end.
 
     That is the forgetting of Chaudhry et al. 2018 (arXiv 1801.10112, equation 3) with problems as tasks, but that one which is
     better at the end than ever before has forgotten nothing.
+
+    Args:
+        measured: Scores at each measurement, in order.
     """
     times = {
         task: [row[task]["pass_rate"] for row in measured if task in row] for task in measured[-1]

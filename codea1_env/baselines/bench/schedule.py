@@ -145,7 +145,7 @@ def run_all(
         while waiting or running:
             while waiting and len(running) < config.processes:
                 job, attempt = waiting.popleft()
-                running.append((job, attempt, _start(config, job, python, _machine_of(jobs))))
+                running.append((job, attempt, _start(config, job, python, machine_of(jobs))))
             time.sleep(_POLL_SECONDS)
             for item in [item for item in running if item[2].poll() is not None]:
                 running.remove(item)
@@ -165,8 +165,12 @@ def run_all(
             process.wait()
 
 
-def _machine_of(jobs: Sequence[TrainingJob]) -> dict[str, Any]:
-    """The number formats and threads that the first run measured: all others compute in the same way."""
+def machine_of(jobs: Sequence[TrainingJob]) -> dict[str, Any]:
+    """The number formats and threads that the first run measured: all others compute in the same way.
+
+    Args:
+        jobs: The runs; none is asked that is not done.
+    """
     for job in jobs:
         if job.done and (job.folder / "run" / "config.toml").is_file():
             with suppress(RunError):  # it will be run again
