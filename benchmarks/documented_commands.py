@@ -41,13 +41,13 @@ LEFT_OUT = {
     r"--problems (humaneval\+|mbpp\+|livecodebench|ult --agent smol)|ULT_Lite|Qwen/": "needs the hub",
     r"\.jsonl\.gz|evalplus\.evaluate": "needs files of public sets",
     r"sandbox serve|curl ": "serves until Ctrl-C: tests/service",
-    r"--num-iterations 1|--seeds 3|^codea1 bench algorithms$|algorithms code-a1 .*sft": "hours; with --quick it is run",
+    r"--num-iterations 1|--seeds 3|^codea1 bench algorithms$|algorithms code-a1 .*(sft|no-book)": "hours; with --quick it is run",
     r"--algorithms grpo rloo --seeds 2": "hours; tests/test_cli_bench.py does it with a tiny model",
     r"--resume --output-dir runs/algorithms-": "goes on with a folder that a reader has: tests/test_cli_bench.py",
     r"--samples homework\.jsonl": "needs programs of a reader's students: tests/test_cli_eval.py",
     r"--samples tests\.jsonl|--agent runs/train-1|--programs DIR": "needs answers of other players: tests/test_cli_eval_best_of_n.py",
     r"runs/NAME --role": "exports a language model; the tutorial about one GPU does, too",
-    r"--baseline (golden-tests|self-play) --seed|make train ARGS|forgetting": "how a figure of the results was made: hours",
+    r"--baseline (golden-tests|self-play) --seed|make train ARGS": "how a figure of the results was made: hours",
 }
 """Pattern of a command -> why it is not run here. Whether its options exist is checked by tests/test_docs.py."""
 

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from codea1_env.baselines.bench.ranking import CONTROLS, Table, command
+from codea1_env.baselines.bench.ranking import command
+from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
 from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.registry import evaluation_names
 from codea1_env.evaluation.statistics import Estimate
@@ -30,11 +31,11 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
     rows = []
     for entry in [*table.entries, *(CONTROLS if table.results else [])]:
         row = [text_cell(CONTROLS.get(entry) or names[entry])]
-        for measure in ("pass_rate", "kill_rate", "new_kill_rate"):
+        for measure in MEASURES:
             better = table.improvement(entry, first, measure) if entry != first else None
             row += [figure_cell(table.iqm(entry, measure)), figure_cell(table.mean(entry, measure))]
             row.append(figure_cell(better))
-        for measure in ("only_book", "past_pass_rate"):
+        for measure in OF_END:
             row.append(figure_cell(None if entry in CONTROLS else table.mean(entry, measure)))
         runs = [result for result in benchmark.results if result.entry == entry]
         failed = sum(result.status == "failed" for result in runs)
@@ -70,7 +71,7 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
     return Sheet(
         f"Leaderboard: {benchmark.name}",
         note,
-        [*headings, "only book", "past", "runs", "command"],
+        [*headings, "only book", "past", "forgotten", "runs", "command"],
         rows,
     )
 

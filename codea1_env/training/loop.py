@@ -54,6 +54,7 @@ from codea1_env.training.run_folder import (
     HELD_OUT,
     METRICS,
     TIMINGS,
+    UNSEEN,
     RunFolder,
     decided,
 )
@@ -183,9 +184,11 @@ def train(
         def measured() -> Row:
             with display.phase("evaluate"):
                 row, rows = measure(config, players, measured_on, referee, book, past, copied)
-                row |= unseen.measure(players)
+                others, other_rows = unseen.measure(players)
             folder.append(HELD_OUT, ({"step": step, **each} for each in rows))
-            return row
+            if other_rows:
+                folder.append(UNSEEN, ({"step": step, **each} for each in other_rows))
+            return row | others
 
         def save() -> None:
             display.begin("checkpoint")

@@ -4,6 +4,7 @@ config.toml       the configuration; enough to repeat the run
 metrics.jsonl     one row per step: the same bytes for the same configuration, also after a resume
 episodes.jsonl    what was played, one row per problem and step: the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
+unseen.jsonl      likewise, of problems that are not trained on; only with language models
 own_files.jsonl   which files of the user's it was run with, see `codea1_env.training.own_code`
 timings.jsonl     seconds of each phase, which differ from run to run
 checkpoints/      see `codea1_env.training.checkpoints`
@@ -33,7 +34,7 @@ from codea1_env.training.settings import (
 )
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
-HELD_OUT = "held_out.jsonl"
+HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
 
 _MAY_CHANGE = {
     "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads",
@@ -41,7 +42,7 @@ _MAY_CHANGE = {
 }  # fmt: skip
 """Settings that a resumed run may change: they have no influence on what a step does, or (threads) on no more than
 the last bits of it, and another machine may have fewer; max_staleness, since only Ray can do more than 0."""
-_MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
+MACHINE = ("dtype", "generation_dtype", "threads", "generation_threads")
 """Settings that the first machine decided, if they were left open."""
 _BUDGET = (
     "max_problems", "problems_per_step", "max_steps", "eval_steps", "eval_samples", "save_steps",
@@ -65,7 +66,7 @@ def decided(config: TrainConfig) -> TrainConfig:
     begun = read_config(folder) if (folder / "config.toml").is_file() else None
     if begun is None or begun.time_budget is not None:
         return config  # it had not begun
-    names = [name for name in _MACHINE if getattr(config, name) in (None, "auto")]
+    names = [name for name in MACHINE if getattr(config, name) in (None, "auto")]
     if config.time_budget is not None:
         names += _BUDGET
         config = dataclasses.replace(config, time_budget=None)
@@ -140,7 +141,7 @@ class RunFolder(LogFolder):
         Raises:
             RunError: Rows up to the step are missing.
         """
-        for name in (METRICS, EPISODES, HELD_OUT, TIMINGS):
+        for name in (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS):
             truncate(self.path / name, up_to(step))
         last = max((row["step"] for row in read_rows(self.path / METRICS)), default=-1)
         if step >= 0 and last != step:
@@ -153,7 +154,7 @@ class RunFolder(LogFolder):
         """Close the run, and remove it: it has not begun."""
         self.close()
         own = "own_files.jsonl"  # see training/own_code.py
-        for name in ("config.toml", METRICS, EPISODES, HELD_OUT, TIMINGS, own, ".lock"):
+        for name in ("config.toml", METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS, own, ".lock"):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):  # something else lies in it
             self.path.rmdir()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from codea1_env.agents.llm.language_player import LanguagePlayer
-from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rate
+from codea1_env.evaluation import HeldOut, PassRates, hold_out, kills, pass_rates
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.training.config import TrainConfig
@@ -15,11 +15,14 @@ from codea1_env.training.measuring import beyond, drawn, with_control
 from codea1_env.training.metrics import Row, mean
 from codea1_env.training.players import Players
 
+_SEED = 0
+
 
 def unseen_problems(config: TrainConfig, trained: Sequence[Problem]) -> list[Problem]:
     """Draw the problems for measuring: of the same source, as hard as those that are trained on, but none of them.
 
-    Where a split is trained on, they are of the others; without one, of what `max_problems` leaves.
+    Where a split is trained on, they are of the others; without one, of what `max_problems` leaves. They are the same with
+    every seed, so that runs with different seeds can be compared problem by problem.
 
     Args:
         config: The settings of the run.
@@ -39,7 +42,7 @@ def unseen_problems(config: TrainConfig, trained: Sequence[Problem]) -> list[Pro
         and problem.metadata.get("difficulty") in levels
         and (config.split is None or problem.metadata.get("split") != config.split)
     ]
-    return drawn(others, config.eval_problems, config.seed)
+    return drawn(others, config.eval_problems, _SEED)
 
 
 class Unseen:
@@ -62,25 +65,41 @@ class Unseen:
         self._held_out: list[HeldOut]
         self._held_out, self._copied = with_control(split, referee, self._samples)
 
-    def measure(self, players: Players) -> Row:
-        """Return the metrics; none without problems, and None for a player that is no language model."""
+    def measure(self, players: Players) -> tuple[Row, list[Row]]:
+        """Measure both players; one that is no language model gets None.
+
+        Args:
+            players: Both.
+
+        Returns:
+            Means, for metrics.jsonl, and one row for each problem, for unseen.jsonl; nothing without problems.
+        """
         if not self._held_out:
-            return {}
-        passed = killed = new = None
+            return {}, []
+        passed: dict[str, PassRates] = {}
+        killed: dict[str, list[bool]] = {}
         if isinstance(players.coder, LanguagePlayer):
-            passed = pass_rate(players.coder, self._held_out, self._referee.sandbox, self._samples)
+            passed = pass_rates(players.coder, self._held_out, self._referee.sandbox, self._samples)
         if isinstance(players.tester, LanguagePlayer):
-            flags = kills(players.tester, self._held_out, self._referee, self._samples)
-            killed = mean(chain.from_iterable(flags.values()))
-            new = mean(
-                flag for name, each in flags.items() for flag in beyond(each, self._copied[name])
-            )
+            killed = kills(players.tester, self._held_out, self._referee, self._samples)
+        new = {name: beyond(flags, self._copied[name]) for name, flags in killed.items()}
+        names = [split.problem.task_id for split in self._held_out]
+        rows: list[Row] = [
+            {
+                "task_id": name,
+                "pass_rate": passed[name].held_out if passed else None,
+                "kill_rate": mean(killed.get(name, [])),
+                "copier_kill_rate": mean(self._copied[name]),
+                "new_kill_rate": mean(new.get(name, [])),
+            }
+            for name in names
+        ]
         return {
-            "unseen/pass_rate": passed,
-            "unseen/kill_rate": killed,
+            "unseen/pass_rate": mean(row["pass_rate"] for row in rows),
+            "unseen/kill_rate": mean(chain.from_iterable(killed.values())),
             "unseen/copier_kill_rate": mean(chain.from_iterable(self._copied.values())),
-            "unseen/new_kill_rate": new,
-        }
+            "unseen/new_kill_rate": mean(chain.from_iterable(new.values())),
+        }, rows
 
 
 def _tests_of(problem: Problem) -> tuple[str, ...]:

@@ -22,11 +22,13 @@ from codea1_env.baselines.bench import (
     leaderboard,
     run_all,
 )
-from codea1_env.baselines.bench.results import open_folder, write_results
-from codea1_env.baselines.bench.schedule import TrainingJob, forget_unusable
+from codea1_env.baselines.bench.results import open_folder, read_settings, write_results
+from codea1_env.baselines.bench.schedule import TrainingJob, forget_unusable, machine_of
 from codea1_env.baselines.bench.schedule import jobs_of as jobs_with
-from codea1_env.baselines.bench.suite import QUICK, Rates
+from codea1_env.baselines.bench.suite import QUICK, Rates, with_preset
 from codea1_env.baselines.bench.sweep import Swept
+from codea1_env.training import TrainConfig
+from codea1_env.training.run_folder import RunFolder
 
 SMALL = BenchConfig(("code-a1",), seeds=1, max_problems=4, max_steps=2, sweep=(1.0,), processes=2)
 
@@ -271,6 +273,80 @@ def test_the_table_says_what_holds():
     assert "![curves](curves.png)" in text
 
 
+def with_unseen(result: Result, level: float) -> Result:
+    def others(rate: float) -> dict[str, dict[str, float | None]]:
+        return {
+            f"u{i}": {"unseen/pass_rate": rate, "unseen/kill_rate": rate, "unseen/copier_kill_rate": 0.25, "unseen/new_kill_rate": rate if i else None}
+            for i in range(3)
+        }  # fmt: skip
+
+    return dataclasses.replace(
+        result, start=result.start | others(0.0), end=result.end | others(level)
+    )
+
+
+def test_problems_that_are_not_trained_on_come_first_and_seeds_are_paired():
+    levels = {"code-a1": 0.5, "golden-tests": 0.375}
+    results = [
+        with_unseen(made_up(name, seed, 0.6), level + seed / 8)
+        for name, level in levels.items()
+        for seed in range(3)
+    ]
+    text = leaderboard(SMALL, results, [], "a machine", [])
+    section = text.split("## Problems that are not trained on")[1].split("## Problems that are tr")[
+        0
+    ]
+    lines = {line.split("|")[1].strip(): line for line in section.splitlines() if line[:2] == "| "}
+    assert "| 0.625 [0.314, 0.936] | - |" in lines["code-a1"], "seeds differ"
+    assert "| -0.125 [-0.125, -0.125] |" in lines["golden-tests"], "but all in the same way"
+    assert "| 0.250 [0.250, 0.250] | -0.375 [-0.686, -0.064] |" in lines["*copier (control)*"]
+    assert lines["*start (control)*"].startswith(
+        "| *start (control)* | 0.000 [0.000, 0.000] | -0.625"
+    )
+    assert "of 2 problems" in section, "one has no mutants that copies leave alive"
+    assert "(code-a1 over golden-tests, unseen/pass_rate): **holds**; difference 0.125" in text
+    one = leaderboard(SMALL, results[:1], [], "a machine", [])
+    assert "| code-a1 | 0.500 | - |" in one
+
+
+def test_settings_in_files_are_rows(tmp_path: Path):
+    path = tmp_path / "own.toml"
+    path.write_text("strict_paper = true\n[coder]\nlearning_rate = 3.0\n")
+    entry = find_entry(str(path))
+    config = entry.apply(BenchConfig().base(0))
+    assert (config.strict_paper, config.coder.learning_rate, config.max_problems) == (True, 3.0, 24)
+    assert entry.folder != find_entry(str(path)).name
+    for text, said in [
+        ("max_steps = 3", "which all runs share"),
+        ("alpa = 3", "Did you mean 'alpha'"),
+        ("alpha = ", "to be a TOML file"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(EntryError, match=said):
+            find_entry(str(path))
+    with pytest.raises(EntryError, match="cannot read"):
+        find_entry("nowhere.toml")
+
+
+def test_models_play_one_at_a_time_after_an_interruption_too(tmp_path: Path):
+    config = with_preset(BenchConfig(), "smollm2-cpu")
+    with open_folder(tmp_path / "results", config, resume=False):
+        pass
+    assert config.processes == read_settings(tmp_path / "results").processes == 1
+    assert config.base(0).tester_examples == "hidden"
+    assert config.base(0).eval_problems == 12
+
+
+def test_all_runs_compute_as_the_first_one_measured(tmp_path: Path):
+    jobs = jobs_of(SMALL, [find_entry("code-a1"), find_entry("no-book")], tmp_path)
+    assert machine_of(jobs) == {}
+    begun = TrainConfig(dtype="bfloat16", threads=3, output_dir=jobs[0].folder / "run")
+    RunFolder.create(begun).close()
+    assert machine_of(jobs) == {}, "it is not done"
+    (jobs[0].folder / "result.json").write_text("{}")
+    assert machine_of(jobs) == {"dtype": "bfloat16", "generation_dtype": None, "threads": 3, "generation_threads": None}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("error", "shown"),
     [
@@ -323,6 +399,8 @@ def test_plots(tmp_path: Path):
         {"sweep": (1.0, 0.0)},
         {"sweep": (float("nan"),)},
         {"sweep_seeds": 0},
+        {"eval_steps": 0},
+        {"eval_problems": -1},
     ],
 )
 def test_bad_settings(change):

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from codea1_env.baselines.bench import BenchConfig, collect, find_entry, run_all
-from codea1_env.baselines.bench.run_result import DamagedRunError, read_ending, read_logs
+from codea1_env.baselines.bench.run_result import (
+    DamagedRunError,
+    forgetting,
+    read_ending,
+    read_logs,
+)
 from codea1_env.baselines.bench.schedule import TrainingJob, forget_unusable, jobs_of
 from codea1_env.baselines.bench.suite import Rates
 
@@ -41,6 +46,7 @@ def test_a_whole_run_is_kept(job: TrainingJob):
     logs = read_logs(job.folder / "run", CONFIG.max_steps)
     assert [row["step"] for row in logs.metrics] == [0, 1, 2]
     assert len(logs.start) == len(logs.end) == 4
+    assert {row["forgetting"] >= 0 for row in logs.end.values()} == {True}
 
 
 @pytest.mark.parametrize(
@@ -144,3 +150,28 @@ def test_a_run_goes_on_from_a_whole_checkpoint_only(job: TrainingJob, name: str 
     anew = "This run starts anew. Expect" in (job.folder / "log.txt").read_text()
     kept = (job.folder / "run" / "timings.jsonl").read_text().splitlines()[:2] == begun
     assert (anew, kept) == (name is not None, name is None)
+
+
+def test_what_was_passed_before_is_forgotten():
+    times = [{"a": 0.5, "b": 0.0, "c": None}, {"a": 0.75, "b": 0.25, "c": None}, {"a": 0.5, "b": 1.0, "c": None}]  # fmt: skip
+    scores = [{task: {"pass_rate": rate} for task, rate in row.items()} for row in times]
+    assert forgetting(scores) == {"a": 0.25, "b": 0.0}
+    assert forgetting(scores[:1]) == {}
+
+
+def test_rows_of_other_problems_must_be_those_of_the_means(job: TrainingJob):
+    run = job.folder / "run"
+    log = run / "metrics.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    for row in rows:
+        if "held_out/pass_rate" in row:
+            row["unseen/pass_rate"] = 0.5
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DamagedRunError, match=r"unseen\.jsonl to have the rows"):
+        read_logs(run, CONFIG.max_steps)
+    measures = {"pass_rate": 0.5, "kill_rate": None, "copier_kill_rate": 1.0, "new_kill_rate": None}
+    steps = [row["step"] for row in rows if "unseen/pass_rate" in row]
+    (run / "unseen.jsonl").write_text(
+        "".join(json.dumps({"step": step, "task_id": "u", **measures}) + "\n" for step in steps)
+    )
+    assert read_logs(run, CONFIG.max_steps).end["u"]["unseen/pass_rate"] == 0.5

@@ -46,7 +46,9 @@ def test_they_are_others_as_hard_and_bounded_in_number() -> None:
     assert {problem.metadata["split"] for problem in found} == {"eval"}
     levels = {problem.metadata["difficulty"] for problem in TRAINED}
     assert {problem.metadata["difficulty"] for problem in found} <= levels
-    assert found == unseen_problems(config(), TRAINED)
+    assert found == unseen_problems(config(seed=1), TRAINED), (
+        "seeds are compared on the same problems"
+    )
     assert unseen_problems(config(eval_problems=0), TRAINED) == []
     assert unseen_problems(TrainConfig(eval_problems=5), TRAINED) == []  # tables answer no others
 
@@ -64,9 +66,12 @@ def test_who_knows_everything_gets_everything(sandbox: Sandbox) -> None:
     settings = config()
     problems = unseen_problems(settings, TRAINED)
     unseen = Unseen(problems, Referee(sandbox), settings)
-    row = unseen.measure(
+    row, rows = unseen.measure(
         players(StandIn(ReferenceCoder(problems)), StandIn(GoldenTester(problems, None)))
     )
+    assert [each["task_id"] for each in rows] == [problem.task_id for problem in problems]
+    assert {each["pass_rate"] for each in rows} == {1.0}
+    assert {each["kill_rate"] for each in rows} - {None} == {1.0}, "None: it has no mutants"
     assert (row["unseen/pass_rate"], row["unseen/kill_rate"], row["unseen/new_kill_rate"]) == (
         1.0,
         1.0,
@@ -79,7 +84,7 @@ def test_a_copier_gets_nothing_beyond_itself(sandbox: Sandbox) -> None:
     settings = config()
     problems = unseen_problems(settings, TRAINED)
     unseen = Unseen(problems, Referee(sandbox), settings)
-    row = unseen.measure(players(ReferenceCoder(problems), StandIn(CopierTester(None))))
+    row, _ = unseen.measure(players(ReferenceCoder(problems), StandIn(CopierTester(None))))
     assert row["unseen/kill_rate"] == row["unseen/copier_kill_rate"]
     assert row["unseen/new_kill_rate"] == 0.0
     assert row["unseen/pass_rate"] is None  # no language model
@@ -94,7 +99,7 @@ def test_a_set_with_test_programs_has_a_pass_rate(sandbox: Sandbox) -> None:
         )
     ]
     unseen = Unseen(only, Referee(sandbox), config())
-    row = unseen.measure(players(StandIn(ReferenceCoder(only)), StandIn(CopierTester(None))))
+    row, _ = unseen.measure(players(StandIn(ReferenceCoder(only)), StandIn(CopierTester(None))))
     assert row["unseen/pass_rate"] == 1.0
 
 

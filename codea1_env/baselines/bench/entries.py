@@ -1,4 +1,4 @@
-"""What can be benchmarked: baselines, algorithms, and classes of your own."""
+"""What can be benchmarked: baselines, algorithms, classes of your own, and settings in files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from codea1_env.agents import ALGORITHMS, find_class
 from codea1_env.agents.algorithms import teaches
 from codea1_env.baselines.registry import BASELINES
 from codea1_env.training import TrainConfig
+from codea1_env.training.settings import SettingsError, apply_table, read_toml
 
 DEFAULT_ENTRIES = (
     "code-a1", "golden-tests", "self-play", "self-play-white-box", "self-collusion", "code-a1-no-reference",
@@ -34,15 +35,20 @@ class Entry:
     """One line of the table."""
 
     name: str
-    kind: Literal["baseline", "algorithm", "player"]
-    """What `name` names. A player is a class that implements `Learner`; it plays both roles."""
+    kind: Literal["baseline", "algorithm", "player", "settings"]
+    """What `name` names. A player is a class that implements `Learner`; it plays both roles. Settings are a TOML file."""
 
     @property
     def folder(self) -> str:
         """The name as a folder; those of files are told apart by a checksum of the whole path."""
         short = self.name.rpartition("/")[2]
         safe = "".join(c if c.isalnum() or c in "-=." else "_" for c in short)
-        return f"{safe}-{zlib.crc32(self.name.encode()):08x}" if ":" in self.name else safe
+        return f"{safe}-{zlib.crc32(self.name.encode()):08x}" if self.of_a_file else safe
+
+    @property
+    def of_a_file(self) -> bool:
+        """Whether the name is that of a file or module: others may be called like it."""
+        return ":" in self.name or self.kind == "settings"
 
     def apply(self, config: TrainConfig) -> TrainConfig:
         """The settings of its runs."""
@@ -50,7 +56,31 @@ class Entry:
             return BASELINES[self.name].apply(config)
         if self.kind == "algorithm":
             return dataclasses.replace(config, algorithm=self.name)
+        if self.kind == "settings":
+            return _with_settings(config, Path(self.name))
         return config
+
+
+_OF_ALL = {
+    "problems", "split", "difficulty", "max_problems", "max_steps", "eval_steps", "eval_samples", "eval_trained",
+    "eval_problems", "seed", "time_budget", "output_dir", "save_total_limit",
+}  # fmt: skip
+"""Settings that all runs of a benchmark share, or they could not be compared."""
+
+
+def _with_settings(config: TrainConfig, path: Path) -> TrainConfig:
+    """The configuration with the settings of a file in it.
+
+    Raises:
+        SettingsError: It cannot be read, or has settings that there are not, or that all runs share.
+    """
+    table = read_toml(path)
+    if decided := sorted(_OF_ALL & table.keys()):
+        raise SettingsError(
+            f"Expect {path} to have settings in which one row may differ, actually: {', '.join(decided)}, which all runs "
+            "share. Leave that to the options of the benchmark, or to its --preset"
+        )
+    return apply_table(config, table, str(path))
 
 
 def find_entry(name: str) -> Entry:
@@ -58,7 +88,8 @@ def find_entry(name: str) -> Entry:
 
     Args:
         name: A baseline, an algorithm, or `module:Class` or `FILE.py:Class` of your own. A class with `act` and
-            `learn` is a player; one with `update`, `trainer`, `advantages` or `loss` is an algorithm.
+            `learn` is a player; one with `update`, `trainer`, `advantages` or `loss` is an algorithm. `FILE.toml` has
+            settings of the training loop that are other than those of the runs.
 
     Raises:
         EntryError: There is no such thing; the nearest names are offered.
@@ -92,6 +123,13 @@ def find_entry(name: str) -> Entry:
                 f"{found.__name__} has no {', '.join(missing)}"
             )
         return Entry(name, "player")
+    if name.endswith(".toml"):
+        path = Path(name).resolve()  # runs may have another working directory when they are resumed
+        try:
+            _with_settings(TrainConfig(), path)
+        except ValueError as error:
+            raise EntryError(str(error)) from error
+        return Entry(str(path), "settings")
     if name.endswith(".py"):
         raise EntryError(
             f"Expect the class behind the file, as {name}:NAME, actually: {name!r}. NAME is an algorithm or a player."

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.baselines.bench.ranking import CONTROLS, Table
 from codea1_env.baselines.bench.results import Result
+from codea1_env.baselines.bench.score_table import CONTROLS, Table
 from codea1_env.evaluation.names import short_names
 from codea1_env.support.extras import require
 

@@ -24,7 +24,7 @@ from codea1_env.baselines.bench.run_result import (
     read_logs,
 )
 from codea1_env.baselines.bench.schedule import TrainingJob
-from codea1_env.baselines.bench.suite import BenchConfig
+from codea1_env.baselines.bench.suite import BenchConfig, processes_of
 from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
 from codea1_env.training.settings import SettingsError, apply_table
 
@@ -81,8 +81,9 @@ def read_settings(folder: Path) -> BenchConfig:
     try:
         if not isinstance(table, dict):
             raise SettingsError(f"{path}: no settings")
-        return apply_table(BenchConfig(), table, str(path))
-    except SettingsError as error:
+        config = apply_table(BenchConfig(), table, str(path))
+        return dataclasses.replace(config, processes=processes_of(config.base(0)))
+    except ValueError as error:  # SettingsError, or a preset that is gone
         raise FolderError(
             f"Expect the settings of a benchmark of this version, actually: {error}. Name another folder."
         ) from error

@@ -14,7 +14,7 @@ from typing import Any
 
 from codea1_env.support.logs import read_rows
 from codea1_env.training.metrics import Row, mean
-from codea1_env.training.run_folder import HELD_OUT, METRICS, up_to
+from codea1_env.training.run_folder import HELD_OUT, METRICS, UNSEEN, up_to
 
 RESULT = "result.json"
 
@@ -24,6 +24,9 @@ Scores = dict[str, dict[str, float | None]]
 _MEASURES = (
     "pass_rate", "kill_rate", "copier_kill_rate", "new_kill_rate", "only_book", "past_pass_rate",
 )  # fmt: skip
+_UNSEEN_MEASURES = _MEASURES[:4]
+UNSEEN_PREFIX = "unseen/"
+"""Begins the measures of problems that are not trained on."""
 
 
 class DamagedRunError(ValueError):
@@ -89,25 +92,65 @@ def read_logs(run: Path, step: int) -> Logs:
         )
     for row in metrics:
         _check_values(run / METRICS, row, list(row))
-    scores: dict[int, Scores] = {}
-    for row in read_rows(run / HELD_OUT, up_to(step)):
-        _check_values(run / HELD_OUT, row, _MEASURES)
-        values = {name: row[name] for name in _MEASURES}
-        scores.setdefault(row["step"], {})[str(row.get("task_id"))] = values
     measured = [row for row in metrics if "held_out/pass_rate" in row]
-    for row in measured:
-        found = scores.get(row["step"], {})
-        rate = mean(values["pass_rate"] for values in found.values())
-        if found.keys() != scores.get(0, {}).keys() or rate != row["held_out/pass_rate"]:
-            raise DamagedRunError(
-                f"Expect {run / HELD_OUT} to have the rows whose means are in {METRICS}, actually those of "
-                f"step {row['step']} are others, or incomplete."
-            )
     if not measured or measured[0]["step"] != 0:
         raise DamagedRunError(
             f"Expect {run / METRICS} to have measures of step 0, actually: there are none."
         )
-    return Logs(scores.get(0, {}), scores.get(measured[-1]["step"], {}), metrics)
+    trained = _read_scores(run / HELD_OUT, measured, "held_out/", _MEASURES)
+    others = _read_scores(run / UNSEEN, measured, UNSEEN_PREFIX, _UNSEEN_MEASURES)
+    start, end = (
+        trained[step]
+        | {
+            task: {f"{UNSEEN_PREFIX}{name}": value for name, value in row.items()}
+            for task, row in others.get(step, {}).items()
+        }
+        for step in (0, measured[-1]["step"])
+    )
+    forgotten = forgetting([trained[row["step"]] for row in measured])
+    end = {task: row | ({"forgetting": forgotten[task]} if task in forgotten else {}) for task, row in end.items()}  # fmt: skip
+    return Logs(start, end, metrics)
+
+
+def _read_scores(
+    path: Path, measured: list[Row], kind: str, measures: tuple[str, ...]
+) -> dict[int, Scores]:
+    """Step -> scores; empty if no problems of this kind were measured."""
+    rows_of = [row for row in measured if f"{kind}pass_rate" in row]
+    scores: dict[int, Scores] = {}
+    for row in read_rows(path, up_to(measured[-1]["step"])):
+        _check_values(path, row, measures)
+        values = {name: row[name] for name in measures}
+        scores.setdefault(row["step"], {})[str(row.get("task_id"))] = values
+    for row in rows_of:
+        found = scores.get(row["step"], {})
+        rate = mean(values["pass_rate"] for values in found.values())
+        if found.keys() != scores.get(0, {}).keys() or rate != row[f"{kind}pass_rate"]:
+            raise DamagedRunError(
+                f"Expect {path} to have the rows whose means are in {METRICS}, actually those of "
+                f"step {row['step']} are others, or incomplete."
+            )
+    return {row["step"]: scores.get(row["step"], {}) for row in rows_of}
+
+
+def forgetting(measured: list[Scores]) -> dict[str, float]:
+    """Problem -> how much more of its held-back tests was passed at the best earlier time than at the end.
+
+    That is the forgetting of Chaudhry et al. 2018 (arXiv 1801.10112, equation 3) with problems as tasks, but that one which is
+    better at the end than ever before has forgotten nothing.
+
+    Args:
+        measured: Scores at each measurement, in order.
+    """
+    times = {
+        task: [row[task]["pass_rate"] for row in measured if task in row] for task in measured[-1]
+    }
+    known = {task: [rate for rate in rates if rate is not None] for task, rates in times.items()}
+    return {
+        task: max(0.0, max(rates[:-1]) - rates[-1])
+        for task, rates in known.items()
+        if len(rates) > 1
+    }
 
 
 def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> None:

@@ -10,12 +10,16 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from codea1_env.baselines.bench.entries import Entry
 from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_ending, read_logs
 from codea1_env.baselines.bench.suite import BenchConfig, Rates
+from codea1_env.training.errors import RunError
+from codea1_env.training.run_folder import MACHINE, read_config
 
 _ATTEMPTS = 2
 _POLL_SECONDS = 0.2
@@ -141,7 +145,7 @@ def run_all(
         while waiting or running:
             while waiting and len(running) < config.processes:
                 job, attempt = waiting.popleft()
-                running.append((job, attempt, _start(config, job, python)))
+                running.append((job, attempt, _start(config, job, python, machine_of(jobs))))
             time.sleep(_POLL_SECONDS)
             for item in [item for item in running if item[2].poll() is not None]:
                 running.remove(item)
@@ -161,13 +165,30 @@ def run_all(
             process.wait()
 
 
-def _start(config: BenchConfig, job: TrainingJob, python: Sequence[str]) -> subprocess.Popen[bytes]:
+def machine_of(jobs: Sequence[TrainingJob]) -> dict[str, Any]:
+    """The number formats and threads that the first run measured: all others compute in the same way.
+
+    Args:
+        jobs: The runs; none is asked that is not done.
+    """
+    for job in jobs:
+        if job.done and (job.folder / "run" / "config.toml").is_file():
+            with suppress(RunError):  # it will be run again
+                begun = read_config(job.folder / "run")
+                return {name: getattr(begun, name) for name in MACHINE}
+    return {}
+
+
+def _start(
+    config: BenchConfig, job: TrainingJob, python: Sequence[str], machine: Mapping[str, Any]
+) -> subprocess.Popen[bytes]:
     job.folder.mkdir(parents=True, exist_ok=True)
     content = {
         "entry": dataclasses.asdict(job.entry),
         "seed": job.seed,
         "rates": dataclasses.asdict(job.rates),
         "bench": dataclasses.asdict(config),
+        "machine": machine,
     }
     (job.folder / JOB).write_text(json.dumps(content) + "\n", encoding="utf-8")
     with (job.folder / "log.txt").open("ab") as log:

@@ -71,6 +71,11 @@ class BenchConfig:
     for each player. A single one is not tried: all get it."""
     sweep_seeds: int = 2
     """Runs with each multiple, with seeds 1000, 1001, ... that are in no table."""
+    eval_steps: int | None = None
+    """Measure every so many steps, and before the first and after the last; None for four times in a run, with a preset
+    for what that says. Forgetting is what is lost between measurements."""
+    eval_problems: int = 12
+    """Language models: measure on so many problems that are not trained on, too; 0 for none."""
     processes: int = len(os.sched_getaffinity(0))
     """Runs at the same time. Has no influence on the results."""
     preset: str | None = None
@@ -81,6 +86,10 @@ class BenchConfig:
         for name in ("seeds", "max_problems", "max_steps", "num_iterations", "sweep_seeds", "processes"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise ValueError(f"Expect {name} to be at least 1, actually: {getattr(self, name)}")
+        for name, least in (("eval_steps", 1), ("eval_problems", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"Expect {name} to be at least {least}, actually: {value}")
         if not self.algorithms:
             raise ValueError("Expect algorithms to name at least one, actually: none")
         if self.seeds > SWEEP_SEED:
@@ -96,6 +105,8 @@ class BenchConfig:
     def base(self, seed: int) -> TrainConfig:
         """The settings of a run, before those of its entry."""
         quarter = max(1, self.max_steps // 4)
+        # A sweep only asks how a run ends.
+        often = self.max_steps if seed >= SWEEP_SEED else self.eval_steps
         if self.preset is not None:
             runs = _of_preset(self.preset)
             return dataclasses.replace(
@@ -107,7 +118,8 @@ class BenchConfig:
                 save_total_limit=1,
                 seed=seed,
                 num_iterations=self.num_iterations,
-                eval_steps=self.max_steps if seed >= SWEEP_SEED else runs.eval_steps,
+                eval_steps=often or runs.eval_steps,
+                eval_problems=self.eval_problems,
             )
         medium = str(files("codea1_env") / "problem_sets" / "starter" / "medium.jsonl")
         return TrainConfig(
@@ -118,8 +130,7 @@ class BenchConfig:
             max_steps=self.max_steps,
             coder=PlayerConfig(learning_rate=2.0),
             num_iterations=self.num_iterations,
-            # A sweep only asks how a run ends.
-            eval_steps=self.max_steps if seed >= SWEEP_SEED else quarter,
+            eval_steps=often or quarter,
             save_steps=quarter,
             save_total_limit=1,
             seed=seed,
@@ -151,9 +162,13 @@ def with_preset(config: BenchConfig, preset: str) -> BenchConfig:
         num_iterations=runs.num_iterations,
         # A sweep of models takes hours: who wants one asks for it.
         sweep=(1.0,) if models else config.sweep,
-        # One model computes with all processors, and takes gigabytes.
-        processes=1 if models else config.processes,
+        processes=processes_of(runs),
     )
+
+
+def processes_of(runs: TrainConfig) -> int:
+    """Runs at the same time: one model computes with all processors, and takes gigabytes."""
+    return 1 if runs.has_language_model else BenchConfig().processes
 
 
 def _of_preset(preset: str) -> TrainConfig:

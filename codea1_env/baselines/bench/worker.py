@@ -41,8 +41,9 @@ def main(folder: Path) -> int:
     started = time.perf_counter()
     result: dict[str, Any] = {"status": "ok", "error": ""}
     try:
-        settings = BenchConfig(**job["bench"]).base(job["seed"])
-        if not _train(entry, Rates(**job["rates"]).apply(entry.apply(settings)), folder / "run"):
+        settings = entry.apply(BenchConfig(**job["bench"]).base(job["seed"]))
+        config = Rates(**job["rates"]).apply(settings)
+        if not _train(entry, config, folder / "run", job["machine"]):
             return INTERRUPTED
     except (OSError, MemoryError, SandboxError):
         raise  # the machine's fault: the run is tried again
@@ -62,7 +63,7 @@ def _end_with_parent(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _train(entry: Entry, config: TrainConfig, run: Path) -> bool:
+def _train(entry: Entry, config: TrainConfig, run: Path, machine: dict[str, Any]) -> bool:
     """Train, from the last checkpoint if there is one; returns whether the run is finished."""
     config = dataclasses.replace(config, output_dir=run)
     saved = _usable_checkpoints(run)
@@ -70,6 +71,8 @@ def _train(entry: Entry, config: TrainConfig, run: Path) -> bool:
         return True  # it died between its last step and its result
     if run.exists() and not saved:
         shutil.rmtree(run)
+    if config.has_language_model and not saved:  # a run that goes on has its own
+        config = dataclasses.replace(config, **machine)
     own = find_class(entry.name) if entry.kind == "player" else None
     console = Console(file=io.StringIO())
     return train(config, resume=bool(saved), coder=own, tester=own, console=console).finished

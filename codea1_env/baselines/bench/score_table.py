@@ -1,0 +1,140 @@
+"""Scores of a benchmark as arrays of the same problems, with the controls, and what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_env.baselines.bench.results import Result
+from codea1_env.baselines.bench.run_result import UNSEEN_PREFIX, Scores
+from codea1_env.evaluation.statistics import (
+    Estimate,
+    interval_of_iqm,
+    mean_over_runs,
+    probability_of_improvement,
+)
+
+Floats = NDArray[np.float64]
+
+START = "start"
+"""Stands for the players before the first step."""
+COPIER = "copied examples"
+"""Stands for a tester that copies the examples of the problem's text, as every run measures it."""
+CONTROLS = {START: "start (control)", COPIER: "copier (control)"}
+"""What a learned figure must be above to be one, and how it is shown."""
+
+MEASURES = ("pass_rate", "kill_rate", "new_kill_rate")
+"""What is compared of every entry."""
+OF_END = ("only_book", "past_pass_rate", "forgetting")
+"""What there is at the end only."""
+
+
+class Table:
+    """Scores of all entries, as arrays of the same problems.
+
+    Args:
+        results: What came of the runs.
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self.results = [result for result in results if result.status == "ok"]
+        self.entries = list(dict.fromkeys(result.entry for result in results))
+
+    @property
+    def measures_unseen(self) -> bool:
+        """Whether problems were measured that are not trained on."""
+        return any(name.startswith(UNSEEN_PREFIX) for r in self.results for row in r.end.values() for name in row)  # fmt: skip
+
+    def scores(self, entry: str, measure: str) -> Floats | None:
+        """Score of shape (runs, problems); None if there are none."""
+        found = self.by_seed(entry, measure)
+        return np.array(list(found.values())) if found else None
+
+    def by_seed(self, entry: str, measure: str) -> dict[int, Floats]:
+        """Seed -> the scores of its run, of the same problems for all entries; empty if there are none.
+
+        The controls are the same in all entries with the same kind of players: they are taken from the first entry that
+        has them. Only problems that every run has a score for are used.
+        """
+        for ran in [entry] if entry not in CONTROLS else self.entries:
+            own = [result for result in self.results if result.entry == ran]
+            rows = {r.seed: _of(entry, r) for r in own}
+            first = next(iter(rows.values()), {})
+            tasks = [task for task in sorted(first) if self._known(task, measure)]
+            if tasks and _value(first, tasks[0], measure) is not None:
+                return {
+                    seed: np.array([row[task][measure] for task in tasks], dtype=float)
+                    for seed, row in rows.items()
+                }
+        return {}  # nothing of the kind was measured, such as the book where there is none
+
+    def _known(self, task: str, measure: str) -> bool:
+        return all(
+            _value(scores, task, measure) is not None
+            for result in self.results
+            for scores in ([result.end] if measure in OF_END else [result.start, result.end])
+            # A run that has no score at all for a measure has no say in which problems count.
+            if any(_value(scores, each, measure) is not None for each in scores)
+        )
+
+    def iqm(self, entry: str, measure: str) -> Estimate | None:
+        """Interquartile mean with its interval; None from one seed, which has none."""
+        scores = self.scores(entry, measure)
+        if scores is None or len(scores) < 2:
+            return None
+        return interval_of_iqm(scores, np.random.default_rng(0))
+
+    def mean(self, entry: str, measure: str) -> float | None:
+        """Mean over runs and problems."""
+        scores = self.scores(entry, measure)
+        return None if scores is None else float(scores.mean())
+
+    def mean_of_seeds(self, entry: str, measure: str) -> Estimate | float | None:
+        """Mean over runs and problems with the interval over runs; without an interval from one seed."""
+        scores = self.scores(entry, measure)
+        if scores is None:
+            return None
+        means = scores.mean(axis=1)
+        return mean_over_runs(means) if len(means) > 1 else float(means[0])
+
+    def difference(self, entry: str, other: str, measure: str) -> Estimate | None:
+        """By how much one entry scores more than another, paired by seed; None with less than two seeds of both."""
+        ours, theirs = self.by_seed(entry, measure), self.by_seed(other, measure)
+        pairs = [(ours[seed] - theirs[seed]).mean() for seed in ours if seed in theirs]
+        return mean_over_runs(pairs) if len(pairs) > 1 else None
+
+    def improvement(self, better: str, worse: str, measure: str) -> Estimate | None:
+        """Probability that one entry scores higher than another; None if either has less than two seeds."""
+        ours, theirs = self.scores(better, measure), self.scores(worse, measure)
+        if ours is None or theirs is None or min(len(ours), len(theirs)) < 2:
+            return None
+        return probability_of_improvement(ours, theirs, np.random.default_rng(0))
+
+
+def _of(entry: str, result: Result) -> Scores:
+    """What a run says of an entry, or of a control."""
+    if entry == START:
+        return result.start
+    return _copied(result.end) if entry == COPIER else result.end
+
+
+def _copied(scores: Scores) -> Scores:
+    """What the control scores on the same mutants: none of those that it does not kill."""
+    return {
+        task: {
+            f"{kind}{name}": value
+            for kind in ("", UNSEEN_PREFIX)
+            if row.get(f"{kind}kill_rate") is not None  # no tester of language was measured
+            for name, value in (
+                ("kill_rate", row[f"{kind}copier_kill_rate"]),
+                ("new_kill_rate", None if row[f"{kind}new_kill_rate"] is None else 0.0),
+            )
+        }
+        for task, row in scores.items()
+    }
+
+
+def _value(scores: Scores, task: str, measure: str) -> float | None:
+    return scores.get(task, {}).get(measure)
