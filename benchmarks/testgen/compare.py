@@ -7,7 +7,7 @@
 
 Functions and classes are those of benchmarks/testgen_packages.py, in an order drawn by the seed: those that are done
 when it is stopped are a sample of all. Each gets a file of each tool, and its mutants are those of cosmic-ray's
-operators in its own lines, each once and without those that are no other program, of which at most 20 are drawn.
+operators in its own lines: at most 20 are drawn, none twice, and none that is the same program or no program.
 A mutant is killed by a file if a test fails on it that passes without it; tests that fail without it are left out,
 and the file counts as one that does not pass. A tool that has no file kills nothing.
 
@@ -15,13 +15,14 @@ A package's own tests are those of its source distribution, or in the package as
 function, and that call it; where those take more than three seconds of processor time, as many as take three are drawn.
 The control runs the examples of the docstring without looking at what they give.
 
-The same command goes on where it was stopped. The tests run as you, in no sandbox.
+The same command goes on where it was stopped, and several can work on parts with the same results. The tests run as you, in no sandbox.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import json
 import random
 import re
@@ -47,7 +48,7 @@ from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 LIST = Path(__file__).resolve().parent.parent / "testgen_packages.py"
 MUTANTS = 20
 """At most so many of a function."""
-OWN = "own"
+OWN, PYNGUIN = "own", "Pynguin"
 
 
 def targets() -> list[str]:
@@ -62,18 +63,19 @@ def mutants_of(place: Place, seed: int) -> tuple[int, list[str], list[str]]:
     inside = "".join(lines[place.first - 1 : place.last])
     if not inside.endswith("\n"):
         inside += "\n"
-    known, found = {ast.dump(ast.parse(inside))}, []
-    for mutant in cosmic_ray_mutants(inside):
-        try:
+    every = cosmic_ray_mutants(inside)
+    order = random.Random(f"{seed} {place.target}").sample(range(len(every)), len(every))
+    known, drawn, shown = {ast.dump(ast.parse(inside))}, [], []
+    for mutant in (every[index] for index in order):
+        with contextlib.suppress(SyntaxError):
             tree = ast.dump(ast.parse(mutant.code))
-        except SyntaxError:
-            continue
-        if tree not in known:
-            known.add(tree)
-            shown = f"{place.first + mutant.line - 1}: {mutant.description}"
-            found.append((before + mutant.code + after, shown))
-    drawn = random.Random(f"{seed} {place.target}").sample(found, min(MUTANTS, len(found)))
-    return len(found), [text for text, _ in drawn], [shown for _, shown in drawn]
+            if tree not in known:
+                known.add(tree)
+                drawn.append(before + mutant.code + after)
+                shown.append(f"{place.first + mutant.line - 1}: {mutant.description}")
+        if len(drawn) == MUTANTS:
+            break
+    return len(every), drawn, shown
 
 
 def own_tests(place: Place, site: Path, sdists: Path) -> tuple[Path, list[str]]:
@@ -124,8 +126,8 @@ def of_tests(name: str) -> bool:
 
 
 def compare(
-    target: str, environment: Environment, options: argparse.Namespace
-) -> dict[str, Any] | None:
+    target: str, environment: Environment, options: argparse.Namespace, slow: bool
+) -> dict[str, Any]:
     """Ask every tool about one function, and run what it has written on the mutants."""
     try:
         place = environment.locate(target)
@@ -135,14 +137,16 @@ def compare(
     folder.mkdir(parents=True, exist_ok=True)
     total, mutants, shown = mutants_of(place, options.seed)
     tools = {
-        tool: environment.ask(tool, place, folder, options.timeout, options.seed) for tool in TOOLS
+        tool: environment.ask(tool, place, folder, options.timeout, options.seed)
+        for tool in TOOLS
+        if tool != PYNGUIN or slow
     }
     root, own = own_tests(place, environment.site, options.sdists.resolve())
     (folder / "empty.ini").touch()
     job = {
         "module": place.module, "file": place.file, "first": place.first, "last": place.last,
         "mutants": mutants, "folder": str(folder), "ini": str(folder / "empty.ini"),
-        "files": {tool: FILES[tool] for tool in TOOLS if tools[tool]["written"]},
+        "files": {tool: FILES[tool] for tool in TOOLS if tools.get(tool, {}).get("written")},
         "own": {"folder": str(root), "files": own},
     }  # fmt: skip
     (folder / "job.json").write_text(json.dumps(job))
@@ -174,26 +178,40 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("compare"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--timeout", type=float, default=20.0, help="of codea1 testgen, in seconds by the clock"
+        "--timeout",
+        type=float,
+        default=20.0,
+        help="of codea1 testgen and of Pynguin's search, in seconds by the clock",
     )
-    parser.add_argument("--only", nargs="*", help="functions, if not all of the list")
+    parser.add_argument(
+        "--pynguin", type=int, default=24, metavar="N", help="ask Pynguin for the first N only"
+    )
+    parser.add_argument(
+        "--part", default="0/1", metavar="K/N", help="every Nth function from the Kth on"
+    )
     options = parser.parse_args()
     environment = Environment((options.tools / "bin" / "python").absolute(), options.site.resolve())
     options.results.mkdir(parents=True, exist_ok=True)
     log = options.results / "compared.jsonl"
-    rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    rows = read(log)
     order = targets()
     random.Random(options.seed).shuffle(order)
-    known = {row["target"] for row in rows}
-    left = [each for each in options.only or order if each not in known]
+    known = {row["target"] for row in rows}  # also of other parts that run at the same time
+    part, parts = map(int, options.part.split("/"))
+    left = [each for each in order[part::parts] if each not in known]
     try:
         for target in track(left, "functions"):
-            rows.append(compare(target, environment, options))
+            slow = order.index(target) < options.pynguin
+            row = compare(target, environment, options, slow)
             with log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
+                file.write(json.dumps(row) + "\n")
     except KeyboardInterrupt:
         print("Stopped; the same command goes on.")
-    show(rows, environment)
+    show(read(log), environment)
+
+
+def read(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def show(rows: list[dict[str, Any]], environment: Environment) -> None:
@@ -208,8 +226,12 @@ def show(rows: list[dict[str, Any]], environment: Environment) -> None:
     table = Table(
         "tool", "files", "pass", "mutants killed", "mean share [95%]", "CPU s: median", "sum", "by the clock: median"
     )  # fmt: skip
+    quick = tuple(tool for tool in TOOLS if tool != PYNGUIN)
+    asked = [row for row in good if PYNGUIN in row["tools"]]
     with_own = [row for row in good if row["tools"].get(OWN, {}).get("tests")]
-    for title, some, names in (("all", good, TOOLS), ("with tests of their own", with_own, (*TOOLS, OWN))):  # fmt: skip
+    for title, some, names in (
+        ("all", good, quick), ("Pynguin was asked", asked, TOOLS), ("with tests of their own", with_own, (*quick, OWN)),
+    ):  # fmt: skip
         table.add_section()
         table.add_row(f"{title}: {len(some)}")
         for name in names if some else ():

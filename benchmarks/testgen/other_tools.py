@@ -18,9 +18,7 @@ import codea1_env
 
 TOOLS = ("codea1 testgen", "Pynguin", "ghostwriter", "examples run")
 FILES = dict(zip(TOOLS, ("test_ours.py", "test_pynguin.py", "test_ghost.py", "test_smoke.py"), strict=True))  # fmt: skip
-PYNGUIN_SECONDS = 60
-"""For its search, and again for choosing its assertions: three times what codea1 testgen has in all."""
-PATIENCE = 600
+PATIENCE = 900
 """Seconds by the clock, after which a tool counts as one that does not end."""
 
 
@@ -45,6 +43,7 @@ class Environment:
     site: Path
 
     def locate(self, target: str) -> Place:
+        """Where a function or class stands, though another module may offer it."""
         command = [str(self.python), str(Path(__file__).with_name("locate.py")), target]
         done = subprocess.run(command, capture_output=True, text=True, env=self.variables())
         if done.returncode:
@@ -52,10 +51,12 @@ class Environment:
         return Place(target=target, **json.loads(done.stdout.splitlines()[-1]))
 
     def variables(self, *before: Path) -> dict[str, str]:
+        """The environment in which the packages can be imported."""
         path = os.pathsep.join(map(str, [*before, self.site]))
         return os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYNGUIN_DANGER_AWARE": "1"}
 
     def versions(self) -> str:
+        """The other tools, with their versions."""
         listed = subprocess.run(
             [str(self.python), "-m", "pip", "freeze"], capture_output=True, text=True
         )
@@ -75,11 +76,11 @@ class Environment:
         said = ""
         try:
             if tool == "codea1 testgen":
-                said = self.ours(place, file, seconds, seed)
+                said = self._ours(place, file, seconds, seed)
             elif tool == "Pynguin":
-                said = self.pynguin(place, file, seed)
+                said = self._pynguin(place, file, seconds, seed)
             elif tool == "ghostwriter":
-                said = self.ghostwriter(place, file)
+                said = self._ghostwriter(place, file)
             else:
                 file.write_text(examples_run(place), encoding="utf-8")
         except subprocess.TimeoutExpired:
@@ -93,7 +94,7 @@ class Environment:
         log.write_text(json.dumps(row))
         return row
 
-    def ours(self, place: Place, file: Path, seconds: float, seed: int) -> str:
+    def _ours(self, place: Place, file: Path, seconds: float, seed: int) -> str:
         command = [sys.executable, "-m", "codea1_env.cli", "testgen", place.target, "--output", str(file)]  # fmt: skip
         options = ["--timeout", str(seconds), "--seed", str(seed)]
         return run(
@@ -102,13 +103,14 @@ class Environment:
             self.variables(Path(codea1_env.__file__).parent.parent),
         )
 
-    def pynguin(self, place: Place, file: Path, seed: int) -> str:
+    def _pynguin(self, place: Place, file: Path, seconds: float, seed: int) -> str:
         output = file.parent / "pynguin"
         shutil.rmtree(output, ignore_errors=True)
         options = {
             "project-path": self.site, "module-name": place.module, "output-path": output,
-            "only-cover": place.name, "seed": seed, "maximum-search-time": PYNGUIN_SECONDS,
-            "maximum-mutation-time": PYNGUIN_SECONDS,
+            "only-cover": place.name, "seed": seed, "maximum-search-time": round(seconds),
+            # Its assertions have as much again; without a bound they take minutes.
+            "maximum-mutation-time": round(seconds),
         }  # fmt: skip
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         environment = {
@@ -119,7 +121,7 @@ class Environment:
             shutil.copy(found, file)
         return said
 
-    def ghostwriter(self, place: Place, file: Path) -> str:
+    def _ghostwriter(self, place: Place, file: Path) -> str:
         name = place.target.replace("::", ".")
         command = [str(self.python.with_name("hypothesis")), "write", name]
         done = subprocess.run(

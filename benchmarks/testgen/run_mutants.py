@@ -13,186 +13,21 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.abc
-import importlib.machinery
 import json
-import math
 import os
 import random
-import resource
-import select
-import signal
 import sys
-import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
-import pytest
+from forked_pytest import file_of, ids, run, whole
 
 BASELINES = 3
 """A test that fails in one of so many runs without a mutant is left out."""
 OWN_SECONDS = 3.0
 """Processor time of a package's own tests; of those that take more in all, so many are drawn."""
-WALL_SECONDS = 300
-"""By the clock, for tests that wait for something; the machine may be busy."""
-MEMORY = 6 << 30
-
-
-class Mutated(importlib.machinery.SourceFileLoader):
-    """Loads a module with another text, and keeps nothing compiled of it."""
-
-    text = b""
-
-    def get_data(self, path: str) -> bytes:
-        return self.text if path == self.path else super().get_data(path)
-
-    def path_stats(self, path: str) -> Any:
-        raise OSError
-
-
-class Finder(importlib.abc.MetaPathFinder):
-    def __init__(self, module: str, text: str) -> None:
-        self.module, self.text = module, text.encode()
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if name != self.module or spec is None or spec.origin is None:
-            return None
-        loader = Mutated(name, spec.origin)
-        loader.text = self.text
-        spec.loader = loader
-        return spec
-
-
-def file_of(test: str) -> str:
-    return test.partition("::")[0]
-
-
-class Recorder:
-    """Says on a pipe what becomes of each test, and which of them call the function."""
-
-    def __init__(
-        self, pipe: int, only: set[str] | None, without: set[str], stop: dict[str, str], place: Any
-    ) -> None:
-        self.pipe, self.only, self.without, self.stop, self.place = pipe, only, without, stop, place
-        self.failed: set[str | None] = set()
-
-    def say(self, *event: object) -> None:
-        os.write(self.pipe, json.dumps(event).encode() + b"\n")
-
-    def fail(self, test: str) -> None:
-        self.failed.add(self.stop.get(file_of(test)))
-        self.say("failed", test)
-
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.fail(report.nodeid)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [
-            each for each in items
-            if each.nodeid not in self.without and (self.only is None or each.nodeid in self.only)
-        ]  # fmt: skip
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: Any) -> bool | None:
-        if self.stop and self.stop.get(file_of(item.nodeid)) in self.failed:
-            return True
-        self.touched, self.started = False, time.process_time()
-        if self.place:
-            sys.setprofile(self.profile)
-        return None
-
-    def profile(self, frame: Any, event: str, _: Any) -> None:
-        file, first, last = self.place
-        code = frame.f_code
-        if event == "call" and first <= code.co_firstlineno <= last and code.co_filename == file:
-            self.touched = True
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
-            self.fail(report.nodeid)
-        elif report.when == "call" and report.passed:
-            self.say("passed", report.nodeid)
-        if report.when == "teardown":
-            sys.setprofile(None)
-            if self.touched:
-                self.say("touched", report.nodeid, time.process_time() - self.started)
-
-    def pytest_sessionfinish(self) -> None:
-        loaded = [
-            name for name in sys.modules
-            if name.partition(".")[0] in sys.stdlib_module_names and name != "__main__"
-        ]  # fmt: skip
-        self.say("end", resource.getrusage(resource.RUSAGE_SELF).ru_utime, loaded)
-
-
-def run(
-    job: dict[str, Any],
-    folder: str,
-    files: list[str],
-    text: str | None = None,
-    only: set[str] | None = None,
-    without: frozenset[str] = frozenset(),
-    stop: dict[str, str] | None = None,
-    place: Any = None,
-    seconds: float = 120,
-) -> list[Any]:
-    """What is said of the tests of some files; the last word is "end", unless they were ended.
-
-    `stop` has the suite of each file: after its first failure the others of a suite are not run.
-    """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        with contextlib.suppress(BaseException):
-            os.setsid()
-            os.close(reading)
-            prepare(folder, seconds)
-            if text is not None:
-                sys.meta_path.insert(0, Finder(job["module"], text))
-            recorder = Recorder(writing, only, set(without), stop or {}, place)
-            options = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-c", job["ini"]]
-            pytest.main([*options, "--rootdir", folder, *files], plugins=[recorder])
-        os._exit(0)
-    os.close(writing)
-    said = b"".join(read(reading, WALL_SECONDS))
-    os.close(reading)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return [json.loads(line) for line in said.splitlines() if line.endswith(b"]")]
-
-
-def prepare(folder: str, seconds: float) -> None:
-    os.chdir(folder)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):
-        os.dup2(nothing, number)
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def read(pipe: int, seconds: float) -> Iterator[bytes]:
-    end = time.monotonic() + seconds
-    while select.select([pipe], [], [], max(0.0, end - time.monotonic()))[0]:
-        some = os.read(pipe, 1 << 16)
-        if not some:
-            return
-        yield some
-
-
-def ids(events: list[Any], kind: str) -> set[str]:
-    return {event[1] for event in events if event[0] == kind}
-
-
-def whole(events: list[Any]) -> bool:
-    return bool(events) and events[-1][0] == "end"
 
 
 class Suites:
@@ -219,8 +54,7 @@ class Suites:
         self.without = frozenset().union(*(ids(each, "failed") for each in runs))
         passed = ids(runs[0], "passed") if len(ended) == BASELINES else set()
         self.passed = passed - self.without
-        # Five times what it takes, and five seconds.
-        self.seconds = 5 + 5 * max((each[-1][1] for each in ended), default=0)
+        self.seconds = 2 + 5 * max((each[-1][1] for each in ended), default=0)
 
     def counts(self) -> dict[str, dict[str, Any]]:
         """Tests that pass and fail without mutants, for each name."""
@@ -276,7 +110,7 @@ def own_tests(job: dict[str, Any]) -> Suites | None:
 
 
 def main() -> None:
-    os.nice(5)  # tools that are asked elsewhere at the same time have budgets by the clock
+    os.nice(2)  # tools that are asked elsewhere at the same time have budgets by the clock
     job = json.loads(Path(sys.argv[1]).read_text())
     hypothesis.settings.register_profile(
         "compare", derandomize=True, deadline=None, database=None,
