@@ -181,7 +181,7 @@ def main() -> None:
         "--timeout",
         type=float,
         default=20.0,
-        help="of codea1 testgen and of Pynguin's search, in seconds by the clock",
+        help="of codea1 testgen, in seconds by the clock; Pynguin's search has three times that",
     )
     parser.add_argument(
         "--pynguin", type=int, default=24, metavar="N", help="ask Pynguin for the first N only"

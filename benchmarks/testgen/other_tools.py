@@ -18,6 +18,9 @@ import codea1_env
 
 TOOLS = ("codea1 testgen", "Pynguin", "ghostwriter", "examples run")
 FILES = dict(zip(TOOLS, ("test_ours.py", "test_pynguin.py", "test_ghost.py", "test_smoke.py"), strict=True))  # fmt: skip
+PYNGUIN_SHARE = 3
+"""Its search may take so many times what codea1 testgen has, and its assertions again: it works on one processor only,
+and on the whole module."""
 PATIENCE = 900
 """Seconds by the clock, after which a tool counts as one that does not end."""
 
@@ -106,11 +109,13 @@ class Environment:
     def _pynguin(self, place: Place, file: Path, seconds: float, seed: int) -> str:
         output = file.parent / "pynguin"
         shutil.rmtree(output, ignore_errors=True)
+        bound = round(PYNGUIN_SHARE * seconds)
         options = {
             "project-path": self.site, "module-name": place.module, "output-path": output,
-            "only-cover": place.name, "seed": seed, "maximum-search-time": round(seconds),
-            # Its assertions have as much again; without a bound they take minutes.
-            "maximum-mutation-time": round(seconds),
+            "only-cover": place.name, "seed": seed, "maximum-search-time": bound,
+            "maximum-mutation-time": bound,  # of its assertions; without a bound they take minutes
+            # By the clock, too: on a busy machine it gives up at once.
+            "maximum-test-execution-timeout": 60, "maximum-module-execution-timeout": 300,
         }  # fmt: skip
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         environment = {
