@@ -100,7 +100,7 @@ class Recorder:
     def pytest_runtest_logreport(self, report: Any) -> None:  # noqa: D102
         if report.failed:
             self._fail(report.nodeid)
-        elif report.when == "call" and report.passed:
+        elif report.when == "call" and (report.passed or hasattr(report, "wasxfail")):
             self._say("passed", report.nodeid)
         if report.when == "teardown":
             sys.setprofile(None)
