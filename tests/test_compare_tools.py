@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "testgen" / "run_mutants.py"
 SOURCE = "def half(n):\n    while n < 0:\n        n += 2\n    return n // 2\n"
 TESTS = {
@@ -17,6 +19,8 @@ TESTS = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not SCRIPT.exists(), reason="needs the repository")
 def test_files_kill_mutants_that_pass_without_them(tmp_path):
     (tmp_path / "number.py").write_text(SOURCE)
     (tmp_path / "empty.ini").touch()
