@@ -7,7 +7,8 @@
 
 Functions and classes are those of benchmarks/testgen_packages.py, in an order drawn by the seed: those that are done
 when it is stopped are a sample of all. Each gets a file of each tool, and its mutants are those of cosmic-ray's
-operators in its own lines: at most 20 are drawn, none twice, and none that is the same program or no program.
+operators in its own lines: at most 20 are drawn, none twice, and none that is no program, or
+the same program but for annotations.
 A mutant is killed by a file if a test fails on it that passes without it; tests that fail without it are left out,
 and the file counts as one that does not pass. A tool that has no file kills nothing.
 
@@ -65,10 +66,10 @@ def mutants_of(place: Place, seed: int) -> tuple[int, list[str], list[str]]:
         inside += "\n"
     every = cosmic_ray_mutants(inside)
     order = random.Random(f"{seed} {place.target}").sample(range(len(every)), len(every))
-    known, drawn, shown = {ast.dump(ast.parse(inside))}, [], []
+    known, drawn, shown = {without_annotations(inside)}, [], []
     for mutant in (every[index] for index in order):
         with contextlib.suppress(SyntaxError):
-            tree = ast.dump(ast.parse(mutant.code))
+            tree = without_annotations(mutant.code)
             if tree not in known:
                 known.add(tree)
                 drawn.append(before + mutant.code + after)
@@ -76,6 +77,19 @@ def mutants_of(place: Place, seed: int) -> tuple[int, list[str], list[str]]:
         if len(drawn) == MUTANTS:
             break
     return len(every), drawn, shown
+
+
+def without_annotations(text: str) -> str:
+    """The program but for its annotations: changing these changes nothing, or stops the module from being imported."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(None)
+    return ast.dump(tree)
 
 
 def own_tests(place: Place, site: Path, sdists: Path) -> tuple[Path, list[str]]:
