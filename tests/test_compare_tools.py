@@ -15,6 +15,7 @@ TESTS = {
     "test_wrong.py": "from number import half\n\ndef test_four(): assert half(4) == 3\n",
     "test_expected.py": "import number, pytest\n\n@pytest.mark.xfail(strict=True)\ndef test_odd(): assert number.half(5) == 5\n",
     "test_none.py": "import number\n\ndef test_nothing(): pass\n",
+    "test_import.py": "import no_such_module\n",
     "test_crash.py": "import os\n\ndef test_end(): os._exit(1)\n",
 }
 
@@ -52,6 +53,7 @@ def test_files_kill_mutants_that_pass_without_them(tmp_path):
         "test_wrong.py": {"tests": 0, "failing": 1, "killed": "0000"},
         "test_expected.py": {"tests": 1, "failing": 0, "killed": "1000"},
         "test_none.py": {"tests": 1, "failing": 0, "killed": "0000"},
+        "test_import.py": {"tests": 0, "failing": 1, "killed": "0000"},
         "test_crash.py": {"tests": 0, "failing": 0, "killed": "0000"},
         "own": {"tests": 2, "failing": 0, "killed": "1110"},
     }

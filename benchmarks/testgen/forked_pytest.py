@@ -142,6 +142,7 @@ def run(
                 sys.meta_path.insert(0, Finder(job["module"], text))
             recorder = Recorder(writing, only, set(without), stop or {}, place)
             options = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-c", job["ini"]]
+            options.append("--continue-on-collection-errors")  # of one file: the others are run
             pytest.main([*options, "--rootdir", folder, *files], plugins=[recorder])
         os._exit(0)
     os.close(writing)
