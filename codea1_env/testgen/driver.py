@@ -21,6 +21,7 @@ import asyncio
 import copy
 import inspect
 import itertools
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,12 @@ _BITS = 14_000
 """Python writes no integer of more than 4300 digits."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DEPTH = 20
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "__getitem__": operator.getitem, "__setitem__": operator.setitem, "__delitem__": operator.delitem,
+    "__contains__": operator.contains, "__iter__": iter, "__next__": next, "__reversed__": reversed,
+    "__str__": str, "__repr__": repr, "__bool__": bool, "__int__": int, "__float__": float,
+}  # fmt: skip
+"""How methods are called that nobody calls by their names."""
 
 
 def observe(
@@ -67,7 +74,10 @@ def observe(
     results = [_shown(made)] if not inspect.isclass(target) else []
     for name, values, words in steps:
         try:
-            returned = getattr(made, name)(*values, **words)
+            if name in OPERATORS:
+                returned = OPERATORS[name](made, *values)
+            else:
+                returned = getattr(made, name)(*values, **words)
             if inspect.iscoroutine(returned):
                 returned = asyncio.run(returned)
         except Exception as error:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 _ALIKE = 2
 """As many are written as one."""
 _MAX_NAME = 40
+_MODULES = ("pytest", "asyncio", "datetime", "decimal", "fractions")
 _NAME = "\0"
 """Where the name of a test comes when it is known; in no text of ours."""
 
@@ -169,19 +170,29 @@ def _single(
 def _steps(tree: ast.Module, function: str) -> list[str]:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     own = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == function]
-    methods = [
-        node.func.attr
-        for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset))
-        if isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id not in ("pytest", "asyncio", "datetime", "decimal", "fractions")
-    ]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr)]
+    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    methods = list(filter(None, map(_method, nodes)))
     if methods:
         return [_snake(each).strip("_") for each in methods]
     if not own:
         return []
     given = [*own[0].args, *own[0].keywords]
     return [_words(each) for each in given] if given else ["without_arguments"]
+
+
+def _method(node: ast.expr) -> str:
+    """What is done with an object that has a name; "" if that is not all."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
+            return "" if name in _MODULES else method
+        case ast.Call(func=ast.Name(id="str" | "repr" | "bool" | "next" | "reversed" as method), args=[ast.Name()]):  # fmt: skip
+            return method
+        case ast.Subscript(value=ast.Name()):
+            return "item"
+        case ast.Compare(ops=[ast.In()], comparators=[ast.Name()]):
+            return "contains"
+    return ""
 
 
 def _words(node: ast.AST) -> str:

@@ -30,6 +30,11 @@ _ENUMS = {"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"}
 _PLAIN_BASES = {"Generic", "Protocol", *_ENUMS}
 """Bases that do not decide how objects are made, or of which it is known how."""
 _ANYTHING = {"Any", "object", "Hashable"}
+_OPERATORS = {
+    "__getitem__": 1, "__setitem__": 2, "__delitem__": 1, "__contains__": 1, "__iter__": 0, "__next__": 0,
+    "__reversed__": 0, "__str__": 0, "__repr__": 0, "__bool__": 0, "__int__": 0, "__float__": 0,
+}  # fmt: skip
+"""Methods that an operator or a built-in function calls, with how many arguments; see `driver.OPERATORS`."""
 _WRAPPERS = {"Annotated", "Final", "Required", "NotRequired", "ClassVar"}
 _SAMPLES: dict[str, Any] = {
     "str": "", "list": [], "dict": {}, "set": set(), "int": 0, "float": 0.0, "tuple": (), "bytes": b"",
@@ -134,6 +139,9 @@ def _add_class(found: dict[str, Any], node: ast.ClassDef, classes: set[str]) -> 
             found["known"] = "ABC" not in bases and not node.keywords
         elif method.name == "__len__":
             found["sized"] = True
+        elif method.name in _OPERATORS:
+            if _takes(method, _OPERATORS[method.name]):
+                found["methods"][method.name] = _of_function(method, 1)
         elif method.name.startswith("_"):
             continue
         elif kinds & {"property", "cached_property"}:
@@ -149,6 +157,16 @@ def _add_class(found: dict[str, Any], node: ast.ClassDef, classes: set[str]) -> 
         found["init"] = [_of_members(node)]
         found["attributes"] += ["name", "value"]
         found["known"] = True
+
+
+def _takes(method: Any, number: int) -> bool:
+    """Whether a method takes exactly so many arguments, by position."""
+    given = method.args
+    names = [*given.posonlyargs, *given.args]
+    rest = (
+        given.vararg or given.kwonlyargs or given.kwarg or given.defaults or method.decorator_list
+    )
+    return len(names) == number + 1 and not rest and isinstance(method, ast.FunctionDef)
 
 
 def _of_members(node: ast.ClassDef) -> dict[str, Any]:

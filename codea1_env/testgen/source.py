@@ -68,6 +68,8 @@ def describe(source: str, name: str) -> dict[str, Any]:
         raised.append("AssertionError")
     if any(ast.unparse(call.func) in _EXITS for part in needed for call in _all(part, ast.Call)):
         raised.append("SystemExit")
+    if isinstance(node, ast.ClassDef):
+        raised += _meant({each.name for each in node.body if isinstance(each, _FUNCTIONS)})
     words, numbers, patterns = _literals(needed)
     return found | {
         "kind": "class" if isinstance(node, ast.ClassDef) else "function",
@@ -85,6 +87,15 @@ def describe(source: str, name: str) -> dict[str, Any]:
         "docs": [*docs, *as_doctests(docs, name)],
         "offered": sorted({name for each in tree.body for name in bound_names(each)}),
     }
+
+
+def _meant(methods: set[str]) -> list[str]:
+    """Exceptions by which these methods of a class say that there is nothing."""
+    missing = methods & {"__getitem__", "__delitem__", "__missing__"}
+    return [
+        *(["IndexError", "KeyError"] if missing else ()),
+        *(["StopIteration"] if "__next__" in methods else ()),
+    ]
 
 
 def _definitions(body: Iterable[ast.AST]) -> Iterator[Any]:

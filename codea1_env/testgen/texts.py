@@ -21,6 +21,14 @@ _USED = (*_MODULES, "pytest", "math", "cmath", "found", "error", "sys", "Path")
 _STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")
 _MODULE_OF = {"Decimal": "decimal", "Fraction": "fractions"}
 
+_OPERATORS = {
+    "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
+    "__contains__": "({1} in {0})", "__iter__": "iter({0})", "__next__": "next({0})",
+    "__reversed__": "reversed({0})", "__str__": "str({0})", "__repr__": "repr({0})",
+    "__bool__": "bool({0})", "__int__": "int({0})", "__float__": "float({0})",
+}  # fmt: skip
+_STATEMENTS = ("__setitem__", "__delitem__")
+
 Origin = Literal["docstring", "tester", "observed"]
 
 
@@ -47,13 +55,17 @@ class GeneratedTest:
         return [] if self.origin == "tester" else modules_of(self.shown)
 
 
+Step = tuple[str, tuple[Any, ...], Mapping[str, Any]]
+"""A method, and the arguments that it is called with."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """A call of a function; or the making of an object, and calls of its methods."""
 
     arguments: tuple[Any, ...] = ()
     keywords: Mapping[str, Any] = field(default_factory=dict)
-    steps: tuple[tuple[str, tuple[Any, ...], Mapping[str, Any]], ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +138,26 @@ def call_text(name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) 
     return f"{name}({', '.join(words)})"
 
 
+def step_text(made: str, step: Step, *, statement: bool = False) -> str:
+    """A call of a method as people write it.
+
+    Args:
+        made: The object.
+        step: Method and arguments.
+        statement: It may be a statement, and need be no expression.
+
+    Example:
+        >>> step_text("d", ("__getitem__", (1,), {})), step_text("d", ("pop", (1,), {}))
+        ('d[1]', 'd.pop(1)')
+        >>> step_text("d", ("__delitem__", (1,), {})), step_text("d", ("__delitem__", (1,), {}), statement=True)
+        ('d.__delitem__(1)', 'del d[1]')
+    """
+    name, arguments, keywords = step
+    if name in _OPERATORS and (statement or name not in _STATEMENTS):
+        return _OPERATORS[name].format(made, *map(literal, arguments))
+    return f"{made}.{call_text(name, arguments, keywords)}"
+
+
 def trial_text(trial: Trial, shape: Shape) -> str:
     """A trial in one line, for people.
 
@@ -137,8 +169,8 @@ def trial_text(trial: Trial, shape: Shape) -> str:
     if not shape.is_class or not trial.steps:
         return made
     if len(trial.steps) == 1:
-        return f"{made}.{call_text(*trial.steps[0])}"
-    steps = [f"{shape.object}.{call_text(*step)}" for step in trial.steps]
+        return step_text(made, trial.steps[0])
+    steps = [step_text(shape.object, step) for step in trial.steps]
     return "; ".join([f"{shape.object} = {made}", *steps])
 
 
@@ -158,12 +190,16 @@ def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Genera
             writer.expect(made, results[0])
         else:
             writer.line(f"{shape.object} = {made}")
-            for (name, arguments, keywords), result in zip(trial.steps, results, strict=True):
-                source = f"{shape.object}.{call_text(name, arguments, keywords)}"
-                if name in shape.awaited:
+            for step, result in zip(trial.steps, results, strict=True):
+                source = step_text(shape.object, step, statement=True)
+                if step[0] in shape.awaited:
                     source = f"asyncio.run({source})"
                 if result[0] == "self":
                     writer.line(f"assert {source} is {shape.object}")
+                elif step[0] in _STATEMENTS and result[0] == "value":
+                    writer.line(source)
+                elif step[0] == "__iter__" and result[0] in ("items", "first", "breaks"):
+                    writer.expect(shape.object, result)
                 else:
                     writer.expect(source, result)
             for name, value in seen["attributes"].items():

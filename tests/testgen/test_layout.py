@@ -73,6 +73,12 @@ def test_names_stay_and_are_distinct():
     assert [part for part in more if part in parts] == parts
 
 
+def test_what_is_done_with_an_object_is_in_the_name():
+    text = "box = Box()\nbox['a'] = 2\nassert ('a' in box) is True\nassert list(box) == ['a']\nassert repr(box) == ''"
+    parts = laid_out([(text, "", ""), ("assert repr(Box(1)) == '1'", "", "")], "Box", "box", [], "")
+    assert names_of(parts) == ["test_box_1", "test_box_item_contains_repr"]
+
+
 def test_what_is_no_single_call_stands_alone():
     for body in (
         "assert f(1) == f(2)",

@@ -87,12 +87,19 @@ class Box(Base):
     def make(cls): return cls(1)
 
     def _private(self): pass
+
+    def __getitem__(self, place: int): return place
+
+    def __setitem__(self, place, value, other): pass
+
+    def __eq__(self, other): return True
 """
     found = parameters(source, "Box")
     assert [each["name"] for each in found["init"]] == ["size"]
     assert {name: [each["name"] for each in some] for name, some in found["methods"].items()} == {
         "grow": ["by"],
         "parse": ["text"],
+        "__getitem__": ["place"],
     }
     assert found["attributes"] == ["size", "empty"]
     assert found["sized"]

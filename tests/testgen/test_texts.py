@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from codea1_env.sandbox import Outcome
+from codea1_env.testgen.observing import Observer
 from codea1_env.testgen.texts import Shape, Trial, literal, observed_test, stated_test, trial_text
 
 
@@ -95,6 +96,39 @@ def test_steps_of_an_object():
     assert test.errors == ("OddError",)
     failed = observed_test(trial, seen(("raises", ("ValueError", "")), made=False), shape)
     assert failed.shown == "with pytest.raises(ValueError):\n    TeamAccount('ann')"
+
+
+BOX = """class Box:
+    def __init__(self): self.items = {}
+    def __getitem__(self, key): return self.items[key]
+    def __setitem__(self, key, value): self.items[key] = value
+    def __delitem__(self, key): del self.items[key]
+    def __contains__(self, key): return key in self.items
+    def __iter__(self): return iter(self.items)
+    def __repr__(self): return f"{len(self.items)} things"
+"""
+
+
+def test_methods_that_operators_call_are_written_as_operators(sandbox):
+    steps = (
+        ("__setitem__", ("a", 2), {}), ("__setitem__", ("b", 3), {}), ("__delitem__", ("b",), {}),
+        ("__getitem__", ("a",), {}), ("__delitem__", ("c",), {}), ("__contains__", ("b",), {}),
+        ("__iter__", (), {}), ("__repr__", (), {}),
+    )  # fmt: skip
+    trial = Trial((), {}, steps)
+    shape = Shape("Box", is_class=True)
+    [(found, _)] = Observer("Box", (), sandbox).twice(BOX, [trial])
+    test = observed_test(trial, found.found, shape)
+    assert test.shown.splitlines() == [
+        "box = Box()", "box['a'] = 2", "box['b'] = 3", "del box['b']", "assert box['a'] == 2",
+        "with pytest.raises(KeyError):", "    del box['c']", "assert ('b' in box) is False",
+        "assert list(box) == ['a']", "assert repr(box) == '1 things'",
+    ]  # fmt: skip
+    assert "; box.__delitem__('b'); " in trial_text(
+        trial, shape
+    )  # an expression, for people to try
+    [right] = sandbox.run_tests(BOX, [test.text], entry_point="Box")
+    assert right.passed, right.message
 
 
 def test_examples_of_docstrings():
