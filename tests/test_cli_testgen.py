@@ -285,8 +285,8 @@ def test_a_function_that_is_never_the_same(folder, capsys):
         ),
         (
             "end = __import__('os')._exit\ndef f(n: int): end(n)\n",
-            1,
-            "found: f(0) ends the process",
+            2,
+            "1 question, such as: f(0) ends the process",
         ),
         (
             "def f(n: int):\n    return 'x' * (40 << 20)\n",

@@ -174,10 +174,6 @@ def test_a_finding_of_several_lines_is_whole(tmp_path, sandbox):
         ),
         ("def f(n: int) -> int:\n    return n and f(n - 1)\n", "f(-1) raises RecursionError"),
         (
-            "def f(n: int) -> int:\n    if n == 2:\n        list(map(__import__('sys').exit, [1]))\n    return n\n",
-            "f(2) ends the process",
-        ),
-        (
             "class f:\n    def __init__(self): self.log = []\n"
             "    def add(self, n: int): self.log.append(n)\n"
             "    def mean(self): return sum(self.log) / len(self.log)\n",

@@ -181,7 +181,7 @@ def test_a_run_that_comes_to_nothing_leaves_nothing(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         kill_in_step(1, patch)
-        patch.setattr(loop, "rollout", lambda *_: 1 / 0)
+        patch.setattr(loop, "play", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(tmp_path / "run", sandbox, tracker=("wandb",))
     assert not (tmp_path / "run").exists()

@@ -124,35 +124,15 @@ class Arena:
             frozenset(inside),
         )
 
-    def check_innocent(self, mention: str = "") -> None:
-        """A right program passes and a wrong one fails, in both modes."""
+    def check_innocent(self) -> None:
+        """A right program passes and a wrong one fails, in both modes, with all kinds of workers."""
         tests = list(TESTS.values())
-        right = self.sandbox.run_tests(RIGHT + mention, tests, entry_point="f")
-        wrong = self.sandbox.run_tests(WRONG + mention, tests, entry_point="f")
-        assert [result.outcome for result in right] == [Outcome.PASS] * 2
-        assert [result.outcome for result in wrong] == [Outcome.FAIL] * 2
-
-    def check_all_innocent(self) -> None:
-        """The same with all kinds of workers, and when a program is only called."""
-        self.check_innocent()
-        self.check_innocent("\n# numpy")
+        for mention in ("", "\n# numpy"):
+            right = self.sandbox.run_tests(RIGHT + mention, tests, entry_point="f")
+            wrong = self.sandbox.run_tests(WRONG + mention, tests, entry_point="f")
+            assert [result.outcome for result in right] == [Outcome.PASS] * 2
+            assert [result.outcome for result in wrong] == [Outcome.FAIL] * 2
         assert self.replies(RIGHT, 1, 2) == [2, 3]
-
-    def close(self) -> list[Path]:
-        """Ends the sandbox; returns the files that it leaves."""
-        self.sandbox.close()
-        left = list(self.scratch.iterdir())
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        return left
-
-    def settled(self) -> Traces:
-        """What is to be seen when all that is kept ready, here and in other sandboxes, is ready."""
-        seen, since = self.traces(), time.monotonic()
-        while seen != self.baseline and time.monotonic() < since + 0.5:
-            time.sleep(0.05)
-            if (now := self.traces()) != seen:
-                seen, since = now, time.monotonic()
-        return seen
 
     def replies(self, code: str, *arguments: object, **options: object) -> list[object]:
         """What calls of f with one argument each return, as the game makes them, or how they end."""
@@ -175,54 +155,37 @@ def level(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(scope="session")
-def arenas() -> Iterator[dict[str, Arena]]:
-    """One sandbox for each level that was attacked so far: every module attacks the same ones."""
-    made: dict[str, Arena] = {}
-    yield made
-    for arena in made.values():
-        assert arena.close() == []
-
-
-def _made(level: str) -> Arena:
+@pytest.fixture(scope="module")
+def shared_arena(level: str) -> Iterator[Arena]:
     scratch = Path(tempfile.mkdtemp(prefix="red-"))
     scratch.chmod(0o711)  # children with a user number of their own pass through it
-    tempfile.tempdir = str(scratch)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the weak levels
-        arena = Arena(Sandbox(workers=1, limits=LIMITS, level=level), level, scratch)
-    try:
-        for _ in range(2):  # until the workers have all ready that they keep ready
-            arena.check_all_innocent()
-            job = Job(RIGHT, list(TESTS.values())[1:], "f", hash_seed=1)
-            arena.sandbox.submit(job).result()
-    except SandboxError as error:
-        arena.close()
-        pytest.skip(f"level {level} does not work here: {error}")
-    return arena
-
-
-@pytest.fixture(scope="module")
-def shared_arena(level: str, arenas: dict[str, Arena]) -> Iterator[Arena]:
-    before = tempfile.tempdir
+    before, tempfile.tempdir = tempfile.tempdir, str(scratch)
     os.environ["ATTACK_TOKEN"] = TOKEN
     try:
-        arena = arenas[level] if level in arenas else _made(level)
-        tempfile.tempdir = str(arena.scratch)
-        arenas[level] = arena = dataclasses.replace(arena, baseline=arena.settled())
-        yield arena
-        arena.check_all_innocent()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the weak levels
+            made = Sandbox(workers=1, limits=LIMITS, level=level)
+        with made as sandbox:
+            arena = Arena(sandbox, level, scratch)
+            try:
+                for _ in range(2):  # until the workers have all ready that they keep ready
+                    arena.check_innocent()
+                    job = Job(RIGHT, list(TESTS.values())[1:], "f", hash_seed=1)
+                    sandbox.submit(job).result()
+            except SandboxError as error:
+                pytest.skip(f"level {level} does not work here: {error}")
+            time.sleep(0.5)  # until all that is kept ready, here and in other sandboxes, is ready
+            yield dataclasses.replace(arena, baseline=arena.traces())
+        assert list(scratch.iterdir()) == []
     finally:
         tempfile.tempdir = before
         del os.environ["ATTACK_TOKEN"]
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @pytest.fixture
 def arena(shared_arena: Arena) -> Iterator[Arena]:
-    """A sandbox that must be unharmed after the test: the same processes, descriptors, files and verdicts.
-
-    What else it can do, that with numpy and calls, is checked when the module ends: workers stay the same.
-    """
+    """A sandbox that must be unharmed after the test: the same processes, descriptors, files and verdicts."""
     yield shared_arena
     shared_arena.check_innocent()
     deadline = time.monotonic() + 10.0
