@@ -41,6 +41,7 @@ OF_RAY: dict[str, Any] = {
     "address": "auto", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
 }  # fmt: skip
 """Settings that only Ray has a use for, as they are without it."""
+_CORRECTION = "vllm_importance_sampling_correction"
 _OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
 
 
@@ -186,6 +187,12 @@ def _check_engine(config: TrainConfig) -> None:
                 "Expect max_staleness=1 where language models alone learn (a table cannot answer while it learns), actually: "
                 f"{', '.join(tables) or 'no language model'}. Set max_staleness to 0."
             )
+        for role, block in (("coder", config.coder), ("tester", config.tester)):
+            if config.max_staleness and block.trainer.get(_CORRECTION) is False:
+                raise ValueError(
+                    f"Expect max_staleness=1 with {_CORRECTION}, since answers are of older weights, actually: "
+                    f"{role}.trainer.{_CORRECTION}=False. Leave it out, or set max_staleness to 0."
+                )
         return
     for name, default in OF_RAY.items():
         if getattr(config, name) != default:

@@ -128,6 +128,13 @@ def test_what_cannot_be_played_ahead(
     for changes in ({"max_staleness": 2}, {"max_staleness": 1, "coder": PlayerConfig()}):
         with pytest.raises(ValueError, match="Expect max_staleness"):
             replaced(models, {"engine": "ray", **changes})
+    uncorrected = replaced(
+        models, {"coder.trainer": {"vllm_importance_sampling_correction": False}}
+    )
+    with pytest.raises(
+        ValueError, match=r"actually: coder\.trainer\.vllm_importance_sampling_corr"
+    ):
+        replaced(uncorrected, {"engine": "ray", "max_staleness": 1})
     with pytest.raises(RunError, match=r"the coder is a Own, .* freeze the coder"):
         check_ahead(Players(Own(), CopierTester(4), coder_learns=True, tester_learns=False))
     check_ahead(Players(Own(), CopierTester(4), coder_learns=False, tester_learns=False))
