@@ -177,7 +177,7 @@ def test_what_the_cluster_has_not(
     with pytest.raises(ClusterError, match=r"to have codea1_env 9\.9\.9.*has version"):
         run(tmp_path / "e", config)
     assert list(tmp_path.iterdir()) == []
-    assert ray_processes(cluster, "LearnerActor") == []
+    until(lambda: not ray_processes(cluster, "LearnerActor"))
 
 
 def test_settings_of_ray_are_refused_without_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,3 +74,12 @@ def test_a_package_and_nothing_else_is_there(folder, modules, monkeypatch):
     ]
     assert results[5].error in ("PermissionError", "OSError")
     assert not (folder / "pack" / "new.txt").exists()
+
+
+def test_a_package_that_changes_builtins_changes_its_own_process_only(folder):
+    (folder / "pack/odd.py").write_text("import builtins\nbuiltins.exec = print\n")
+    folders = {"pack": str(folder)}
+    with OwnCodeSandbox(limits=LIMITS, folders=folders, modules=["pack.odd"]) as sandbox:
+        for test in ("import pack.odd\nassert exec is print", "assert exec is not print"):
+            [result] = sandbox.run_tests("def f(n): return n + 1", [test])
+            assert result.passed, result

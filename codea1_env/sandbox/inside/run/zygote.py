@@ -14,6 +14,7 @@ Answers: the child's number with a pidfd; or wait status, CPU seconds and peak m
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import errno
 import gc
@@ -134,10 +135,16 @@ def _import_confined(modules: Iterable[str]) -> None:
     """
     errors, null = os.dup(2), _own_null()
     os.dup2(null, 2)
+    ours, there = dict(vars(builtins)), set(sys.modules)
     with no_hooks():
         for name in modules:
             with contextlib.suppress(BaseException):  # the program's own import says so
                 importlib.import_module(name)
+    if any(vars(builtins).get(name) is not value for name, value in ours.items()):
+        # Children need Python's own before their program begins. Each imports it anew, as if it had not been here.
+        vars(builtins).update(ours)
+        for name in sys.modules.keys() - there:
+            del sys.modules[name]
     sys.stderr.flush()
     os.dup2(errors, 2)
     os.close(errors)
