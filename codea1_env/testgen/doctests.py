@@ -8,6 +8,7 @@ a set in another order.
 from __future__ import annotations
 
 import ast
+import builtins
 import cmath
 import collections
 import datetime
@@ -72,7 +73,9 @@ class _Runner(doctest.DocTestRunner):
     def report_failure(self, out: Any, test: Any, example: Any, got: str) -> None:
         """Keep what came, unless it means the same."""
         if example.exc_msg is not None and got.startswith("Traceback (most recent"):
-            self.found[example.lineno] = ("raises", got.strip().rpartition("\n")[2], False)
+            said = got.strip().rpartition("\n")[2]
+            kind = getattr(builtins, said.partition(":")[0], None)
+            self.found[example.lineno] = ("raises", said, _is_own_mistake(kind))
         elif not (
             _same(example.want, got, test.globs)
             or _has(self._value, example.want)
@@ -86,9 +89,13 @@ class _Runner(doctest.DocTestRunner):
         kind, error, _ = exc_info
         if not re.search(rf"\b{kind.__name__}\b", example.want):
             text = f"{kind.__name__}: {error}" if str(error) else kind.__name__
-            own = issubclass(kind, _OWN_MISTAKES) and not issubclass(kind, UnboundLocalError)
-            own = own or _is_shorthand(example.source, error, test.globs)
+            own = _is_own_mistake(kind) or _is_shorthand(example.source, error, test.globs)
             self.found[example.lineno] = ("raises", text, own)
+
+
+def _is_own_mistake(kind: Any) -> bool:
+    known = isinstance(kind, type) and issubclass(kind, _OWN_MISTAKES)
+    return known and not issubclass(kind, UnboundLocalError)
 
 
 def run_examples(text: str, names: dict[str, Any], sets: bool = False) -> list[dict[str, Any]]:

@@ -77,6 +77,7 @@ def test_a_contradiction_is_found(tmp_path, sandbox, doc, finding):
         ">>> f(12)\n1...",
         ">>> f(3)",
         ">>> f(undefined)\n4",
+        ">>> f(undefined)\nTraceback (most recent call last):\nValueError: odd",
         ">>> y = undefined()\n>>> f(3)\n4",
         ">>> from nowhere.at_all import thing\n>>> f(thing)\n4",
         ">>> f(random.random())\n0.5",
