@@ -165,6 +165,8 @@ def _run_all(
     """Run jobs; returns whether nobody interrupted that."""
     if not jobs:
         return True
+    with user_input():
+        scheduling.check_files(config, jobs)
     for damage in scheduling.forget_unusable(jobs):
         console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
     before = signal.signal(signal.SIGTERM, _interrupt)

@@ -23,7 +23,12 @@ from codea1_env.baselines.bench import (
     run_all,
 )
 from codea1_env.baselines.bench.results import open_folder, read_settings, write_results
-from codea1_env.baselines.bench.schedule import TrainingJob, forget_unusable, machine_of
+from codea1_env.baselines.bench.schedule import (
+    TrainingJob,
+    check_files,
+    forget_unusable,
+    machine_of,
+)
 from codea1_env.baselines.bench.schedule import jobs_of as jobs_with
 from codea1_env.baselines.bench.suite import QUICK, Rates, with_preset
 from codea1_env.baselines.bench.sweep import Swept
@@ -190,8 +195,24 @@ def test_a_failed_run_is_run_again_when_its_cause_is_removed(tmp_path: Path, lea
     assert failed.status == "failed"
     learners.write_text(LEARNERS.replace("[1:]", ""))
     assert run(tmp_path / "results", name) == [failed], "it has a result"
-    forget_unusable(jobs_of(SMALL, [find_entry(name)], tmp_path / "results"))
+    jobs = jobs_of(SMALL, [find_entry(name)], tmp_path / "results")
+    check_files(SMALL, jobs)  # a mend is no other row
+    forget_unusable(jobs)
     assert run(tmp_path / "results", name)[0].status == "ok"
+
+
+def test_a_row_is_never_of_two_versions_of_a_file(tmp_path: Path):
+    settings = tmp_path / "own.toml"
+    settings.write_text("strict_paper = true\n")
+    jobs = jobs_of(SMALL, [find_entry(str(settings))], tmp_path / "results")
+    check_files(SMALL, jobs)
+    run_all(SMALL, jobs)
+    check_files(SMALL, jobs)
+    settings.write_text("strict_paper = false\n")
+    with pytest.raises(FolderError, match=r"own.toml to be what it was .* it has changed"):
+        check_files(SMALL, jobs)
+    settings.write_text("strict_paper = true\n")
+    check_files(SMALL, jobs)
 
 
 def test_folders_of_others_are_refused(tmp_path: Path):

@@ -18,6 +18,8 @@ from typing import Any
 from codea1_env.baselines.bench.entries import Entry
 from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_ending, read_logs
 from codea1_env.baselines.bench.suite import BenchConfig, Rates
+from codea1_env.evaluation.result_folder import FolderError
+from codea1_env.support.plugins import digest_of
 from codea1_env.training.errors import RunError
 from codea1_env.training.run_folder import MACHINE, read_config
 
@@ -50,15 +52,19 @@ class TrainingJob:
     @property
     def of_other_rates(self) -> bool:
         """Whether the folder holds a run that was begun with other learning rates."""
+        begun = self.begun
+        return begun is not None and begun.get("rates") != dataclasses.asdict(self.rates)
+
+    @property
+    def begun(self) -> dict[str, Any] | None:
+        """What its folder says that it was begun with, empty if that cannot be read; None if it was not begun."""
         try:
             content = json.loads((self.folder / JOB).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return False
+            return None
         except ValueError:
-            return True
-        return not isinstance(content, dict) or content.get("rates") != dataclasses.asdict(
-            self.rates
-        )
+            return {}
+        return content if isinstance(content, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,33 @@ def jobs_of(
         for entry in entries
         if entry.name in rates
     ]
+
+
+def check_files(config: BenchConfig, jobs: Sequence[TrainingJob]) -> None:
+    """Refuse to go on with runs whose files of the user's have changed: a row would be of two of them.
+
+    Runs that failed may go on with others, which may be the mend.
+
+    Raises:
+        FolderError: A preset, settings, an algorithm or a player are not what a run was begun with.
+    """
+    for job in jobs:
+        now, before = _files(config, job.entry), (job.begun or {}).get("files")
+        with suppress(DamagedRunError):
+            if job.done and read_ending(job.folder).status != "ok":
+                continue
+        for name, digest in before.items() if isinstance(before, dict) else ():
+            if now.get(name, digest) != digest:
+                raise FolderError(
+                    f"Expect {name} to be what it was when {job.folder} was begun with it, actually: it has changed. "
+                    "Put it back; or name what is new otherwise, or another folder; or remove that run's folder."
+                )
+
+
+def _files(config: BenchConfig, entry: Entry) -> dict[str, str]:
+    """Digests of the files of the user's that a run depends on."""
+    found = {name: digest_of(name) for name in (entry.name, config.preset) if name}
+    return {name: digest for name, digest in found.items() if digest is not None}
 
 
 def forget_unusable(jobs: Sequence[TrainingJob]) -> list[str]:
@@ -189,6 +222,7 @@ def _start(
         "rates": dataclasses.asdict(job.rates),
         "bench": dataclasses.asdict(config),
         "machine": machine,
+        "files": _files(config, job.entry),
     }
     (job.folder / JOB).write_text(json.dumps(content) + "\n", encoding="utf-8")
     with (job.folder / "log.txt").open("ab") as log:
