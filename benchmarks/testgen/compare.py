@@ -1,6 +1,7 @@
 """Which mutants do tests of codea1 testgen kill, beside those of other tools and of the packages themselves?
 
     python -m venv TOOLS && TOOLS/bin/pip install pynguin 'hypothesis[cli,ghostwriter]' pytest
+    TOOLS/bin/pip install ephemeral-port-reserve pretend freezegun pytest-mock delegator.py    # own tests of some import these
     pip install --target SITE --requirement benchmarks/testgen_packages.txt
     pip download --no-deps --no-binary :all: --dest SDISTS NAME==VERSION     # for each, where there is one
     python benchmarks/testgen/compare.py --site SITE --tools TOOLS --sdists SDISTS --results runs/compare
@@ -14,6 +15,7 @@ and the file counts as one that does not pass. A tool that has no file kills not
 
 A package's own tests are those of its source distribution, or in the package as installed, in files that name the
 function, and that call it; where those take more than three seconds of processor time, as many as take three are drawn.
+A package whose tests cannot be started, such as urllib3, which brings servers of its own, counts as one without.
 The control runs the examples of the docstring without looking at what they give.
 
 The same command goes on where it was stopped, and several can work on parts with the same results. The tests run as you, in no sandbox.
