@@ -17,8 +17,8 @@ from .outcomes import Stop, cpu_backstop, load_of, outcome_of
 from .planner import too_long
 from .results import TestResult
 from .slots import Slots
-from .supervise import Watch
-from .worker import WorkerDiedError
+from .watch import Watch
+from .worker import WorkerDiedError, own_queue_time
 
 _GATHER = 0.002  # seconds, for which a child with a full pipe would wait
 _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
@@ -93,7 +93,7 @@ def _in_one_process(
         bounds = (int(limits.memory), cpu_backstop(limits), int(limits.result))
         job = marshal.dumps((code, name, list(calls), *bounds), 2)
         child.start(limits, job, may_send=1 + len(calls))
-        watch = Watch(child)
+        watch, queued = Watch(child), own_queue_time()
         stop: Stop | None = None
         while stop is None and (load is None or len(replies) < len(calls)):
             # Once for all replies, instead of waking up for each.
@@ -113,7 +113,7 @@ def _in_one_process(
                 child.frames.clear()
             cpu_time = watch.lap_total()
             # A call has nothing to wait for: many that sleep a little are as bad as one that sleeps long.
-            if watch.idle_time() > _MOST_IDLE * limits.call_wall_time:
+            if watch.is_idle(_MOST_IDLE * limits.call_wall_time, queued):
                 stop = Stop.WALL if len(replies) < len(calls) else None
         clean = stop is not None or watch.closes_cleanly(child)
     except BaseException:

@@ -13,8 +13,9 @@ from .limits import Limits
 from .outcomes import Stop, cpu_backstop, outcome_of, reply_of
 from .results import CallResult, TestResult, cause_of
 from .slots import Slots
-from .supervise import Supervised, Watch, end_all
+from .supervise import Supervised, end_all
 from .value_mode import Reply, job_frame, readable
+from .watch import Watch
 from .worker import Ended, WorkerDiedError, share_processor
 
 _VERDICTS = {

@@ -10,8 +10,8 @@ from .limits import Limits
 from .outcomes import Stop, load_of, outcome_of
 from .results import ScriptResult, cause_of
 from .slots import Slots
-from .supervise import Watch
 from .value_mode import job_frame
+from .watch import Watch
 from .worker import WorkerDiedError
 
 

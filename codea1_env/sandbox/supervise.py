@@ -1,4 +1,4 @@
-"""Watches the processes of one run: moves their bytes, keeps the clocks, and notices why a run stops."""
+"""One process of a run, and the pipes to it: moves its bytes, and sees to its end."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import math
 import os
 import select
 import signal
-import time
 from collections import deque
 from dataclasses import dataclass
 
+from .deadline import Deadline
 from .inside.codec import frames
 from .limits import Limits
 from .outcomes import Stop, reached_backstop
-from .worker import Answer, ChildProcess, Ended, Worker, WorkerDiedError, is_stopped, queue_time_of
+from .worker import (
+    Answer,
+    ChildProcess,
+    Ended,
+    Worker,
+    WorkerDiedError,
+    is_stopped,
+    queue_time_of,
+)
 
 _READ = 1 << 18
-_LAST_BYTES_TIMEOUT = 2.0
-_IDLE = 0.5  # seconds that need no second look
-_MOST_PATIENCE = 9  # times the wall limit, where the machine is busy
 _EXIT_TIMEOUT = 1.0  # from the end of a process's channel to its own end
 
 
@@ -254,8 +259,18 @@ class Supervised:
         return bool(self.frames or self._received)
 
     def ended_by_itself(self, timeout: float = 0.0) -> bool:
-        """Whether the process is no longer running although nobody has ended it."""
-        return is_readable(self.handle, timeout)
+        """Whether the process is no longer running although nobody has ended it.
+
+        Args:
+            timeout: Seconds that it has for its end, if a machine that is busy gives it a processor.
+        """
+        if is_readable(self.handle) or not timeout:
+            return is_readable(self.handle)
+        deadline = Deadline([self], timeout)
+        while not deadline.is_over():
+            if is_readable(self.handle, deadline.left()):
+                return True
+        return is_readable(self.handle)
 
     # The end
 
@@ -340,137 +355,3 @@ def end_all(*children: Supervised) -> list[Ended]:
     if died is not None:
         raise died
     return ended
-
-
-class Watch:
-    """Waits for frames of some children together, within common limits.
-
-    Args:
-        children: The children. Their CPU times add up.
-    """
-
-    def __init__(self, *children: Supervised) -> None:
-        self.children = children
-        self._poll = select.poll()
-        self._by_descriptor: dict[int, tuple[Supervised, str]] = {}
-        for child in children:
-            self._add(child.reply, child, "reply")
-            for stream in child.streams:
-                self._add(stream, child, "output")
-            self._add(child.handle, child, "handle")
-        self._cpu_before = 0.0
-        self._queued = 0.0
-        self._started = time.monotonic()
-
-    def elapsed(self) -> float:
-        """Seconds since the watch began."""
-        return time.monotonic() - self._started
-
-    def _add(self, descriptor: int, child: Supervised, what: str) -> None:
-        self._by_descriptor[descriptor] = (child, what)
-        self._poll.register(descriptor, select.POLLIN)
-
-    def cpu_time(self) -> float:
-        """Seconds of CPU time of the children together."""
-        return sum(child.cpu_time() for child in self.children)
-
-    def lap(self) -> float:
-        """CPU seconds since the last lap."""
-        now = self.cpu_time()
-        spent, self._cpu_before = now - self._cpu_before, now
-        return max(spent, 0.0)
-
-    def idle_time(self) -> float:
-        """Seconds since the watch began in which the children neither ran nor waited for a processor."""
-        idle = self.elapsed() - self.cpu_time()
-        return (
-            max(0.0, idle - sum(each.queue_time() for each in self.children))
-            if idle > _IDLE
-            else 0.0
-        )
-
-    def lap_total(self) -> float:
-        """CPU seconds since the watch began. Begins a lap."""
-        self._cpu_before = self.cpu_time()
-        return self._cpu_before
-
-    def frame(self, child: Supervised, cpu_limit: float, wall_limit: float) -> bytes | Stop:
-        """The next frame of a child, or why none came.
-
-        Args:
-            child: Whose frame to wait for.
-            cpu_limit: CPU seconds that the children may use since the last lap.
-            wall_limit: Seconds that this may take. Time in which a busy machine gave the children no
-                processor does not count, within bounds: load must not make a verdict.
-        """
-        started = time.monotonic()
-        deadline = started + wall_limit
-        queued = self._queued
-        while not child.frames:
-            stop = next((each.stop for each in self.children if each.stop is not None), None)
-            now = time.monotonic()
-            spent = self.cpu_time() - self._cpu_before
-            if stop is None and spent >= cpu_limit:
-                stop = Stop.CPU
-                child.ran_out_of_cpu_time()
-            if stop is None and now >= deadline:
-                # Since they were forked, or since this was last looked at for another frame: a child that waited
-                # in the queue before its job gets no less time.
-                self._queued = sum(each.queue_time() for each in self.children)
-                waited = min(self._queued - queued, _MOST_PATIENCE * wall_limit)
-                deadline = started + wall_limit + waited
-                if now >= deadline:
-                    for each in self.children:
-                        each.check_is_not_stopped()
-                    stop = Stop.WALL
-            if stop is not None:
-                return stop
-            self._step(min(deadline - now, cpu_limit - spent))
-        return child.frames.popleft()
-
-    def _step(self, timeout: float) -> None:
-        writing = [child for child in self.children if child.wants_to_write]
-        for child in writing:
-            self._by_descriptor[child.job] = (child, "job")
-            self._poll.register(child.job, select.POLLOUT)
-        try:
-            events = self._poll.poll(math.ceil(timeout * 1000))
-        finally:
-            for child in writing:
-                self._poll.unregister(child.job)
-        for descriptor, _ in events:
-            if descriptor not in self._by_descriptor:  # closed by an event just before
-                continue
-            child, what = self._by_descriptor[descriptor]
-            if what == "job":
-                child.write()
-            elif what == "output":
-                if not child.read_output(descriptor):
-                    self._poll.unregister(descriptor)
-            elif what == "handle":
-                while child.read():  # what it wrote before it ended
-                    if not is_readable(child.reply):
-                        break
-                self._closed(child)
-            elif not child.read():
-                self._closed(child)
-
-    def _closed(self, child: Supervised) -> None:
-        for descriptor in (child.reply, child.handle):
-            if descriptor in self._by_descriptor:
-                del self._by_descriptor[descriptor]
-                self._poll.unregister(descriptor)
-        if child.stop is None:
-            child.stop = Stop.CLOSED
-
-    def wait_for_close(self, child: Supervised, seconds: float) -> None:
-        """Wait until a child closes its channel, whatever it sends meanwhile, but not longer than some seconds."""
-        poll = select.poll()
-        poll.register(child.reply, 0)
-        poll.poll(math.ceil(seconds * 1000))
-
-    def closes_cleanly(self, child: Supervised) -> bool:
-        """Whether a child, told that nothing more will come, ends without another byte."""
-        child.close_job()
-        self.frame(child, math.inf, _LAST_BYTES_TIMEOUT)
-        return child.stop is Stop.CLOSED and not child.unread

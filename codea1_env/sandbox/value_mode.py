@@ -14,7 +14,7 @@ from .outcomes import Stop, cpu_backstop, load_of, meaning_of, outcome_of
 from .planner import too_long
 from .results import CallResult, TestResult, cause_of
 from .slots import Slots
-from .supervise import Watch
+from .watch import Watch
 from .worker import WorkerDiedError
 
 _MANY = 8
@@ -201,7 +201,7 @@ class _Part:
     def _frame(self) -> bytes | Stop:
         limits = self.limits
         cpu = min(limits.call_cpu_time, limits.run_cpu_time - self.cpu_time)
-        wall = min(limits.call_wall_time, limits.run_wall_time - self._watch.elapsed())
+        wall = min(limits.call_wall_time, limits.run_wall_time - self._watch.elapsed_unqueued())
         return self._watch.frame(self._child, cpu, wall)
 
     def _kept(self, frame: bytes, spent: float) -> Reply | CallResult:
@@ -245,7 +245,7 @@ class _Part:
             with contextlib.suppress(WorkerDiedError):
                 self._child.dismiss()
             raise
-        self.wall_time = self._watch.elapsed()
+        self.wall_time = self._watch.elapsed_unqueued()
         if stop is None:
             self._child.dismiss()
         else:

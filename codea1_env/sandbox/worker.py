@@ -94,8 +94,17 @@ def cpu_time_of(pid: int) -> float:
 
 def queue_time_of(pid: int) -> float:
     """Seconds so far in which a process's main thread could have run but had no processor."""
+    return _queue_time(str(pid))
+
+
+def own_queue_time() -> float:
+    """The same of the calling thread."""
+    return _queue_time("thread-self")
+
+
+def _queue_time(of: str) -> float:
     try:
-        with open(f"/proc/{pid}/schedstat") as file:
+        with open(f"/proc/{of}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):  # gone, or the kernel does not tell
         return 0.0
@@ -103,11 +112,20 @@ def queue_time_of(pid: int) -> float:
 
 def is_stopped(pid: int) -> bool:
     """Whether a process is stopped, as by SIGSTOP."""
+    return _state_of(pid) in ("T", "t")
+
+
+def is_held_up(pid: int) -> bool:
+    """Whether a process's main thread could run, and perhaps does, or waits for the disk."""
+    return _state_of(pid) in ("R", "D")
+
+
+def _state_of(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+            return file.read().rpartition(")")[2].split()[0]
     except (OSError, IndexError):  # gone
-        return False
+        return ""
 
 
 def share_processor(first: int, second: int) -> None:

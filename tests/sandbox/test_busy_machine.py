@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox
+from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox
 
 TESTS = [
     "assert f(4_000_000) == 7_999_998_000_000",
@@ -36,3 +39,54 @@ def test_waiting_for_a_processor_is_not_counted_but_sleeping_is():
         assert [result.outcome for result in sandbox.run_tests(SLOW, TESTS)] == [Outcome.PASS] * 2
         sleeps = "import time\ndef f(n):\n    time.sleep(60)"
         assert sandbox.run_tests(sleeps, TESTS[:1])[0].outcome is Outcome.TIMEOUT
+
+
+@pytest.fixture
+def starved_sandbox() -> Iterator[Sandbox]:
+    """Its children wait much longer for a processor than a call may take, and then at once for all of it."""
+    count = 4 * len(os.sched_getaffinity(0))
+    # In sessions of their own: where the kernel shares the processors out among sessions, each gets a share.
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+        for _ in range(count)
+    ]
+    try:
+        with Sandbox(workers=1, limits=Limits(call_cpu_time=1.0, call_wall_time=0.5)) as sandbox:
+            assert sandbox.run_tests(SAME, ["assert f(1) == 1"])[0].passed
+            for command in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):  # it has ended, or is another user's
+                    if (
+                        b"run.zygote" in command.read_bytes()
+                        and parent_of(command.parent) == os.getpid()
+                    ):
+                        os.setpriority(os.PRIO_PROCESS, int(command.parent.name), 19)
+                        (command.parent / "autogroup").write_text("19")  # not with every kernel
+            yield sandbox
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+SAME = "def f(x): return x"
+
+
+def parent_of(process: Path) -> int:
+    return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_child_that_has_not_yet_had_a_processor_is_waited_for(starved_sandbox):
+    """Until its first wait is over, the kernel does not tell that it waits."""
+    begin = time.monotonic()
+    for mode in ("assert f(1) == 1", "for n in [1]:\n    assert f(n) == 1"):
+        results = [starved_sandbox.run_tests(SAME, [mode])[0] for _ in range(3)]
+        assert [result.outcome for result in results] == [Outcome.PASS] * 3, results
+    if time.monotonic() - begin < 6 * 0.5:
+        pytest.skip("this machine gives them a processor within the limit")
+    sleeps = "import time\ndef f(x):\n    time.sleep(60)"
+    assert starved_sandbox.run_tests(sleeps, ["assert f(1) == 1"])[0].limit is Limit.WALL_TIME
+
+
+def test_a_program_that_takes_its_time_to_end_on_a_busy_machine_has_ended(starved_sandbox):
+    result = starved_sandbox.run_tests("import os\ndef f(x): os._exit(3)", ["assert f(1) == 1"])[0]
+    assert result.outcome is Outcome.EXITED, result
