@@ -85,6 +85,17 @@ def test_bad_devices(devices: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "as 8x80, actually" in capsys.readouterr().err
 
 
+def test_each_process_of_a_cluster_has_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = ["--preset", "smollm2-cpu", "--engine", "ray", "--dry-run", "--devices", "4x80"]
+    assert run(["train", *cluster]) == 0
+    assert capsys.readouterr().err.count("together") == 2
+    # A number of steps goes before the preset's time budget, which vLLM has no speed for.
+    ahead = ["--max-staleness", "1", "--backend", "vllm", "--max-steps", "2"]
+    assert run(["train", *cluster, *ahead]) == 0
+    shown = capsys.readouterr().err
+    assert [shown.count(word) for word in ("together", "learns", "writes", "vLLM")] == [4, 2, 2, 2]
+
+
 def test_devices_are_for_plans_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "--quick", "--devices", "1x80"]) == 2
     assert "--devices with --dry-run" in capsys.readouterr().err

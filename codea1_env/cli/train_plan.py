@@ -16,7 +16,7 @@ from codea1_env.agents.smollm2 import HUB_ID
 from codea1_env.cli.errors import InputError
 from codea1_env.support.extras import require
 from codea1_env.training import TrainConfig
-from codea1_env.training.memory_plan import Devices, check_fits, memory_table, plan_memory
+from codea1_env.training.memory_plan import Devices, check_fits, kinds_of, memory_table, plan_memory
 
 
 def show_plan(config: TrainConfig, devices: str | None) -> None:
@@ -54,9 +54,24 @@ def show_plan(config: TrainConfig, devices: str | None) -> None:
             )
             return
         shapes[name] = shape
-    plan = plan_memory(config, shapes, there)
-    console.print(memory_table(plan, there))
-    check_fits(config, plan, there)
+    kinds = kinds_of(config)
+    for kind in kinds:
+        on = there
+        if (
+            config.engine == "ray"
+        ):  # the processes of a role share nothing with the others' but memory
+            number = sum(each.processes for each in kinds)
+            on = Devices(kind.processes, _share(config, there, kind.processes / number), there.gpu)
+        plan = plan_memory(config, shapes, on, does=kind)
+        console.print(memory_table(plan, on))
+        check_fits(config, plan, on)
+
+
+def _share(config: TrainConfig, there: Devices, share: float) -> float:
+    """Bytes of a GPU for one process of a cluster, or of this machine for those of one kind."""
+    return (
+        min(1.0, config.learner_gpus or 1.0) * there.memory if there.gpu else share * there.memory
+    )
 
 
 def read_devices(text: str) -> Devices:

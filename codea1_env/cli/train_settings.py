@@ -123,7 +123,8 @@ def base_settings(sources: SourcesAndFolder) -> TrainConfig:
         if sources.baseline is not None:
             _check_beside(table, sources.baseline)
         config = apply_table(_without_budget(config, table), table, str(sources.config))
-    return config
+    # A number of steps on the command line, too: before the other options are looked at, which may not suit a budget.
+    return config if sources.max_steps is None else dataclasses.replace(config, time_budget=None)
 
 
 def _check_beside(table: Mapping[str, Any], baseline: str) -> None:

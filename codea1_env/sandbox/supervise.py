@@ -9,10 +9,10 @@ import signal
 from collections import deque
 from dataclasses import dataclass
 
-from .deadline import Deadline
 from .inside.codec import frames
 from .limits import Limits
 from .outcomes import Stop, reached_backstop
+from .wall_limit import WallLimit
 from .worker import (
     Answer,
     ChildProcess,
@@ -263,12 +263,15 @@ class Supervised:
 
         Args:
             timeout: Seconds that it has for its end, if a machine that is busy gives it a processor.
+
+        Raises:
+            WorkerDiedError: The machine is too busy to tell.
         """
         if is_readable(self.handle) or not timeout:
             return is_readable(self.handle)
-        deadline = Deadline([self], timeout)
-        while not deadline.is_over():
-            if is_readable(self.handle, deadline.left()):
+        wall = WallLimit([self], timeout)
+        while not wall.is_over():
+            if is_readable(self.handle, wall.left()):
                 return True
         return is_readable(self.handle)
 

@@ -6,9 +6,9 @@ import math
 import select
 import time
 
-from .deadline import Deadline, wait_for_processor
 from .outcomes import Stop
 from .supervise import Supervised, is_readable
+from .wall_limit import WallLimit, wait_for_processor
 from .worker import own_queue_time
 
 _LAST_BYTES_TIMEOUT = 2.0
@@ -85,28 +85,31 @@ class Watch:
             child: Whose frame to wait for.
             cpu_limit: CPU seconds that the children may use since the last lap.
             wall_limit: Seconds that this may take. Time in which a busy machine gave the children no
-                processor does not count, within bounds: load must not make a verdict.
+                processor does not count: load must not make a verdict.
+
+        Raises:
+            WorkerDiedError: The machine is too busy to tell why none came, or somebody has stopped a child.
         """
         # A child that waited in the queue before its job gets no less time: what counts is since they were forked,
         # or since somebody looked for another frame.
-        deadline = Deadline(self.children, wall_limit, self._queued)
+        wall = WallLimit(self.children, wall_limit, self._queued)
         while not child.frames:
             stop = next((each.stop for each in self.children if each.stop is not None), None)
             spent = self.cpu_time() - self._cpu_before
             if stop is None and spent >= cpu_limit:
                 stop = Stop.CPU
                 child.ran_out_of_cpu_time()
-            if stop is None and deadline.is_over():
-                self._queued = deadline.queued
+            if stop is None and wall.is_over():
+                self._queued = wall.queued
                 # This process, too, may have had no processor while what it waits for lay in the pipe.
-                if (self._step(0.0) and deadline.put_off()) or child.frames:
+                if (self._step(0.0) and wall.put_off()) or child.frames:
                     continue
                 for each in self.children:
                     each.check_is_not_stopped()
                 stop = Stop.WALL
             if stop is not None:
                 return stop
-            self._step(min(deadline.left(), cpu_limit - spent))
+            self._step(min(wall.left(), cpu_limit - spent))
         return child.frames.popleft()
 
     def _step(self, timeout: float) -> bool:

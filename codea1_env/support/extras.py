@@ -32,7 +32,12 @@ def require(module: str, extra: str = "llm") -> ModuleType:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # it is there, but something that it needs is not
-        raise MissingExtraError(
-            f"Expect the package {package} to be installed, actually: it is not. "
-            f"Run: pip install 'codea1-env[{extra}]'"
-        ) from error
+        raise missing(package, extra) from error
+
+
+def missing(package: str, extra: str) -> MissingExtraError:
+    """What to say of a package of an extra that is not installed."""
+    return MissingExtraError(
+        f"Expect the package {package} to be installed, actually: it is not. "
+        f"Run: pip install 'codea1-env[{extra}]'"
+    )

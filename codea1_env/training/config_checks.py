@@ -193,6 +193,14 @@ def _check_engine(config: TrainConfig) -> None:
                     f"Expect max_staleness=1 with {_CORRECTION}, since answers are of older weights, actually: "
                     f"{role}.trainer.{_CORRECTION}=False. Leave it out, or set max_staleness to 0."
                 )
+            # Who writes in a process of its own has that one's engine.
+            writes = block.player == "llm" and (block.freeze or not config.max_staleness)
+            if config.backend == "vllm" and config.learner_processes > 1 and writes:
+                raise ValueError(
+                    f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
+                    f"start an engine for the {role}. Set learner_processes to 1, or backend to 'transformers'; with "
+                    "max_staleness=1 the players that learn have one process each with vLLM."
+                )
         return
     for name, default in OF_RAY.items():
         if getattr(config, name) != default:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -27,6 +27,8 @@ class StopRequest:
         """Whether the first signal is a request; before, there is no step to wait for, and it ends the run."""
         self.step = "this step"
         """What is waited for, in words."""
+        self.leave: Callable[[], object] = bool
+        """What is done before the process is left because it does not end by itself."""
 
     def wait_for_step(self) -> None:
         """Take the first signal as a request from now on."""
@@ -91,6 +93,8 @@ def _watchdog(stop: StopRequest) -> Iterator[None]:
                 asked = True
                 continue
             if not ended.wait(_PATIENCE):
+                with suppress(Exception):  # the other threads go on
+                    stop.leave()
                 _write(_SHOW_CURSOR if sys.__stderr__ and sys.__stderr__.isatty() else b"")
                 os._exit(_INTERRUPTED)
 

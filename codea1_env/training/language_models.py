@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from codea1_env.agents import Learner
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
-from codea1_env.agents.llm.engines import Engines, check_processes
+from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.agents.llm.own_trainer import find_trainer
 from codea1_env.agents.llm.processes import (
@@ -89,7 +89,7 @@ class LanguageModels:
         self._players: dict[str, Any] = {}
         try:
             if config.has_language_model:
-                check_processes(config.backend)
+                check_engine(config.backend)
             self._algorithms = {
                 role: algorithm_of(config, role)
                 for role in who_needs_one(config)

@@ -111,6 +111,9 @@ def train(
         stack.callback(folder.close)
         if not resume:
             stack.push(partial(leave_nothing, folder))
+            stop.leave = partial(
+                leave_nothing, folder, KeyboardInterrupt, KeyboardInterrupt(), None
+            )
         saved = checkpoints(folder.path)[-1:] if resume else []
         step = step_of(saved[0]) if saved else 0
         if saved and step >= config.max_steps:
@@ -316,6 +319,7 @@ def _result(path: Path, step: int, config: TrainConfig, console: Console) -> Tra
         console.print(
             f"Stopped after step {step}. To go on: codea1 train --resume --output-dir {path}",
             highlight=False,
+            soft_wrap=True,
         )
     console.print(f"Run folder: {path}", highlight=False, soft_wrap=True)
     return result

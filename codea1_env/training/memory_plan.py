@@ -37,7 +37,7 @@ class MemoryPlan:
     """Bytes of one process at full length of prompts and answers."""
 
     held: Mapping[str, float]
-    """Part -> bytes, all the time."""
+    """ProcessKind -> bytes, all the time."""
     phases: Mapping[str, Mapping[str, float]]
     """Phase -> part -> bytes beside those."""
     batches: Mapping[str, int]
@@ -53,11 +53,41 @@ class MemoryPlan:
         return max(self.phases, key=self.needed)
 
 
+@dataclass(frozen=True)
+class ProcessKind:
+    """What the processes of one kind do for a run."""
+
+    roles: tuple[Role, ...]
+    writes: bool = True
+    learns: bool = True
+    processes: int = 1
+    """Those that learn together."""
+
+
+def kinds_of(config: TrainConfig) -> list[ProcessKind]:
+    """The kinds of processes that hold language models: on a Ray cluster each role has its own."""
+    if config.engine != "ray":
+        return [ProcessKind(_roles(config))]
+    parts = []
+    for role in _roles(config):
+        ahead = bool(config.max_staleness) and not config.player(role).freeze
+        parts.append(ProcessKind((role,), writes=not ahead, processes=config.learner_processes))
+        if ahead:
+            parts.append(ProcessKind((role,), learns=False))
+    return parts
+
+
+def _roles(config: TrainConfig) -> tuple[Role, ...]:
+    roles: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
+    return tuple(role for role in roles if config.player(role).player == "llm")
+
+
 def plan_memory(
     config: TrainConfig,
     shapes: Mapping[str, ModelShape],
     devices: Devices,
     length: float = 1.0,
+    does: ProcessKind | None = None,
 ) -> MemoryPlan:
     """Compute what each phase of a run needs.
 
@@ -66,23 +96,25 @@ def plan_memory(
         shapes: The models by their names in the configuration.
         devices: Where it runs.
         length: Of prompts and answers, as a share of what they may have.
+        does: What a process does, if others do the rest.
     """
+    does = does or ProcessKind(_roles(config))
+    roles = does.roles
     dtype = config.dtype
     if dtype == "auto":
         dtype = "bfloat16" if devices.gpu else "float32"
     numbers = Numbers(
         dtype, config.generation_dtype or dtype, config.lora_rank, devices.number, devices.gpu
     )
-    roles: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
-    roles = tuple(role for role in roles if config.player(role).player == "llm")
     held = {"libraries": _CONTEXT if devices.gpu else _LIBRARIES}
-    for name in dict.fromkeys(map(config.model_of, roles)):
+    own = does.learns or config.backend == "transformers"  # an engine has weights of its own
+    for name in dict.fromkeys(map(config.model_of, roles if own else ())):
         here = [role for role in roles if config.model_of(role) == name]
-        learn = sum(not config.player(role).freeze for role in here)
-        kept = config.beta > 0
+        learn = sum(does.learns and not config.player(role).freeze for role in here)
+        kept = does.learns and config.beta > 0
         for part, size in resident(shapes[name], numbers, learn, len(here), reference=kept).items():
             held[part] = held.get(part, 0.0) + size
-    if config.backend == "vllm":
+    if config.backend == "vllm" and does.writes:
         held["vLLM"] = GPU_SHARE * devices.memory if devices.gpu else 0.0
     phases: dict[str, Mapping[str, float]] = {}
     batches: dict[str, int] = {}
@@ -93,7 +125,7 @@ def plan_memory(
         prompt = int(sampling.max_prompt_length * length)
         answer = int(sampling.max_completion_length * length)
         size = config.num_generations if role == "coder" else config.num_suites
-        if config.backend == "transformers":
+        if does.writes and config.backend == "transformers":
             rows = min(config.generation_batch, _answers(config, role) // devices.number)
             # A measurement asks as often as it has samples.
             prompts = -(-rows // min(size, config.eval_samples))
@@ -102,7 +134,9 @@ def plan_memory(
             phases[phase] = writing(
                 shape, numbers, rows=rows, prompts=prompts, prompt=prompt, answer=answer
             )
-        if not config.player(role).freeze:
+        elif not does.learns:
+            phases[f"{role} writes"], batches[f"{role} writes"] = {}, _answers(config, role)
+        if does.learns and not config.player(role).freeze:
             trainer = config.player(role).trainer
             share = _rows(config, role) // devices.number
             rows = trainer.get("per_device_train_batch_size") or default_batch(share, devices.gpu)
@@ -161,6 +195,8 @@ def check_fits(config: TrainConfig, plan: MemoryPlan, devices: Devices) -> None:
     Raises:
         RunError: It does not; the message names what to change.
     """
+    if not plan.phases:
+        return
     room = devices.memory if devices.gpu else devices.memory / devices.number
     phase, needed = plan.peak, plan.needed(plan.peak)
     if needed <= room:

@@ -152,7 +152,7 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) ->
             raise ClusterError(
                 f"Expect {asked:g} {name} for {processes} processes of language models (roles: {roles}, learner_processes: "
                 f"{config.learner_processes}{also}), actually: the cluster has {there.get(kind, 0):g}, of which "
-                f"{free.get(kind, 0):g} are free. {_remedy(kind, there.get(kind, 0), roles, writers)}"
+                f"{free.get(kind, 0):g} are free. {_remedy(kind, there.get(kind, 0), roles, writers, asked)}"
             )
     return gpus
 
@@ -168,10 +168,15 @@ def _free_soon(ray: Any, processors: int) -> dict[str, float]:
         time.sleep(0.1)
 
 
-def _remedy(kind: str, number: float, roles: int, writers: int) -> str:
+def _remedy(kind: str, number: float, roles: int, writers: int, asked: float) -> str:
     """What would fit."""
     if writers:
-        return "Add nodes, or set max_staleness to 0."
+        shared = (
+            f"; or let processes share processors (`ray start --head --num-cpus {asked:g}`, and --address auto)"
+            if kind == "CPU"
+            else ""
+        )
+        return f"Add nodes, or set max_staleness to 0{shared}."
     if kind == "CPU":
         return "Add nodes, or lower learner_processes."
     if not number:

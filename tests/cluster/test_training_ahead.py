@@ -135,6 +135,10 @@ def test_what_cannot_be_played_ahead(
         ValueError, match=r"actually: coder\.trainer\.vllm_importance_sampling_corr"
     ):
         replaced(uncorrected, {"engine": "ray", "max_staleness": 1})
+    engines = {"engine": "ray", "backend": "vllm", "lora_rank": 4, "learner_processes": 2}
+    with pytest.raises(ValueError, match="Expect learner_processes=1 with backend='vllm'"):
+        replaced(models, engines)
+    assert replaced(models, engines | {"max_staleness": 1}).learner_processes == 2
     with pytest.raises(RunError, match=r"the coder is a Own, .* freeze the coder"):
         check_ahead(Players(Own(), CopierTester(4), coder_learns=True, tester_learns=False))
     check_ahead(Players(Own(), CopierTester(4), coder_learns=False, tester_learns=False))

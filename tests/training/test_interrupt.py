@@ -71,6 +71,20 @@ def test_a_long_operation_does_not_keep_the_process(waits, signals):
         process.communicate()
 
 
+def test_what_does_not_end_by_itself_is_left_in_order():
+    """An operation that takes long keeps Python's handler from running."""
+    script = (
+        "import hashlib, os, signal, threading\n"
+        "from codea1_env.training.interrupt import stop_request\n"
+        "with stop_request(waits=False) as stop:\n"
+        "    stop.leave = lambda: os.write(1, b'left')\n"
+        "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    hashlib.pbkdf2_hmac('sha256', b'', b'', 2 * 10**9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=50)
+    assert (done.returncode, done.stdout) == (130, b"left")
+
+
 def test_other_threads_leave_signals_alone():
     before = signal.getsignal(signal.SIGINT)
     seen = []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.processes import world_size
+from codea1_env.support.extras import missing
 
 EngineKind = Literal["vllm", "server"]
 """vLLM in this process, or a server elsewhere."""
@@ -43,7 +45,7 @@ class Engines:
         lora_rank: int,
         server_url: str,
     ) -> None:
-        check_processes(kind)
+        check_engine(kind)
         self._players: dict[Path, int] = {}
         for folder in models.values():
             self._players[folder] = self._players.get(folder, 0) + 1
@@ -103,17 +105,24 @@ class Engines:
         )
 
 
-def check_processes(kind: Any) -> None:
-    """Refuse vLLM's engine in one of several processes: each would take the first GPU, and no group of all of them.
+def check_engine(kind: Any) -> None:
+    """Refuse vLLM's engine where it is not installed, before anything is loaded, and in one of several processes.
+
+    Each of them would take the first GPU, and no group of all of them.
 
     Raises:
         BackendError: There are several.
+        MissingExtraError: vLLM is not installed.
     """
-    if kind == "vllm" and world_size() > 1:
+    if kind != "vllm":
+        return
+    if world_size() > 1:
         raise BackendError(
             f"Expect one process with backend='vllm', actually: {world_size()}. Set backend to 'transformers', or start "
             "one process without accelerate or torchrun"
         )
+    if find_spec("vllm") is None:
+        raise missing("vllm", "vllm")
 
 
 def room_for(rank: int) -> int:

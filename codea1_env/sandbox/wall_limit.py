@@ -6,9 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from .worker import is_held_up, queue_time_of
+from .worker import WorkerDiedError, is_held_up, queue_time_of
 
 _MOST_PATIENCE = 9  # times the limit, beyond the limit
+_LEAST_PATIENCE = 30.0  # seconds, however short the limit is
 _NEXT_LOOK = 0.02  # seconds to the next look at a process that waits for a processor at this moment
 
 
@@ -23,12 +24,12 @@ class Process(Protocol):
         """Seconds of CPU time so far."""
 
 
-class Deadline:
-    """The end of some seconds in which processes had a processor, or did not want one.
+class WallLimit:
+    """A limit of seconds in which processes had a processor, or did not want one.
 
     Time in which they waited for a processor does not count, within bounds. The kernel tells of such a wait only
     when it is over; one that goes on shows by a process that could run, and has used no processor between
-    two looks at it.
+    two looks at it. On a machine that is too busy to tell, nothing is told.
 
     Args:
         processes: What is waited for. The waiting times add up.
@@ -53,18 +54,29 @@ class Deadline:
         return max(0.0, self._next - time.monotonic())
 
     def is_over(self) -> bool:
-        """Whether the time is up."""
+        """Whether the time is up.
+
+        Raises:
+            WorkerDiedError: It never was, because of all the waiting.
+        """
         if time.monotonic() < self._next:
             return False
         self.queued = _queued(self._processes)
-        waited = self.queued - self._queued_before
-        self._next = min(self._started + self._seconds + waited, self._last)
+        end = self._started + self._seconds + self.queued - self._queued_before
+        self._next = min(end, self._last)
         if time.monotonic() < self._next:
             return False
-        used = _used_of_held_up(self._processes)
-        waits = any(self._used.get(pid, cpu_time) == cpu_time for pid, cpu_time in used.items())
-        self._used = used
-        return not (waits and self.put_off())
+        if end <= self._last:
+            used = _used_of_held_up(self._processes)
+            waits = any(self._used.get(pid, time_) == time_ for pid, time_ in used.items())
+            self._used = used
+            if not waits:
+                return True
+            if self.put_off():
+                return False
+        raise WorkerDiedError(
+            f"the machine is too busy: no {self._seconds:g} s of processor in {self._last - self._started:g} s"
+        )
 
     def put_off(self) -> bool:
         """Wait a little longer, for a reason that the caller has seen; whether the bounds allow it."""
@@ -74,7 +86,7 @@ class Deadline:
 
     @property
     def _last(self) -> float:
-        return self._started + (1 + _MOST_PATIENCE) * self._seconds
+        return self._started + self._seconds + max(_LEAST_PATIENCE, _MOST_PATIENCE * self._seconds)
 
 
 def wait_for_processor(processes: Sequence[Process]) -> bool:
