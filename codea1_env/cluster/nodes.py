@@ -44,10 +44,15 @@ def connect(address: str | None) -> Any:
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
     if ray.is_initialized():
         return ray
+    remedy = 'Start one with `ray start --head`, or say address="local".'
     try:
         host, _, port = (address or "").rpartition(":")
         if host and port.isdecimal():  # Ray itself would try for two minutes
             socket.create_connection((host, int(port)), _CONNECT).close()
+            remedy = (
+                "Something listens there: is it the port of the head (`ray start --head --port`), of the same version of Ray, "
+                "and with the same token (RAY_AUTH_MODE, RAY_AUTH_TOKEN), if it has one?"
+            )
         with warnings.catch_warnings(), _own_signals():
             warnings.simplefilter(
                 "ignore", FutureWarning
@@ -57,8 +62,7 @@ def connect(address: str | None) -> Any:
         # Of other versions Ray tells in several lines.
         said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
         raise ClusterError(
-            f"Expect a Ray cluster at {address!r}, actually: {said}. Start one with `ray start --head`, "
-            'or say address="local".'
+            f"Expect a Ray cluster at {address!r}, actually: {said}. {remedy}"
         ) from error
     return ray
 

@@ -97,7 +97,7 @@ class TrainConfig:
     threads: int | None = None
     """Threads that language models compute with on a processor; None measures which number is fastest."""
     generation_threads: int | None = None
-    """Another number for writing; None for the same, or for the fastest."""
+    """Another number for writing with `backend = "transformers"`; None for the same, or for the fastest. vLLM takes OMP_NUM_THREADS."""
     backend: Literal["transformers", "vllm", "server"] = "transformers"
     """What generates the answers of language models: the trained model itself; vLLM in this process; or the
     OpenAI-compatible server at `server_url`."""
