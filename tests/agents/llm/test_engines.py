@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,7 @@ class StandIn:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
     StandIn.made = []
+    monkeypatch.setattr("codea1_env.agents.llm.engines.find_spec", lambda name: ModuleSpec(name, None))
     monkeypatch.setattr("codea1_env.agents.llm.vllm_backend.VLLMBackend", StandIn)
     return StandIn
 
