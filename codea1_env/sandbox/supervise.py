@@ -7,11 +7,11 @@ import os
 import select
 import signal
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .inside.codec import frames
 from .limits import Limits
-from .outcomes import Stop, reached_backstop
+from .outcomes import Stop, cpu_backstop
 from .wall_limit import WallLimit
 from .worker import (
     Answer,
@@ -19,6 +19,7 @@ from .worker import (
     Ended,
     Worker,
     WorkerDiedError,
+    counted_cpu_time_of,
     is_stopped,
     queue_time_of,
 )
@@ -314,9 +315,15 @@ class Supervised:
         self.read_all_output()
         if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
             self.stop = Stop.LEFT
+        counted = counted_cpu_time_of(self.pid) if self.process is not None else 0.0
         ended = self._worker.ended(self.dismiss())
-        if reached_backstop(ended, self.limits):
+        if (
+            self.stop is Stop.CLOSED
+            and ended.signal_number == signal.SIGKILL
+            and counted >= cpu_backstop(self.limits)
+        ):
             self.ran_out_of_cpu_time()
+            ended = replace(ended, reached_backstop=True)
         elif self.stop is Stop.CLOSED:
             self._check_is_own_end(ended)
         return ended

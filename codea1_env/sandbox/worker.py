@@ -24,7 +24,7 @@ _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
 _START_TIMEOUT = 60.0
 _ANSWER_TIMEOUT = 30.0
-_CPUCLOCK_SCHED = 2
+_CPUCLOCK_PROF, _CPUCLOCK_SCHED = 0, 2
 _PROCESSOR_FIELD = 36  # of /proc/PID/stat, counted from the state, which follows the name
 HASH_SEEDS = ("0", "1000003")
 
@@ -66,12 +66,14 @@ class Ended:
         signal_number: The signal that ended it, if one did.
         cpu_time: Seconds of CPU time of all its threads.
         memory: Peak resident memory in bytes.
+        reached_backstop: Whether the kernel ended it for its CPU time, before the supervisor had seen it.
     """
 
     exit_code: int | None
     signal_number: int | None
     cpu_time: float
     memory: int
+    reached_backstop: bool = False
 
 
 def _outer_pid(pidfd: int) -> int:
@@ -85,9 +87,18 @@ def _outer_pid(pidfd: int) -> int:
 
 def cpu_time_of(pid: int) -> float:
     """Seconds of CPU time of a process so far, read from the kernel's clock of it; 0 if it is gone."""
+    return _clock_of(pid, _CPUCLOCK_SCHED)
+
+
+def counted_cpu_time_of(pid: int) -> float:
+    """The same as the kernel counts it for RLIMIT_CPU: by ticks of a clock. Also of one that has ended."""
+    return _clock_of(pid, _CPUCLOCK_PROF)
+
+
+def _clock_of(pid: int, kind: int) -> float:
     try:
         # As clock_getcpuclockid(3) makes it, for another process than ours.
-        return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
+        return time.clock_gettime((~pid << 3) | kind)
     except OSError:
         return 0.0
 

@@ -6,11 +6,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox, wall_limit
+from codea1_env.sandbox import (
+    Limit,
+    Limits,
+    Outcome,
+    Sandbox,
+    call_mode,
+    encoded_arguments,
+    program_mode,
+    supervise,
+    value_mode,
+    wall_limit,
+    worker,
+)
 
 TESTS = [
     "assert f(4_000_000) == 7_999_998_000_000",
@@ -103,3 +116,38 @@ def test_where_the_machine_is_too_busy_to_tell_nothing_is_told(starved_sandbox, 
 def test_a_program_that_takes_its_time_to_end_on_a_busy_machine_has_ended(starved_sandbox):
     result = starved_sandbox.run_tests("import os\ndef f(x): os._exit(3)", ["assert f(1) == 1"])[0]
     assert result.outcome is Outcome.EXITED, result
+
+
+LOOP = "def f(x):\n    while True: pass"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda sandbox: sandbox.run_tests(LOOP, ["assert f(1) == 1"])[0],
+        lambda sandbox: sandbox.run_tests(LOOP, ["for n in [1]:\n    assert f(n) == 1"])[0],
+        lambda sandbox: sandbox.run_script("while True: pass"),
+        lambda sandbox: (
+            sandbox.submit_encoded(LOOP, "f", [encoded_arguments([1], {})]).result().replies[0]
+        ),
+    ],
+    ids=["value", "test program", "script", "calls"],
+)
+def test_a_kernel_that_counts_more_time_than_was_used_has_ended_a_program_in_a_simulation(
+    run, monkeypatch
+):
+    """It counts by ticks. Who was killed at its limit has not been killed from outside."""
+    for module in (call_mode, program_mode, value_mode, supervise):
+        monkeypatch.setattr(module, "cpu_backstop", lambda limits: 2)
+    ended = worker.Worker.ended
+
+    def less(self, answer):
+        found = ended(self, answer)
+        return replace(found, cpu_time=found.cpu_time / 100)
+
+    monkeypatch.setattr(worker.Worker, "ended", less)
+    with Sandbox(workers=1, limits=Limits(call_cpu_time=100.0, run_cpu_time=100.0)) as sandbox:
+        begin = time.monotonic()
+        result = run(sandbox)
+        assert (result.outcome, result.limit) == (Outcome.TIMEOUT, Limit.CPU_TIME)
+        assert time.monotonic() - begin < 50

@@ -89,7 +89,9 @@ class StandIn:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
     StandIn.made = []
-    monkeypatch.setattr("codea1_env.agents.llm.engines.find_spec", lambda name: ModuleSpec(name, None))
+    monkeypatch.setattr(
+        "codea1_env.agents.llm.engines.find_spec", lambda name: ModuleSpec(name, None)
+    )
     monkeypatch.setattr("codea1_env.agents.llm.vllm_backend.VLLMBackend", StandIn)
     return StandIn
 
