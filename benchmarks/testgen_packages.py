@@ -198,7 +198,7 @@ def show(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         words = [row.get(name, "-") for name in ("tests", "mutants", "killed")]
         found = len(row.get("findings", ()))
-        passes = {True: "passes", False: "FAILS"}.get(row.get("passes"), row["error"][:40])
+        passes = {True: "passes", False: "FAILS"}.get(row.get("passes", ""), row["error"][:40])
         table.add_row(
             row["target"],
             *map(str, [*words, found, row.get("seconds"), row.get("cpu_seconds")]),

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from packages import allow, listed, single_file
+from packages import allow, listed
 from rich.console import Console
 from rich.table import Table
 
@@ -42,10 +42,12 @@ from codea1_env.spaces import observe
 from codea1_env.testgen import function
 from codea1_env.testgen.deadline import Deadline
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
+from codea1_env.testgen.importing import sandbox_for
+from codea1_env.testgen.modules import Module
 from codea1_env.testgen.target import Target, TargetError, read_target
 
 ARMS = ("none", "model", "control")
-VALUES = (
+VALUES: tuple[Any, ...] = (
     0, 1, -1, 2, 10, 255, 1.5, "", "a", "abc", "Hello World", "2024-01-31", [], [1, 2, 3], ["a", "b"], (1, 2), {"a": 1},
     None, True, False,
 )  # fmt: skip
@@ -73,32 +75,15 @@ def main(arguments: list[str] | None = None) -> int:
         allow(options.site)
         function.Deadline = ProcessorDeadline  # type: ignore[attr-defined]
         run(options, path)
-    show(read(path), f"python {shlex.join(sys.argv)}")
+    rows = [row for row in read(path) if "refused" not in row]
+    show(rows, f"python {shlex.join(sys.argv)}")
     return 0
 
 
-def drawn(options: argparse.Namespace, sandbox: Sandbox) -> Iterator[Target]:
-    """Functions that are handled, in the order of the draw."""
+def run(options: argparse.Namespace, path: Path) -> None:
     functions = list(listed())
     order = np.random.default_rng(options.seed).permutation(len(functions))
-    found = 0
-    for number in order:
-        file, name = functions[int(number)]
-        copy = single_file(options.site, file, options.results / "copies")
-        try:
-            target = read_target(copy, name, sandbox)
-        except TargetError as error:
-            print(f"left out: {error}", flush=True)
-            continue
-        yield target
-        found += 1
-        if found == options.functions:
-            break
-
-
-def run(options: argparse.Namespace, path: Path) -> None:
-    roots = sorted({file.partition("/")[0].removesuffix(".py") for file, _ in listed()})
-    done = {row["name"] for row in read(path)}
+    done = {row["name"]: row for row in read(path)}
     sampling = SamplingConfig(
         temperature=0.7,
         top_p=0.95,
@@ -107,26 +92,50 @@ def run(options: argparse.Namespace, path: Path) -> None:
         stop=("\n```\n",),
     )
     computing = computing_for(options.model, None, 1)
-    with Sandbox(2, packages=roots) as sandbox, path.open("a") as out:
+    with Sandbox(packages=()) as analyst, path.open("a") as out:
         player = load_player(options.model, sampling=sampling, computing=computing)
-        for number, target in enumerate(drawn(options, sandbox)):
-            name = f"{target.path.name}::{target.name}"
-            if name in done:
-                continue
-            seen = observe(target.problem, code=target.core, turn=1)
-            started = processor_time()
-            asked = LLMAgent(
-                player.backend, sampling, options.seed, write=FewShot(options.num_tests)
-            )
-            answers = ask(asked, "tester", [seen] * options.num_samples)
-            row = {"name": name, "load": os.getloadavg()[0]}
-            row |= {"answers": answers, "asking": round(processor_time() - started, 2)}
-            rng = np.random.default_rng([options.seed, number])
-            row |= compare(target, answers, sandbox, rng, options)
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-            print({key: value for key, value in row.items() if key != "answers"}, flush=True)
+        handled = 0
+        for number in order:
+            file, name = functions[int(number)]
+            row = done.get(f"{file}::{name}")
+            if row is None:
+                agent = LLMAgent(
+                    player.backend, sampling, options.seed, write=FewShot(options.num_tests)
+                )
+                row = {"name": f"{file}::{name}", "load": os.getloadavg()[0]}
+                row |= look(options, file, name, agent, analyst, int(number))
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+                print({key: value for key, value in row.items() if key != "answers"}, flush=True)
+            handled += "refused" not in row
+            if handled == options.functions:
+                break
         player.backend.close()
+
+
+def look(
+    options: argparse.Namespace,
+    file: str,
+    name: str,
+    agent: LLMAgent,
+    analyst: Sandbox,
+    number: int,
+) -> dict[str, Any]:
+    """What the three suites of a function are, or why there are none."""
+    site = options.site.resolve()
+    dotted = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    module = Module(site / file, dotted, site, installed=True)
+    with sandbox_for(module, analyst, workers=2) as (sandbox, imported):
+        try:
+            target = read_target(module, name, sandbox, imported)
+        except TargetError as error:
+            return {"refused": str(error)}
+        seen = observe(target.problem, code=target.core, turn=1)
+        started = processor_time()
+        answers = ask(agent, "tester", [seen] * options.num_samples)
+        found = {"answers": answers, "asking": round(processor_time() - started, 2)}
+        rng = np.random.default_rng([options.seed, number])
+        return found | compare(target, answers, sandbox, rng, options)
 
 
 def compare(

@@ -15,6 +15,7 @@ import random
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import TypeGuard
 
 from codea1_env.testgen.public import public
 
@@ -63,7 +64,9 @@ def _places(site: Path, file: str) -> list[str]:
     return [f"{file}::{node.name}" for node in tree.body if _is_drawn(node, names)]
 
 
-def _is_drawn(node: ast.stmt, names: set[str]) -> bool:
+def _is_drawn(
+    node: ast.stmt, names: set[str]
+) -> TypeGuard[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
     if isinstance(node, ast.ClassDef):
         return node.name in names and ast.get_docstring(node) is not None
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name not in names:

@@ -105,7 +105,8 @@ def with_bug(text: str, bug: dict[str, Any]) -> str:
         raise SystemExit(
             f"expect {bug['file']} of the version in functions.txt, actually: line {bug['line']} differs"
         )
-    return text[:at] + bug["new"] + text[at + len(bug["old"]) :]
+    new: str = bug["new"]
+    return text[:at] + new + text[at + len(bug["old"]) :]
 
 
 def look(

@@ -158,13 +158,13 @@ def edits(text: str, name: str) -> Iterator[tuple[str, str, str, int]]:
                         f"{source(other)}{between}{source(one)}",
                         start,
                     )
-    for one, other in itertools.pairwise(function.body):
-        if isinstance(one, (ast.Assign, ast.AugAssign)) and isinstance(
-            other, (ast.Assign, ast.AugAssign, ast.If)
+    for first, second in itertools.pairwise(function.body):
+        if isinstance(first, (ast.Assign, ast.AugAssign)) and isinstance(
+            second, (ast.Assign, ast.AugAssign, ast.If)
         ):
-            start, end = span(one)[0], span(other)[1]
-            between = text[span(one)[1] : span(other)[0]]
-            yield "wrong order", text[start:end], f"{source(other)}{between}{source(one)}", start
+            start, end = span(first)[0], span(second)[1]
+            between = text[span(first)[1] : span(second)[0]]
+            yield "wrong order", text[start:end], f"{source(second)}{between}{source(first)}", start
 
 
 def _other(value: Any) -> Any:
