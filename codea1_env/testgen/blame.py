@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,8 @@ def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accide
 
     An index that is out of range says little of a number that may be one, and where several arguments have to fit
     together, such as a table and the number of its rows. What an optional argument does that somebody has set to
-    something odd, such as an empty alphabet, was asked for. Some functions only take long with large arguments, and
+    something odd, such as an empty alphabet, was asked for. An index out of range where the
+    docstring names no argument is mostly that of a helper, whose callers give no empty text. Some functions only take long with large arguments, and
     some objects stand for what has no end.
 
     Args:
@@ -41,10 +43,20 @@ def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accide
         blamed = bool(trial.steps) or any(map(_is_large, values))
     else:
         is_index = any(name == "IndexError" for _, name, _ in seen.errors)
-        blamed = is_index and (len(values) > 1 or any(type(value) is int for value in values))
+        blamed = is_index and (
+            len(values) > 1
+            or any(type(value) is int for value in values)
+            or not _is_documented([each for each, _ in given if each], target.docs)
+        )
     if blamed or any(_is_odd(*each) for each in given):
         return replace(found, kind="exception")
     return found
+
+
+def _is_documented(parameters: Sequence[Parameter], docs: Sequence[str]) -> bool:
+    """Whether a docstring names one of the parameters, if there are any."""
+    words = set(re.findall(r"\w+", " ".join(docs)))
+    return not parameters or any(each.name in words for each in parameters)
 
 
 def _given(

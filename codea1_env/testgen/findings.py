@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from codea1_env.sandbox import Outcome
+from codea1_env.sandbox import Limit, Outcome
 from codea1_env.testgen.invent import Kind
 from codea1_env.testgen.observing import Seen
 from codea1_env.testgen.texts import (
@@ -119,17 +119,20 @@ def accident(
         returns: What is annotated.
         certain: The arguments are of the annotated kinds, so that no error can be blamed on them.
     """
+    kind: Evidence
     nowhere = "neither its code nor its docstring says that it should"
     named = set(on_purpose)
     if seen.outcome in _ENDINGS:
         if seen.outcome is Outcome.EXITED and "SystemExit" in named:
             return None
-        return Accident(0, _KINDS.get(seen.outcome, "endless"), nowhere)
+        # What only waits may wait for something that it would get outside: it is a question.
+        kind = "exception" if seen.limit is Limit.WALL_TIME else _KINDS.get(seen.outcome, "endless")
+        return Accident(0, kind, nowhere)
     if seen.outcome is not Outcome.PASS:  # nobody knows what came of it
         return None
     for number, name, _ in seen.errors:
         if name not in named and (certain or name not in _WRONG_KIND):
-            kind: Evidence = "crash" if certain and name in _NEVER_MEANT else "exception"
+            kind = "crash" if certain and name in _NEVER_MEANT else "exception"
             return Accident(number, kind, nowhere)
     form, content = seen.last
     if form == "value" and not is_of_kind(content, returns):

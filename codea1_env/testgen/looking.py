@@ -72,6 +72,7 @@ class Looker:
         """Trials that gave two different results."""
         self.outside: list[str] = []
         """Those that asked for files, the network or standard input, and what they raised."""
+        self._endless: bool | None = None
         self.cut = False
         """The time was over before everything was run."""
 
@@ -126,8 +127,17 @@ class Looker:
         seen = replace(seen, found={**seen.found, "results": results} if results else {})
         source, test = trial_text(upto, self._shape), question(upto, seen, self._shape)
         found = weighed(found, upto, seen, self._target)
+        if found.kind == "endless" and not self._never_ends(upto):
+            return
         finding = Finding(source, what_it_did(seen), found.why, found.kind, test=test)
         self.accidents.append((finding, sort_of(seen, steps[-1][0] if steps else "")))
+
+    def _never_ends(self, trial: Trial) -> bool:
+        """Whether a trial that did not end in time does not with much more of it, either; asked once."""
+        if self._endless is None:
+            seen = self.observer.patiently(self._target.program, trial)
+            self._endless = seen.outcome is not Outcome.PASS
+        return self._endless
 
     def _before(self, trials: Sequence[Trial]) -> list[Seen | None]:
         """What the earlier version did; None where nobody knows."""

@@ -25,6 +25,8 @@ HASTY = Limits(call_cpu_time=0.1, call_wall_time=5)
 _ROUNDING = 1e-15
 """How far floats may differ between two runs: sums over sets depend on the order."""
 _HANGS = 3
+_PATIENCE = 10
+"""So many times as long a first call may take."""
 _WRAPPED = 3
 """How deep in an answer of the driver a value lies that was returned."""
 _GROUP = 16
@@ -118,6 +120,11 @@ class Observer:
         limits = PATIENT.with_room_for(2)
         [results] = gather([self._submit(program, [trial, trial], limits)])
         return [_seen(results[-1])]
+
+    def patiently(self, program: str, trial: Trial) -> Seen:
+        """Run a trial with much more time, such as a first call may take that loads or fills something."""
+        [[result]] = gather([self._submit(program, [trial], PATIENT.times(_PATIENCE))])
+        return _seen(result)
 
     def on_many(self, programs: Sequence[str], trials: Sequence[Trial]) -> list[list[Seen | None]]:
         """Run trials on each program; None for those after the first that does not end.

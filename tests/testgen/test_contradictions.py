@@ -42,6 +42,9 @@ def found(tmp_path, sandbox, doc):
     ("doc", "finding"),
     [
         (">>> f(3)\n4", "f(3) returns 3; the docstring says 4"),
+        (">>> import datetime\n>>> f(datetime.date(2015, 3, 31) - datetime.timedelta(32))\ndatetime.date(2015, 1, 27)",
+         "f(datetime.date(2015, 3, 31) - datetime.timedelta(32)) returns datetime.date(2015, 2, 27); the docstring says "
+         "datetime.date(2015, 1, 27)"),
         (">>> f(4) == 2\nTrue", "f(4) == 2 returns False; the docstring says True"),
         (">>> f(0) or 7\n0", "f(0) or 7 returns 7; the docstring says 0"),
         (">>> f([1, 2])\n(1, 2)", "f([1, 2]) returns [1, 2]; the docstring says (1, 2)"),
@@ -68,6 +71,9 @@ def test_a_contradiction_is_found(tmp_path, sandbox, doc, finding):
     "doc",
     [
         ">>> f(3) == 3\nTrue",
+        # today's day, where it was written on another one
+        ">>> import datetime\n>>> f(datetime.date(2015, 3, datetime.date.today().day))\ndatetime.date(2015, 3, 32)",
+        ">>> import zoneinfo\n>>> f([zoneinfo.ZoneInfo('UTC')])\n[ZoneInfo(key='UTC')]",
         ">>> f('a')\na",  # without quotes
         ">>> f({1, 2, 30})\n{30, 1, 2}",
         ">>> f('odd')\nKeyError: 'something else'",

@@ -28,7 +28,8 @@ def look(folder, text, sandbox):
         (DEFAULT, "state", "f(0) returns [0, 0] when it is called again; the first time it returns [0]"),
         ("def f(n: int) -> str:\n    return n if n == 3 else 'a'\n", "annotation", "f(3) returns 3; it is annotated to return str"),
         ("def f(n: int) -> tuple[int, int]:\n    return (n,)\n", "annotation", "f(0) returns (0,); it is annotated to return tuple"),
-        ("def f(x: list[int]) -> int:\n    return x[0]\n", "crash", "f([]) raises IndexError: list index out of range; neither"),
+        ("def f(x: list[int]) -> int:\n    'Give the first of x.'\n    return x[0]\n", "crash", "f([]) raises IndexError: list index out of range; neither"),
+        ("def f(x: list[int]) -> int:\n    'Give the first.'\n    return x[0]\n", "exception", "f([]) raises IndexError: list index out of range; neither"),
         ("def f(n: int) -> int:\n    return int('9' * n)\n", "exception", "f(0) raises ValueError: invalid literal"),
         ("last = [None]\ndef f(n: int):\n    last.append(n)\n    return last[-2]\n", "property", "f(0) returns 0 when it is called again; the first time it returns None"),
         ("def f(n: int = 3):\n    '''Do.\n\n    Args:\n        n: How often. Defaults to 5.\n    '''\n", "default", "inspect.signature(f).parameters['n'].default is 3; the docstring says that it is 5"),
@@ -38,7 +39,8 @@ def look(folder, text, sandbox):
         ("import sys\n\n\ndef f(n: int) -> int:\n    return n if n else __import__('sys').exit(1)\n", "exception", "f(0) ends the process"),
         ("def f(x: list[int], y: list[int]) -> list[int]:\n    return [y[n] for n, _ in enumerate(x)]\n", "exception", "f([0], []) raises IndexError"),
         ("def f(n: int, base: int = 7) -> int:\n    return n % base\n", "exception", "f(0, 0) raises ZeroDivisionError"),
-        ("def f(s: str, flag: bool = False) -> str:\n    return (s or 'a')[flag]\n", "crash", "f('', True) raises IndexError"),
+        ("import time\n\n\ndef f(n: int) -> int:\n    while n < 0:\n        time.sleep(1)\n    return n\n", "exception", "f(-1) does not end in time"),
+        ("def f(s: str, flag: bool = False) -> str:\n    'Give a character of s.'\n    return (s or 'a')[flag]\n", "crash", "f('', True) raises IndexError"),
         ("def f(a: int, b: int):\n    return 'a' if (a, b) == (5, 2) else a - b\n", "property", "f(5, 2) returns 'a'; "),
         ("def f(xs: list[int], n: int) -> int:\n    if xs == [1, 0, 2] and n == 2:\n        xs.pop()\n    return 1\n", "property", "f([1, 0, 2], 2) returns 1; it changes its argument, and "),
         ("def f(s: str, n: int) -> str:\n    return s.strip('a') + 'a' * (s == 'AB' and n == 2)\n", "property", "f('AB', 2) returns 'ABa'; applied to that it returns 'AB'"),
@@ -84,3 +86,19 @@ def test_the_line_that_shows_a_finding(tmp_path, sandbox):
     )
     assert done.stdout == '"it\'s 3"\n'
     assert one_line(found, suite.target, tmp_path / "docs").startswith("PYTHONPATH=.. python")
+
+
+def test_a_first_call_that_takes_its_time_is_no_finding(tmp_path, sandbox):
+    text = """table = []
+
+
+def f(n: int) -> int:
+    if not table:
+        total = 0
+        for i in range(20_000_000):
+            total += i
+        table.append(total)
+    return table[0] + n
+"""
+    suite = look(tmp_path, text, sandbox)
+    assert suite.findings == ()
