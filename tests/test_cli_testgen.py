@@ -152,7 +152,7 @@ def test_findings_are_printed_and_give_exit_code_1(folder, capsys):
     assert run(["testgen", "stats.py::median"]) == 1
     shown = capsys.readouterr().out
     assert "found: median([3, 1, 2]) returns 1; the docstring says 2\n" in shown
-    assert "found: median([]) raises IndexError: list index out of range; neither its" in shown
+    assert "such as: median([]) raises IndexError: list index out of range; neither its" in shown
     text = (folder / "test_stats_median.py").read_text()
     assert "@pytest.mark.skip(reason='median([]) raises IndexError" in text
     assert python("pytest", "-q", "test_stats_median.py", cwd=folder).returncode == 0
