@@ -42,7 +42,7 @@ def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, 
         name: The function or class.
         flags: What the module has imported from `__future__`.
     """
-    space = vars(importlib.import_module(module))
+    space = _namespace(module, name)
     if text:
         nothing = object()
         before = space.get(name, nothing)
@@ -64,6 +64,17 @@ def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, 
         for key, value in space.items()
         if not (key.startswith("__") and key.endswith("__")) and not key.startswith("_codea1")
     }
+
+
+def _namespace(module: str, name: str) -> dict[str, Any]:
+    """Where a module's code looks up names, also where an object that warns of old names stands in its place."""
+    found = importlib.import_module(module)
+    names = vars(found)
+    if name not in names:
+        own = getattr(getattr(found, name, None), "__globals__", {})
+        if own.get("__name__") == module:
+            names = own
+    return names
 
 
 def watch(module: str) -> dict[str, Any]:

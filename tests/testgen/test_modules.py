@@ -8,7 +8,7 @@ from user_files import write
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.function import mutants_of, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import TargetError, find_module, module_of_file
+from codea1_env.testgen.modules import Module, TargetError, find_module, module_of_file
 from codea1_env.testgen.target import read_target
 
 
@@ -124,3 +124,20 @@ def test_what_derives_from_a_class_follows_its_mutants(tmp_path, analyst):
         slots = target.redefined.replace("class Side:", "class Side:\n    __slots__ = ('a',)")
         mutant = target.with_definition(slots)
         assert sandbox.run_tests(mutant, ["assert Side().area() == 10"])[0].passed
+
+
+def test_a_module_in_whose_place_another_object_stands(tmp_path, analyst):
+    """As packages do that warn of old names."""
+    package = tmp_path / "aged"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import sys\nimport types\n\n\nclass Proxy(types.ModuleType):\n    def __init__(self, module):\n"
+        "        super().__init__(module.__name__)\n        self.module = module\n\n"
+        "    def __getattr__(self, name):\n        return getattr(self.module, name)\n\n\n"
+        "sys.modules[__name__] = Proxy(sys.modules[__name__])\n\n\ndef f(n: int) -> int:\n    return n + 1\n"
+    )
+    module = Module(package / "__init__.py", "aged", tmp_path, installed=True)
+    with sandbox_for(module, analyst) as (inside, imported):
+        target = read_target(module, "f", inside, imported)
+        [result] = inside.run_tests(target.imported, ["assert f(1) == 2"])
+    assert result.passed, result
