@@ -14,6 +14,7 @@ import pytest
 from codea1_env import CODER, TESTER
 from codea1_env.code_a1_v0 import env, parallel_env, raw_env
 from codea1_env.problems import Problem
+from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Sandbox, SandboxError
 
@@ -247,3 +248,22 @@ def test_a_sandbox_that_fails_is_no_verdict_and_changes_nothing() -> None:
     assert game.state() == before
     _, rewards, *_ = pickle.loads(pickle.dumps(game)).step({TESTER: SUITE})
     assert not math.isnan(rewards[CODER])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"rewards": "mutation-score"},
+            "Expect RefereeConfig.rewards to be a RewardConfig.*'muta.*function=",
+        ),
+        (
+            {"rewards": lambda outcome, config: (0.0, 0.0)},
+            "Expect RefereeConfig.rewards to be a Rewa",
+        ),
+        ({"limits": 2.0}, "Expect RefereeConfig.limits to be Limits or None, actually: 2.0"),
+    ],
+)
+def test_wrong_rules_raise_when_they_are_made(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        RefereeConfig(**settings)

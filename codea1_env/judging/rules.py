@@ -20,6 +20,7 @@ class RefereeConfig:
     """How rounds are judged.
 
     Raises:
+        TypeError: ``rewards`` or ``limits`` is of another type.
         ValueError: A field is outside its range.
     """
 
@@ -47,6 +48,17 @@ class RefereeConfig:
     than 64 are read; those after them are left out, and are not invalid."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rewards, RewardConfig):
+            raise TypeError(
+                f"Expect RefereeConfig.rewards to be a RewardConfig, actually: {self.rewards!r:.200}. Other rewards, by "
+                "name or as a function: RefereeConfig(rewards=RewardConfig(function=...)), or "
+                "parallel_env(rewards=...)."
+            )
+        if not (self.limits is None or isinstance(self.limits, Limits)):
+            raise TypeError(
+                f"Expect RefereeConfig.limits to be Limits or None, actually: {self.limits!r:.200}. "
+                "Write Limits(call_cpu_time=1.0), for example."
+            )
         paper = self.rewards.strict_paper
         if self.domain is None:
             object.__setattr__(self, "domain", "any" if paper else "signature")
