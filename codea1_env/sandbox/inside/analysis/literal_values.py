@@ -7,8 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from ..codec.budgets import check_hashes
 from ..codec.formats import MAX_EQUAL_HASHES, DecodeError
-from ..codec.reading import check_hashes
 
 MAX_ITEMS = 20_000
 """Items of a value that is read; characters of a text that is computed count as well."""

@@ -14,8 +14,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from ..codec.budgets import check_hashes
 from ..codec.formats import DecodeError, EncodeError
-from ..codec.reading import check_hashes
 from ..errors import message_of
 from . import handles
 

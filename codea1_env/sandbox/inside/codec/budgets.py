@@ -9,7 +9,9 @@ what does not fit is judged in a process that has limits.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from .formats import MAX_EQUAL_HASHES, MAX_INT_BYTES, MAX_ITEMS, DecodeError
 
@@ -101,9 +103,6 @@ class Meter:
         if size > budget.size:
             raise BudgetError(f"a message of more than {budget.size} bytes")
         self._items = 0
-        if budget is UNLIMITED:
-            self.left = self._granted = _LOOK_EVERY
-            return
         self._grant()
         if budget.seconds is not None:
             self._started = time.thread_time()
@@ -145,3 +144,26 @@ class Meter:
         self._grant()
         if budget.seconds is not None and time.thread_time() - self._started > budget.seconds:
             raise BudgetError(f"more than {budget.seconds:g} s to read")
+
+
+def check_hashes(keys: Collection[Any], most: int = MAX_EQUAL_HASHES) -> None:
+    """Refuse keys of which very many different ones share one hash.
+
+    Raises:
+        DecodeError: A key is not hashable; `BudgetError` if more than `most` different keys collide.
+    """
+    try:
+        hashes = [hash(key) for key in keys]
+    except TypeError:
+        raise DecodeError("an unhashable key") from None
+    if len(hashes) - len(set(hashes)) < most:
+        return
+    counts: dict[int, int] = {}
+    seen: set[Any] = set()  # it never holds more colliding keys than may be
+    for key, digest in zip(keys, hashes, strict=True):
+        size = len(seen)
+        seen.add(key)
+        if len(seen) > size:
+            counts[digest] = count = counts.get(digest, 0) + 1
+            if count > most:
+                raise BudgetError("too many keys with the same hash")
