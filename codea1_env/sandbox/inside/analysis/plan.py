@@ -23,8 +23,8 @@ from typing import Any
 from .. import codec
 from ..preimported import STANDARD_NAMES
 from . import plan_program
-from .literal_values import NUMBERS
 from .literals import UNKNOWN, LiteralMeter, NotLiteralError, read
+from .plain import NUMBERS
 
 _MAX_ITEMS = 100_000
 _MAX_ENCODED = 256 << 10  # of one test's calls and constants
@@ -93,13 +93,11 @@ class _ValuePlan:
 
     def comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[Any, ...]:
         if isinstance(operator, (ast.Is, ast.IsNot)):
-            singletons = (True, False, None)
-            if not isinstance(right, ast.Constant) or right.value not in singletons:
-                raise NotLiteralError
-            if not any(right.value is singleton for singleton in singletons):
+            value = right.value if isinstance(right, ast.Constant) else ...
+            if not any(value is singleton for singleton in (True, False, None)):
                 raise NotLiteralError
             name = "is" if isinstance(operator, ast.Is) else "is not"
-            return (name, self.expression(left), ("constant", right.value))
+            return (name, self.expression(left), ("constant", value))
         return (_COMPARISONS[type(operator)], self.expression(left), self.expression(right))
 
     def call(self, node: ast.Call) -> tuple[Any, ...]:
@@ -114,9 +112,10 @@ class _ValuePlan:
             raise NotLiteralError
         name = node.func.id
         if name in _FUNCTIONS and name != self.entry_point:
-            if node.keywords or not node.args or len(node.args) > 2:
+            more = node.args[1:]
+            if node.keywords or not node.args or len(more) > 1:
                 raise NotLiteralError
-            if len(node.args) == 2 and not (name == "round" and self._is_digits(node.args[1])):
+            if more and not (name == "round" and self._is_digits(more[0])):
                 raise NotLiteralError
             return (name, *(self.expression(argument) for argument in node.args))
         if name in _BUILTINS and name != self.entry_point:
@@ -209,6 +208,27 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
                 return ("program", *plan_program.from_tree(text, tree, code, entry_point))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return ("syntax_error", f"{type(error).__name__}: {error}"[:300])
+
+
+def encoded_plans(texts: list[str], entry_point: str | None = None) -> list[tuple[Any, ...]]:
+    """Plan tests in the form in which plans are kept: small, and cheap to read.
+
+    The expression of a plan is encoded as well, so that whoever keeps it knows its size. What would be costly to read
+    becomes a program to run.
+    """
+    return [_encoded(plan) for plan in plan_tests(texts, entry_point)]
+
+
+def _encoded(plan: tuple[Any, ...]) -> tuple[Any, ...]:
+    if plan[0] != "value":
+        return plan
+    kind, names, calls, nodes = plan
+    encoded = codec.encode(nodes)
+    try:
+        codec.decode(encoded, meter=codec.Meter(codec.CHEAP))
+    except codec.BudgetError:
+        return ("program", list(dict.fromkeys(names)), [], b"")
+    return (kind, names, calls, encoded)
 
 
 def _too_slow(number: int, frame: types.FrameType | None) -> None:
