@@ -173,7 +173,7 @@ class Gate:
 
     def may_call(self, value: Any) -> bool:
         """Whether a test may call one of a program's names with plain data."""
-        return not isinstance(value, type) or not _is_tool(value)
+        return not _is_tool(value)
 
     # What leaves
 
@@ -185,10 +185,9 @@ class Gate:
         """
         if type(value) is types.ModuleType:
             raise RefusedError("a module")
-        if not self._is_test:
-            is_tool = isinstance(value, type) and _is_tool(value)
-            if is_tool or type(value) in _READING or _is_of_process(value):
-                raise RefusedError("what makes classes, reads attributes or belongs to the process")
+        is_tool = _is_tool(value) or type(value) in _READING
+        if not self._is_test and (is_tool or _is_of_process(value)):
+            raise RefusedError("what makes classes, reads attributes or belongs to the process")
         if callable(value) and value is not self._tested and not self._may_be_called(value):
             raise RefusedError(
                 f"a {type(value).__name__} that is neither the {self.home}'s own nor known to be harmless"
@@ -279,7 +278,7 @@ class Gate:
             return
         if isinstance(target, enum.EnumMeta) and (name != "call" or len(operands[0]) != 1):
             raise RefusedError("no class of members is made from outside")
-        if (isinstance(target, type) and _is_tool(target)) or type(target) in _READING:
+        if _is_tool(target) or type(target) in _READING:
             raise RefusedError(
                 "what makes classes, and what reads attributes, is not called from outside"
             )
@@ -416,11 +415,12 @@ def _variables() -> tuple[Any, ...]:
     )
 
 
-def _is_tool(kind: type) -> bool:
-    """Whether a class does with any object what nobody may do with it from outside, makes classes, or shows memory."""
-    of_arrays = any(
-        (base.__module__, base.__name__) == ("numpy", "ndarray") for base in kind.__mro__
-    )
+def _is_tool(kind: Any) -> bool:
+    """Whether it is a class that does with any object what nobody may do from outside, makes classes, or shows memory."""
+    if not isinstance(kind, type):
+        return False
+    arrays = ("numpy", "ndarray")
+    of_arrays = any((base.__module__, base.__name__) == arrays for base in kind.__mro__)
     is_tool = kind.__module__ in _MODULES_OF_TOOLS and not issubclass(kind, BaseException)
     return issubclass(kind, type) or of_arrays or is_tool
 

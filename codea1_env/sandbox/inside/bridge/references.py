@@ -18,7 +18,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from .. import codec
-from . import bases, handles, raising, stand_ins
+from . import awaiting, bases, handles, raising
 from .gate import FUNCTIONS, Gate, RefusedError
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class References:
         found = self._theirs.get(number)
         if type(found) is handles.Handle:
             if self._peer.unmarking:
-                handles.unmark(found)
+                handles.mark(found, 0, removed=handles.OURS | handles.IS_CLASS)
             if type(data) is tuple and len(data) == 2 and data[1] is not None:
                 self._check_held(found._codea1_code, data[1])
                 handles.refresh(found, data[1])
@@ -235,7 +235,7 @@ class References:
             return found
         self.released.discard(number)
         handle = handles.new(self._peer, number)
-        made = stand_ins.generator(handle) if kind == b"g" else stand_ins.coroutine(handle)
+        made = awaiting.generator(handle) if kind == b"g" else awaiting.coroutine(handle)
         self._stand_ins[made] = handle
         self._theirs[number] = made
         return made

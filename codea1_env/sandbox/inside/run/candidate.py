@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import codec
 from ..bridge.gate import Gate
-from ..bridge.hidden import hide_type
+from ..bridge.handles import hide_type
 from ..bridge.peer import Peer
 from ..codec import frames
 from ..confine.privileges import limit_job
@@ -31,9 +31,9 @@ def exports(
     """Those of the wanted names that the program defines, each with an encoded reference or data; b"" if it cannot cross."""
     found = []
     if tested in namespace:
-        peer.test(namespace[tested])
+        peer.gate.test(namespace[tested])
     for name in names:
-        if name in namespace and (name == tested or peer.may_export(namespace[name])):
+        if name in namespace and (name == tested or peer.gate.may_export(namespace[name])):
             try:
                 found.append((name, peer.export(namespace[name], name)))
             except codec.EncodeError:

@@ -20,10 +20,8 @@ from ..analysis import plan_program
 from ..bridge import handles
 from ..bridge.assertions import is_of_pytest
 from ..bridge.bases import CLASS
-from ..bridge.hidden import hide_type
 from ..bridge.peer import Peer
 from ..bridge.raising import name_class
-from ..bridge.stand_ins import type_of
 from ..codec import frames
 from ..errors import MAX_MESSAGE, RemoteUnencodable, message_of, missing_module, name_in_text
 from . import found_tests
@@ -62,7 +60,7 @@ def namespace_for(
         if module is not None:
             namespace[part or home] = vars(module)[part] if part else module
     if plan_program.TYPES in modules:
-        namespace["type"] = type_of
+        namespace["type"] = handles.type_of
     peer.may_keep = True  # the program's own variables
     numbers: Counter[int] = Counter()
     for name, reference in exports:
@@ -79,7 +77,7 @@ def namespace_for(
             and numbers[value._codea1_number] == 1
             and _is_class(name, value)
         ):
-            handles.mark_class(value)
+            handles.mark(value, handles.IS_CLASS)
     peer.may_keep = False
     return namespace
 
@@ -177,7 +175,7 @@ def main(
     numpy = loaded_numpy()
     warm_up(numpy)
     settle()
-    hide_type()
+    handles.hide_type()
     job = start(seal, frames.FrameReader(job_pipe), reply_pipe)
     peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:
