@@ -14,7 +14,8 @@ import threading
 import types
 from typing import IO, Any, cast
 
-from ..errors import MAX_MESSAGE, describe_error, message_of
+from ..errors import describe_error
+from .running import execute
 
 
 def _stream(descriptor: int, mode: str) -> IO[Any]:
@@ -97,25 +98,10 @@ def run(code: str, data: bytes) -> tuple[str, ...]:
         vars(builtins)[name] = _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)")
     module = types.ModuleType("__main__")
     module.__file__ = "/program.py"  # there is no such file
-    sys.modules["__main__"] = module
-    try:
-        compiled = compile(code, "<program>", "exec", dont_inherit=True)
-    except BaseException as error:  # SyntaxError, ValueError for null bytes, MemoryError, ...
-        kind = "memory" if isinstance(error, MemoryError) else "syntax"
-        name = type(error).__name__
-        return (kind, f"{name}: {message_of(error)}"[:MAX_MESSAGE], name)
-    reply: tuple[str, ...] = ("ok",)
-    try:
-        exec(compiled, module.__dict__)
-    except SystemExit as error:
-        if error.code not in (None, 0):
-            reply = describe_error(error)
-    except BaseException as error:  # KeyboardInterrupt included
-        reply = describe_error(error)
+    reply = execute(code, module, may_exit=True)
     try:
         _finish(output)
-    except (
-        BaseException
-    ) as error:  # a stream of its own that cannot be flushed, a thread it cannot wait for
+    # A stream of its own that cannot be flushed, a thread that it cannot wait for.
+    except BaseException as error:
         return describe_error(error) if reply == ("ok",) else reply
     return reply

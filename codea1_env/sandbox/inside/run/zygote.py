@@ -36,8 +36,8 @@ from ..confine import namespaces, probes
 from ..confine.confinement import Confinement, Settings
 from ..confine.privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 from ..preimported import COMMON, PARTS, PREIMPORTED
-from . import callee
-from .forking import no_hooks
+from ..start import no_hooks
+from . import running
 
 _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
@@ -256,7 +256,7 @@ class Zygote:
                 if role == b"v":
                     _keep_only(*descriptors)
                     self.confinement.put_on(role, parent)
-                    callee.main(self.confinement.seal, *descriptors)
+                    running.main(self.confinement.seal, *descriptors)
                 else:
                     self.control.close()
                     channel = _become_child(descriptors)
@@ -355,7 +355,7 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
 def _mains(calls_only: bool) -> dict[bytes, Callable[..., None]]:
     """What the children of each role do. What they import is there before the worker is confined."""
     if calls_only:
-        return {b"v": callee.main}
+        return {b"v": running.main}
     parts = {b"c": "candidate", b"t": "tester"}
     return {
         role: importlib.import_module(f".{name}", __package__).main for role, name in parts.items()
@@ -379,7 +379,7 @@ def main(arguments: list[str]) -> None:
         os._exit(1)
     sys.argv[:] = sys.orig_argv[:] = [""]
     if settings.calls_only:
-        callee.rehearse()
+        running.rehearse()
     gc.collect()
     gc.freeze()
     with contextlib.suppress(BrokenPipeError):  # then there is nothing to serve
