@@ -136,16 +136,15 @@ def flat(value: Any) -> Any:
 
 
 class Kept:
-    """Marks a container that stays where it is, and crosses as a handle.
+    """Marks what crosses as a handle: a container that an object holds on to, and a class also where both sides know it.
 
-    Attributes:
-        container: A list, dict, set, ... that an object holds on to.
+    To call that class is to call the program.
     """
 
-    __slots__ = ("container",)
+    __slots__ = ("value",)
 
-    def __init__(self, container: Any) -> None:
-        self.container = container
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 def kept(value: Any) -> Any:
@@ -174,11 +173,9 @@ Changes = list[tuple[int, Any]]
 def content(container: Any) -> Any:
     """What is in a container, as a tuple or bytes."""
     kind = type(container)
-    if kind is list:
-        return tuple(container)
     if kind in _MAPPINGS:
         return tuple(chain.from_iterable(container.items()))
-    if kind in (deque, set):
+    if kind in (list, deque, set):
         return tuple(container)
     return bytes(container) if kind is bytearray else container.tobytes()
 

@@ -91,6 +91,11 @@ FUNCTIONS = (
     types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
 )  # fmt: skip
 """They are all announced alike, and answer alike: which of them it is, is how a program is written."""
+# What shows an address, where these are inherited from `object`.
+_SHOWING = {
+    "hash": ("__hash__",), "repr": ("__repr__",), "str": ("__repr__", "__str__"),
+    "format": ("__repr__", "__str__", "__format__"),
+}  # fmt: skip
 _ITERATING = frozenset({"iter", "next", "send", "throw", "close", "aiter", "anext", "await"})
 
 
@@ -347,22 +352,13 @@ class Gate:
             number: The number that the other side knows the object by.
         """
         opaque = self.is_opaque(target)
-        default = vars(object)
-        if opaque and name in ("str", "repr", "format"):
-            return _SOME_OBJECT
-        if name == "hash" and (opaque or type(target).__hash__ is default["__hash__"]):
-            return number  # no address
+        if name in _SHOWING:
+            default, kind = vars(object), type(target)
+            if opaque or all(getattr(kind, each) is default[each] for each in _SHOWING[name]):
+                return number if name == "hash" else _SOME_OBJECT  # no address
         named = isinstance(target, type) or (self._is_test and type(target) is types.FunctionType)
         if name == "name" and not named:
             raise AttributeError("__name__")  # of a program's functions it is not shown
-        shows_address = type(target).__repr__ is default["__repr__"]
-        shows_text = type(target).__str__ is default["__str__"]
-        shows_format = type(target).__format__ is default["__format__"]
-        if shows_address and (
-            name == "repr"
-            or (shows_text and (name == "str" or (name == "format" and shows_format)))
-        ):
-            return _SOME_OBJECT
         if not opaque:
             return NotImplemented
         if name in ("eq", "ne"):

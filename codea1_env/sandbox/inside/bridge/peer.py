@@ -34,7 +34,7 @@ from .assertions import is_cut_short, is_handling_verdict, is_verdict
 from .awaiting import Awaiting
 from .gate import Gate, RefusedError
 from .operations import NUMBERS, OPERATIONS, Operation
-from .references import Offered, References
+from .references import References
 
 CANDIDATE_GONE = 71
 """Exit status of a test's process that has lost the program's process."""
@@ -90,7 +90,7 @@ class Peer:
         self._numpy = numpy
         self.gate = Gate(home)
         self._awaiting = Awaiting()
-        self.references = References(self, self.gate)
+        self.references = References(self)
         self.assertions: dict[int, tuple[int, BaseException]] = {}
         """What ended callbacks before their assertions, or as one, and is still with the program; with its number."""
         self.kept_errors = 0
@@ -136,7 +136,7 @@ class Peer:
             # Under its own name a class that both sides know is no way into the program.
             if not (known and value.__name__ == name):
                 self.gate.offer(value)
-                return self.encode(Offered(value))
+                return self.encode(bases.Kept(value))
         return self.encode(bases.kept(value))
 
     def decode(self, data: bytes, table: bases.Table | None = None) -> Any:

@@ -292,8 +292,8 @@ class Exceptions:
         ):
             raise DecodeError("a malformed class")
         places, own = data
-        known = all(type(place) is int for place in places)
-        if not known or any(type(each) is not _StandInType for each in own):
+        numbered = all(type(place) is int for place in places)
+        if not numbered or any(type(each) is not _StandInType for each in own):
             raise DecodeError("a class with strange bases")
         nearest = [kind for kind in map(self._error_at, places) if kind is not None] or [Exception]
         if len(self._classes) >= _MAX_CLASSES:
