@@ -156,7 +156,10 @@ class Handle(metaclass=HandleType):
         """Call the object, in its own process."""
         is_class, references = self._codea1_marks & IS_CLASS, self._codea1_peer.references
         references.newest = None
-        made = self._codea1_peer.call(self, arguments, keywords)
+        name, operands = "call", arguments
+        if keywords:
+            name, operands = "call_with_names", (arguments, (*keywords,), (*keywords.values(),))
+        made = self._codea1_peer.ask(name, self, *operands)
         if is_class and type(made) is Handle and made is references.newest:
             mark(made, MADE, removed=OURS)
         return made

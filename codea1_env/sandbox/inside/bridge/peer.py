@@ -192,7 +192,15 @@ class Peer:
         """Performs one request and encodes the reply."""
         table: bases.Table = []
         try:
-            operation, number, target = self._asked_of(frame)
+            if len(frame) < _HEAD.size or frame[0] >= len(OPERATIONS):
+                raise codec.DecodeError("no request that there is")
+            place, number = _HEAD.unpack_from(frame)
+            operation = OPERATIONS[place]
+            if operation is not _RELEASE and number not in self.references.ours:
+                raise codec.DecodeError(
+                    "only an object that was handed over can be asked for anything"
+                )
+            target = self.references.ours.get(number)
             operands = self.decode(frame[_HEAD.size :], table)
             if type(operands) is not tuple:
                 raise codec.DecodeError("malformed operands")
@@ -227,19 +235,9 @@ class Peer:
             changed = bases.changes(table, before) if table else []
             if kind == b"v" and not changed:
                 return kind + self.encode(value, table)
-            kind = b"w" if kind == b"v" else kind
-            return kind + self.encode((value, tuple(changed)), table)
+            return (b"w" if kind == b"v" else kind) + self.encode((value, tuple(changed)), table)
         except codec.EncodeError as error:
             return _refusal(error)
-
-    def _asked_of(self, frame: bytes) -> tuple[Operation, int, Any]:
-        if len(frame) < _HEAD.size or frame[0] >= len(OPERATIONS):
-            raise codec.DecodeError("no request that there is")
-        place, number = _HEAD.unpack_from(frame)
-        operation = OPERATIONS[place]
-        if operation.name != "release" and number not in self.references.ours:
-            raise codec.DecodeError("only an object that was handed over can be asked for anything")
-        return operation, number, self.references.ours.get(number)
 
     def _perform(
         self, operation: Operation, target: Any, operands: tuple[Any, ...], number: int
@@ -277,13 +275,6 @@ class Peer:
             self._copying = False
 
     # Asking
-
-    def call(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Call an object of the other side; see `ask`."""
-        if keywords:
-            names, values = tuple(keywords), tuple(keywords.values())
-            return self.ask("call_with_names", target, arguments, names, values)
-        return self.ask("call", target, *arguments)
 
     def ask(self, name: str, target: Any, *operands: Any, begun: int | None = None) -> Any:
         """Has an operation performed, serving the other side's requests meanwhile.

@@ -81,16 +81,11 @@ class Meter:
         budget: The bounds.
     """
 
-    __slots__ = ("_granted", "_items", "_started", "budget", "left", "total_items")
-
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.total_items = 0
-        self.left = 0
-        """Items until the next look at what has been spent. Who spends takes them from here, and calls
-        `look` where it falls below zero."""
-        self._granted = 0
         self._items = 0
+        self._next_look = 0
         self._started = 0.0
 
     def begin(self, size: int) -> None:
@@ -99,24 +94,21 @@ class Meter:
         Raises:
             BudgetError: It is too long.
         """
-        budget = self.budget
-        if size > budget.size:
-            raise BudgetError(f"a message of more than {budget.size} bytes")
+        if size > self.budget.size:
+            raise BudgetError(f"a message of more than {self.budget.size} bytes")
         self._items = 0
-        self._grant()
-        if budget.seconds is not None:
+        self._plan_look()
+        if self.budget.seconds is not None:
             self._started = time.thread_time()
 
-    def _grant(self) -> None:
-        budget, items = self.budget, self._items
-        self.left = self._granted = min(
-            _LOOK_EVERY, budget.items - items, budget.total_items - self.total_items - items
-        )
+    def _plan_look(self) -> None:
+        most = min(self.budget.items, self.budget.total_items - self.total_items)
+        self._next_look = min(self._items + _LOOK_EVERY, most)
 
     def end(self) -> None:
         """Called when a message has been read, or given up."""
-        self.total_items += self._items + self._granted - self.left
-        self.left = self._granted = self._items = 0
+        self.total_items += self._items
+        self._items = 0
 
     def spend(self, items: int) -> None:
         """Count items before they are read.
@@ -124,8 +116,8 @@ class Meter:
         Raises:
             BudgetError: They are too many, or time is up.
         """
-        self.left -= items
-        if self.left < 0:
+        self._items += items
+        if self._items > self._next_look:
             self.look()
 
     def look(self) -> None:
@@ -135,13 +127,11 @@ class Meter:
             BudgetError: It is too much, or time is up.
         """
         budget = self.budget
-        self._items += self._granted - self.left
-        self.left = self._granted = 0
         if self._items > budget.items:
             raise BudgetError(f"more than {budget.items} items")
         if self.total_items + self._items > budget.total_items:
             raise BudgetError(f"more than {budget.total_items} items in all messages together")
-        self._grant()
+        self._plan_look()
         if budget.seconds is not None and time.thread_time() - self._started > budget.seconds:
             raise BudgetError(f"more than {budget.seconds:g} s to read")
 
