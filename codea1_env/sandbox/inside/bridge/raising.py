@@ -34,8 +34,16 @@ _BUILTIN_ERRORS = [
     for name, kind in vars(builtins).items()
     if isinstance(kind, type) and issubclass(kind, BaseException)
 ]
+_TYPES = _pairs({
+    "builtins": (
+        "bool bytearray bytes complex dict enumerate filter float frozenset int list map memoryview object "
+        "property range reversed set slice str tuple zip"),
+    "collections": "ChainMap Counter OrderedDict UserDict defaultdict deque",
+    "datetime": "date datetime time timedelta timezone", "decimal": "Decimal", "fractions": "Fraction",
+    "types": "NoneType FunctionType GeneratorType",
+})  # fmt: skip
 # Where a module was not imported, the next base counts. None of unittest's: a program must not skip a test.
-_NAMES = _pairs({
+_ERRORS = _pairs({
     "builtins": " ".join(sorted(_BUILTIN_ERRORS)),
     "json": "JSONDecodeError",
     "decimal": (
@@ -63,14 +71,8 @@ _NAMES = _pairs({
     "urllib.error": "URLError HTTPError", "zoneinfo": "ZoneInfoNotFoundError", "http.client": "HTTPException",
     "email.errors": "MessageError", "shutil": "Error SameFileError", "locale": "Error", "ssl": "SSLError",
 })  # fmt: skip
-_TYPES = _pairs({
-    "builtins": (
-        "bool bytearray bytes complex dict enumerate filter float frozenset int list map memoryview object "
-        "property range reversed set slice str tuple zip"),
-    "collections": "ChainMap Counter OrderedDict UserDict defaultdict deque",
-    "datetime": "date datetime time timedelta timezone", "decimal": "Decimal", "fractions": "Fraction",
-    "types": "NoneType FunctionType GeneratorType",
-})  # fmt: skip
+_KNOWN = (*_TYPES, *_ERRORS)
+"""Classes of Python's, by their places in here."""
 # Values of Python's own that one argument makes again, and that argument.
 _VALUES: tuple[tuple[tuple[str, str], Callable[[Any], Any]], ...] = (
     (("pathlib", "PosixPath"), str), (("pathlib", "PurePosixPath"), str), (("pathlib", "PureWindowsPath"), str),
@@ -197,7 +199,6 @@ class Exceptions:
         self._peer = peer
         self._apart: list[type] = []
         self._known: dict[Any, int] = {}
-        self._types: dict[Any, int] = {}
         self._classes: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._anonymous: dict[type[BaseException], type[BaseException]] = {}
         self._instances: weakref.WeakValueDictionary[int, BaseException] = (
@@ -215,21 +216,14 @@ class Exceptions:
             self._apart.append(kind)
 
     def place(self, kind: type) -> int | None:
-        """The place of a class of Python's in our lists, exceptions after other types."""
-        if any(kind is each for each in self._apart):
-            return None
-        if not self._types:  # most runs do without
-            self._types = {found: place for place, found in enumerate(map(_found, _TYPES)) if found}
-        if kind in self._types:
-            return self._types[kind]
-        place = self._place(kind)
-        return None if place is None else len(_TYPES) + place
+        """The place of a class of Python's in our list; None for others, and for those that are set apart."""
+        return None if any(kind is each for each in self._apart) else self._place(kind)
 
     def _place(self, kind: type) -> int | None:
-        if not self._known:
-            self._known = {found: place for place, found in enumerate(map(_found, _NAMES)) if found}
+        if not self._known:  # most runs do without
+            self._known = {found: place for place, found in enumerate(map(_found, _KNOWN)) if found}
         if kind not in self._known and getattr(kind, "__module__", "") != self._peer.home:
-            for place, names in enumerate(_NAMES):  # imported meanwhile
+            for place, names in enumerate(_KNOWN):  # imported meanwhile
                 if names[1] == kind.__name__ and _found(names) is kind:
                     self._known[kind] = place
         return self._known.get(kind)
@@ -253,29 +247,26 @@ class Exceptions:
         except EncodeError:
             arguments = (message_of(error),)
         name = error.name if isinstance(error, _NAMED_ERRORS) else None
-        kind = self._place(type(error)) if self.is_known(error) else type(error)
+        place = self.place(type(error))
+        kind = type(error) if place is None else place
         return (kind, message_of(error), arguments, error.__cause__, name)
-
-    def is_known(self, error: BaseException) -> bool:
-        """Whether an exception is of a class of Python's own."""
-        return self.place(type(error)) is not None
 
     # Theirs, coming in
 
     def at(self, place: int) -> type:
-        """The class of Python's at a place of our lists.
+        """The class of Python's at a place of our list.
 
         Raises:
             DecodeError: There is none.
         """
-        errors = place - len(_TYPES)
-        found = _found(_TYPES[place]) if errors < 0 else self._error_at(errors)
+        found = _found(_KNOWN[place]) if 0 <= place < len(_KNOWN) else None
         if not isinstance(found, type):
             raise DecodeError("no class that both sides know")
         return found
 
-    def _error_at(self, place: int) -> type[BaseException] | None:
-        found = _found(_NAMES[place]) if 0 <= place < len(_NAMES) else None
+    @staticmethod
+    def _error_at(place: int) -> type[BaseException] | None:
+        found = _found(_KNOWN[place]) if len(_TYPES) <= place < len(_KNOWN) else None
         is_error = isinstance(found, type) and issubclass(found, BaseException)
         return found if is_error else None
 

@@ -154,7 +154,7 @@ class References:
         if theirs is not None:
             return (b"y", theirs._codea1_number, None)
         number = _NO_NUMBER
-        if not self.exceptions.is_known(error) or _id(error) in self._peer.assertions:
+        if self.exceptions.place(type(error)) is None or _id(error) in self._peer.assertions:
             # Its frames are not kept alive with it, and are nobody's business.
             number = self._number_of(error.with_traceback(None))
         return (b"e", number, self.exceptions.data_of(error))
