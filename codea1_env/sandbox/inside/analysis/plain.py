@@ -140,11 +140,8 @@ def repeated(value: Any, times: int, meter: LiteralMeter) -> Any:
         return value[:0]
     if times > meter.left:
         raise NotLiteralError("too large: it has too many items")
-    if type(value) in (str, bytes):
-        meter.spend(len(value) * times)
-        return value * times
     meter.spend(len(value) * times)
-    if all(type(item) in ATOMS for item in value):
+    if type(value) in (str, bytes) or all(type(item) in ATOMS for item in value):
         return value * times
     if meter.exact and times > 1 and not all(map(_never_changes, value)):
         raise NotLiteralError("a container in several places at once")

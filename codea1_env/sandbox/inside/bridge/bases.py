@@ -185,23 +185,16 @@ def snapshot(table: Table) -> list[Any]:
     return [content(container) for container in table]
 
 
-def _is_same(left: Any, right: Any) -> bool:
-    if type(left) is bytes:
-        return bool(left == right)
-    # Identity, since `==` could run foreign code; what is put back in its place counts as unchanged.
-    return len(left) == len(right) and all(map(is_, left, right))
-
-
 def changes(table: Table, before: Sequence[Any]) -> Changes:
     """Which containers have changed since a snapshot, with what is in them now."""
     found = []
     for index, old in enumerate(before):
-        container = table[index]
-        # The usual case needs no copy.
-        if type(container) is list and len(container) == len(old) and all(map(is_, old, container)):
-            continue
-        new = content(container)
-        if not _is_same(old, new):
+        new = content(table[index])
+        if type(old) is bytes:
+            same = bool(old == new)
+        else:  # by identity: `==` could run foreign code; what is put back in its place counts as unchanged
+            same = len(old) == len(new) and all(map(is_, old, new))
+        if not same:
             found.append((index, new))
     return found
 

@@ -425,11 +425,11 @@ def _asked(handle: Handle, name: str) -> Any:
 def _copied(handle: Handle, name: str) -> Any:
     if is_exact(handle._codea1_code):
         return _items(handle) if name == "copy" else _asked(handle, "data")
-    references = handle._codea1_peer.references
+    references, made = handle._codea1_peer.references, derived(handle._codea1_marks)
     references.newest = None
     copied = handle._codea1_peer.ask(name, handle)
     if type(copied) is Handle and copied is references.newest:
-        mark(copied, derived(handle) | handle._codea1_marks & MIXED, removed=OURS | MIXED)
+        mark(copied, made | handle._codea1_marks & MIXED, removed=OURS | MIXED)
     return copied
 
 
@@ -447,9 +447,9 @@ def mark(handle: Handle, added: int, removed: int = 0) -> None:
     _put(handle, "_codea1_marks", handle._codea1_marks & ~removed | added)
 
 
-def derived(handle: Handle) -> int:
-    """The mark of what arithmetic makes of an object: it is as good as that, but nobody has called its class."""
-    return CALCULATED if handle._codea1_marks & OURS else 0
+def derived(marks: int) -> int:
+    """The mark of what arithmetic makes of an object with such marks: nobody has called its class."""
+    return CALCULATED if marks & OURS else 0
 
 
 def type_of(value: Any) -> Any:

@@ -81,18 +81,18 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 def _calculated(handle: Handle, other: Any, name: str, with_data: bool) -> Any:
     """Has something calculated. What has seen data of ours stays marked, and nothing old becomes better by it."""
-    references, made = handle._codea1_peer.references, handles.derived(handle)
+    references, made = handle._codea1_peer.references, handle._codea1_marks & handles.OURS
     marks = handle._codea1_marks | (other._codea1_marks if type(other) is Handle else 0)
     mixed = with_data or bool(marks & handles.MIXED)
-    in_place = name.startswith("i")
     references.newest = None
     result = handle._codea1_peer.ask(name, handle, other)
     if type(result) is not Handle:
         if mixed:
             handle._codea1_peer.fail("arithmetic with plain data that returns plain data")
         return result
-    if result is references.newest or (result is handle and not in_place):
-        handles.mark(result, made, removed=handles.OURS)
+    if result is references.newest or result is handle:
+        in_place = result is handle and name.startswith("i")
+        handles.mark(result, made if in_place else handles.derived(made), removed=handles.OURS)
     if mixed:
         handles.mark(result, handles.MIXED)
     return result
