@@ -190,8 +190,9 @@ class Gate:
         """
         if type(value) is types.ModuleType:
             raise RefusedError("a module")
-        is_tool = _is_tool(value) or type(value) in _READING
-        if not self._is_test and (is_tool or _is_of_process(value)):
+        if not self._is_test and (
+            _is_tool(value) or type(value) in _READING or _is_of_process(value)
+        ):
             raise RefusedError("what makes classes, reads attributes or belongs to the process")
         if callable(value) and value is not self._tested and not self._may_be_called(value):
             raise RefusedError(
