@@ -51,6 +51,7 @@ class _ValuePlan:
     def __init__(self, entry_point: str | None) -> None:
         self.entry_point = entry_point
         self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
+        self.uses_math = False
         self._names = {entry_point: UNKNOWN} if entry_point is not None else {}
         self._meter = LiteralMeter(_MAX_ITEMS, exact=True, work=10 * _MAX_ITEMS)
 
@@ -134,6 +135,7 @@ class _ValuePlan:
         return type(digits) is int and abs(digits) <= 100
 
     def isclose(self, node: ast.Call) -> tuple[Any, ...]:
+        self.uses_math = True
         keywords = {str(keyword.arg): self.literal(keyword.value) for keyword in node.keywords}
         if len(node.args) != 2 or not set(keywords) <= {"rel_tol", "abs_tol"}:
             raise NotLiteralError
@@ -166,17 +168,11 @@ def _value_plan(tree: ast.Module, entry_point: str | None) -> tuple[Any, ...]:
     if statement.msg is not None:
         plan.literal(statement.msg)
     nodes = plan.expression(statement.test)
-    if not plan.calls or ("isclose" in _operators(nodes) and not imported):
+    if not plan.calls or (plan.uses_math and not imported):
         raise NotLiteralError
     if imported and any(name == "math" for name, _, _ in plan.calls):
         raise NotLiteralError
     return plan.finished(nodes)
-
-
-def _operators(nodes: tuple[Any, ...]) -> set[str]:
-    if nodes[0] in ("constant", "call"):
-        return {nodes[0]}
-    return {nodes[0]}.union(*(_operators(node) for node in nodes[1:]))
 
 
 def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:

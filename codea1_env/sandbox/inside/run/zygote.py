@@ -329,10 +329,9 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     _seed_generators()
     confinement = Confinement(settings, may_change_user)
     confinement.harden_worker()
-    found = probes.run(confinement)
-    if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
+    can_read = probes.CONTROLS[0]
+    if confinement.change_user and probes.run(confinement).get(can_read) != "allowed":
         confinement.keep_user()
-        found = probes.run(confinement)
     confinement.restrict_worker()
     if settings.level == "namespaces":  # again: another user means that it is forgotten
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
