@@ -12,7 +12,7 @@ from typing import Any
 
 from .analysis import Analyst
 from .endings import Outcome
-from .inside.analysis.planning import encoded_plans
+from .inside.analysis.plan import encoded_plans
 from .results import AnalysisError, TestResult
 
 MAX_CHARACTERS = 8_000_000

@@ -115,13 +115,13 @@ class Chance:
             )
         elif kind == b"k":
             data = (
-                (self.rng.randrange(120),),
+                (self.rng.randrange(200),),
                 tuple([self.reference(depth + 1)] * self.rng.randrange(2)),
             )
         elif kind == b"e":
             error: Any = Marked(b"t", self.rng.randrange(140), None)
             if self.rng.random() < 0.5:
-                error = Marked(b"k", self.number(), ((self.rng.randrange(120),), ()))
+                error = Marked(b"k", self.number(), ((self.rng.randrange(200),), ()))
             data = (
                 error,
                 text,

@@ -21,28 +21,17 @@ MODULE_NAMES = frozenset({*PREIMPORTED, "asyncio", "np", "numpy", "threading"})
 STANDARD_NAMES = {
     name: module
     for module, names in {
-        "abc": ("ABC", "abstractmethod"),
-        "collections": ("ChainMap", "Counter", "OrderedDict", "defaultdict", "deque", "namedtuple"),
-        "copy": ("deepcopy",),
-        "dataclasses": ("asdict", "dataclass", "field"),
-        "datetime": ("date", "datetime", "timedelta", "timezone"),
-        "decimal": ("Decimal",),
-        "enum": ("Enum", "IntEnum", "auto"),
-        "fractions": ("Fraction",),
-        "functools": ("cached_property", "cmp_to_key", "partial", "total_ordering", "wraps"),
-        "io": ("BytesIO", "StringIO"),
-        "math": ("inf", "isclose", "nan", "pi"),
-        "operator": ("attrgetter", "itemgetter"),
-        "pathlib": ("Path",),
-        "time": ("perf_counter", "sleep"),
-        "types": ("SimpleNamespace",),
+        "abc": "ABC abstractmethod", "copy": "deepcopy", "dataclasses": "asdict dataclass field", "decimal": "Decimal",
+        "collections": "ChainMap Counter OrderedDict defaultdict deque namedtuple", "enum": "Enum IntEnum auto",
+        "datetime": "date datetime timedelta timezone", "fractions": "Fraction", "io": "BytesIO StringIO",
+        "functools": "cached_property cmp_to_key partial total_ordering wraps", "math": "inf isclose nan pi",
+        "operator": "attrgetter itemgetter", "pathlib": "Path", "time": "perf_counter sleep", "types": "SimpleNamespace",
         "typing": (
-            "Any", "Callable", "Deque", "Dict", "Generator", "Generic", "Iterable", "Iterator", "List", "Literal", "Mapping",
-            "NamedTuple", "Optional", "Sequence", "Set", "Tuple", "TypeVar", "Union",
-        ),
-        "unittest": ("TestCase",),
+            "Any Callable Deque Dict Generator Generic Iterable Iterator List Literal Mapping NamedTuple Optional "
+            "Sequence Set Tuple TypeVar Union"),
+        "unittest": "TestCase",
     }.items()
-    for name in names
+    for name in names.split()
 }  # fmt: skip
 """Names that mean these in a test which does not define them, whatever the program has imported, unless it defines them
 itself. None that a problem may ask for: the function under test must never be Python's."""

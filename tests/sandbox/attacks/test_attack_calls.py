@@ -92,8 +92,8 @@ CHANNEL = {
         [0, 1, 2],
     ),
     # The machinery around it.
-    "never ends": (raw("sys.modules['inside.run.callee']._exit = lambda _: time.sleep(60)"), None),
-    "never closes": (raw("sys.modules['inside.run.callee']._close = lambda _: time.sleep(60)"), [F, F, F]),
+    "never ends": (raw("sys.modules['inside.run.running']._exit = lambda _: time.sleep(60)"), None),
+    "never closes": (raw("sys.modules['inside.run.running']._close = lambda _: time.sleep(60)"), [F, F, F]),
     "another writer": (
         raw("sys.modules['inside.codec.frames'].write_frame = lambda pipe, payload: write(frame(payload) * 2)"),
         None,

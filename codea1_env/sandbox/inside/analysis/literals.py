@@ -12,38 +12,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .literal_texts import MAX_SOURCE, write
-from .literal_values import (
-    ATOMS,
-    COMPARISONS,
-    COPIERS,
-    MAX_BITS,
-    MAX_ITEMS,
-    NUMBERS,
-    SEQUENCES,
-    SET_OPERATORS,
-    SETS,
-    UNKNOWN,
-    LiteralMeter,
-    NotLiteralError,
-    arithmetic,
-    copied,
-    hashable,
-    repeated,
-    weight,
-)
+from . import plain
+from .plain import MAX_SOURCE, UNKNOWN, LiteralMeter, NotLiteralError, write
 
 __all__ = [
-    "MAX_BITS",
-    "MAX_ITEMS",
-    "MAX_SOURCE",
-    "UNKNOWN",
-    "LiteralMeter",
-    "NotLiteralError",
-    "read",
-    "read_items",
-    "write",
-]
+    "MAX_SOURCE", "UNKNOWN", "LiteralMeter", "NotLiteralError", "read", "read_items", "write",
+]  # fmt: skip
 
 _MODULES = frozenset({"cmath", "math", "np", "numpy"})
 _CONSTANTS = {name: getattr(math, name) for name in ("inf", "nan", "pi", "e", "tau")}
@@ -70,7 +44,7 @@ def read(
     if type(node) is ast.Constant and node.value is not Ellipsis:
         return node.value
     try:
-        return _read(node, _NOTHING if names is None else names, meter or LiteralMeter())
+        return _Reader(names or {}, meter or LiteralMeter()).value(node)
     except RecursionError:
         raise NotLiteralError("nested too deep") from None
 
@@ -90,316 +64,9 @@ def read_items(
         [('a', 0), ('b', 1)]
     """
     try:
-        return _items(node, _NOTHING if names is None else names, meter or LiteralMeter(), _always)
+        return _Reader(names or {}, meter or LiteralMeter()).items(node, _always)
     except RecursionError:
         raise NotLiteralError("nested too deep") from None
-
-
-_NOTHING: Mapping[str, Any] = {}
-
-
-def _read(node: ast.expr, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    meter.work(1)
-    kind = type(node)
-    if kind is ast.Constant:
-        value = node.value  # type: ignore[attr-defined]
-        if value is Ellipsis:
-            raise NotLiteralError("... is no plain data")
-        return value
-    reader = _READERS.get(kind)
-    if reader is None:
-        raise NotLiteralError(f"{_shown(node)} is no literal")
-    return reader(node, names, meter)
-
-
-def _shown(node: ast.expr) -> str:
-    """What an expression is, for a message."""
-    name = node.func if isinstance(node, ast.Call) else node
-    if isinstance(name, ast.Name):
-        return f"{name.id}(...)" if isinstance(node, ast.Call) else name.id
-    if isinstance(name, ast.Attribute):
-        return f"(...).{name.attr}(...)" if isinstance(node, ast.Call) else f"(...).{name.attr}"
-    return f"an expression ({type(node).__name__})"
-
-
-def _elements(nodes: list[ast.expr], names: Mapping[str, Any], meter: LiteralMeter) -> list[Any]:
-    meter.spend(len(nodes))
-    values = []
-    for node in nodes:
-        if type(node) is ast.Constant and node.value is not Ellipsis:
-            values.append(node.value)
-        elif type(node) is ast.Starred:
-            values += _items(node.value, names, meter)
-        else:
-            values.append(_read(node, names, meter))
-    return values
-
-
-def _list(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> list[Any]:
-    return _elements(node.elts, names, meter)
-
-
-def _tuple(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> tuple[Any, ...]:
-    return tuple(_elements(node.elts, names, meter))
-
-
-def _set(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> set[Any]:
-    return set(hashable(_elements(node.elts, names, meter)))
-
-
-def _dict(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> dict[Any, Any]:
-    meter.spend(len(node.values))
-    pairs: list[tuple[Any, Any]] = []
-    for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:
-            inner = _read(value, names, meter)
-            if type(inner) is not dict:
-                raise NotLiteralError("** needs a dict")
-            pairs += inner.items()
-        else:
-            pairs.append((_read(key, names, meter), _read(value, names, meter)))
-    hashable([key for key, _ in pairs])
-    return dict(pairs)
-
-
-def _name(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    return _named(node.id, names, meter)
-
-
-def _named(name: str, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    if name not in names:
-        raise NotLiteralError(f"the value of {name} is not known")
-    return copied(_bound(name, names), meter)
-
-
-def _bound(name: str, names: Mapping[str, Any]) -> Any:
-    value = names[name]
-    if type(value) not in COPIERS and type(value) not in ATOMS:
-        raise NotLiteralError(f"the value of {name} is not known")
-    return value
-
-
-def _attribute(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    if type(node.value) is ast.Name:
-        module = node.value.id
-        meter.work((len(module) + len(node.attr)) // 100)  # a long name is looked up as well
-        if f"{module}.{node.attr}" in names:
-            return _named(f"{module}.{node.attr}", names, meter)
-        known = module in _MODULES and node.attr in _CONSTANTS and not meter.exact
-        if known and not _hidden(module, names):
-            return _CONSTANTS[node.attr]
-    raise NotLiteralError(f"the value of {_shown(node)} is not known")
-
-
-def _hidden(name: str, names: Mapping[str, Any]) -> bool:
-    """Whether a builtin or module is not what its name says. An import leaves it `UNKNOWN`, which is no harm."""
-    return name in names and names[name] is not UNKNOWN
-
-
-def _subscript(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    if type(node.value) is ast.Name and node.value.id in names:
-        base = _bound(node.value.id, names)  # not copied: only an item of it is wanted
-    else:
-        base = _read(node.value, names, meter)
-    try:
-        if type(node.slice) is ast.Slice:
-            if type(base) not in SEQUENCES:
-                raise NotLiteralError("a slice of something else than a sequence")
-            ends = (node.slice.lower, node.slice.upper, node.slice.step)
-            bounds = [None if end is None else _read(end, names, meter) for end in ends]
-            meter.spend(len(base))
-            return copied(base[slice(*bounds)], meter)
-        key = _read(node.slice, names, meter)
-        if type(base) not in (*SEQUENCES, dict):
-            raise NotLiteralError("an item of something else than a sequence or dict")
-        return copied(base[key], meter)
-    except (LookupError, TypeError, ValueError):
-        raise NotLiteralError("an item that is not there") from None
-
-
-# Arithmetic
-
-
-def _unary(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    kind, operand = type(node.op), node.operand
-    value: Any = (
-        operand.value
-        if type(operand) is ast.Constant and type(operand.value) in (int, float)
-        else _read(operand, names, meter)
-    )
-    if kind is ast.Not:
-        return not value
-    if type(value) not in NUMBERS or (kind is ast.Invert and type(value) not in (int, bool)):
-        raise NotLiteralError("a sign before something else than a number")
-    if kind is ast.USub:
-        return -value
-    return +value if kind is ast.UAdd else ~int(value)
-
-
-def _binary(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    left, right = _read(node.left, names, meter), _read(node.right, names, meter)
-    kind = type(node.op)
-    if kind is ast.Mult and type(left) in SEQUENCES and type(right) in (int, bool):
-        return repeated(left, right, meter)
-    if kind is ast.Mult and type(right) in SEQUENCES and type(left) in (int, bool):
-        return repeated(right, left, meter)
-    if kind is ast.Add and type(left) is type(right) and type(left) in SEQUENCES:
-        meter.spend(len(left) + len(right))
-        return left + right
-    if kind in SET_OPERATORS and type(left) in SETS and type(right) in SETS:
-        meter.spend(len(left) + len(right))
-        return SET_OPERATORS[kind](left, right)
-    if kind is ast.BitOr and type(left) is dict and type(right) is dict:
-        meter.spend(len(left) + len(right))
-        return left | right
-    if type(left) not in NUMBERS or type(right) not in NUMBERS:
-        raise NotLiteralError("arithmetic of something else than numbers")
-    return arithmetic(kind, left, right)
-
-
-def _compare(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> bool:
-    left = _read(node.left, names, meter)
-    for kind, other in zip(map(type, node.ops), node.comparators, strict=True):
-        right = _read(other, names, meter)
-        identity = kind in (ast.Is, ast.IsNot)
-        if kind not in COMPARISONS or (identity and not (_is_single(left) and _is_single(right))):
-            raise NotLiteralError("a comparison that is no literal")
-        meter.work(weight(left) + weight(right))
-        try:
-            holds = COMPARISONS[kind](left, right)
-        except (TypeError, ValueError):  # -1 in b"x"
-            raise NotLiteralError("a comparison that fails") from None
-        if not holds:
-            return False
-        left = right
-    return True
-
-
-def _is_single(value: Any) -> bool:
-    return value is None or type(value) is bool
-
-
-def _boolean(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    stops_at = type(node.op) is ast.Or
-    value = None
-    for part in node.values:
-        value = _read(part, names, meter)
-        if bool(value) is stops_at:
-            break
-    return value
-
-
-def _conditional(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    return _read(node.body if _read(node.test, names, meter) else node.orelse, names, meter)
-
-
-# Calls of builtins
-
-
-def _call(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
-    name = node.func.id if type(node.func) is ast.Name else None
-    if name is None or name not in _CALLS or name in names:
-        raise NotLiteralError(f"{_shown(node)} is a call")
-    meter.work(len(node.args) + len(node.keywords))
-    if name == "dict":
-        return _dict_call(node, names, meter)
-    if node.keywords or any(type(argument) is ast.Starred for argument in node.args):
-        raise NotLiteralError(f"{name}(...) with such arguments is a call")
-    arguments = node.args
-    if name in _CONTAINERS:
-        if len(arguments) > 1:
-            raise NotLiteralError(f"{name}(...) takes one argument")
-        values = (
-            _items(arguments[0], names, meter, _always if "set" in name else _never)
-            if arguments
-            else []
-        )
-        return _CONTAINERS[name](hashable(values) if name in ("set", "frozenset") else values)
-    if name in _AGGREGATES:
-        if len(arguments) != 1:
-            raise NotLiteralError(f"{name}(...) with such arguments is a call")
-        unordered = _always if name == "len" else _is_total
-        return _aggregate(name, _items(arguments[0], names, meter, unordered), meter)
-    return _number_call(name, [_read(argument, names, meter) for argument in arguments])
-
-
-def _dict_call(node: Any, names: Mapping[str, Any], meter: LiteralMeter) -> dict[Any, Any]:
-    if len(node.args) > 1 or any(keyword.arg is None for keyword in node.keywords):
-        raise NotLiteralError("dict(...) with such arguments is a call")
-    pairs: list[Any] = []
-    if node.args:
-        given = node.args[0]
-        is_pairs = type(given) in (ast.List, ast.Tuple, ast.Call)
-        value = _items(given, names, meter) if is_pairs else _read(given, names, meter)
-        pairs = list(value.items()) if type(value) is dict else value
-        if type(pairs) is not list or any(
-            type(pair) not in (list, tuple) or len(pair) != 2 for pair in pairs
-        ):
-            raise NotLiteralError("dict(...) needs pairs")
-    meter.spend(len(node.keywords))
-    pairs += [(keyword.arg, _read(keyword.value, names, meter)) for keyword in node.keywords]
-    hashable([key for key, _ in pairs])
-    return dict(pairs)
-
-
-def _aggregate(name: str, values: list[Any], meter: LiteralMeter) -> Any:
-    if name == "len":
-        return len(values)
-    if name == "sum":
-        if any(type(value) not in NUMBERS for value in values):
-            raise NotLiteralError("sum(...) of something else than numbers")
-        return _sum(values)
-    meter.spend(len(values))
-    meter.work(weight(values))
-    try:
-        return _AGGREGATES[name](values)
-    except (TypeError, ValueError, RecursionError):
-        raise NotLiteralError(f"{name}(...) fails") from None
-
-
-def _sum(values: list[Any]) -> Any:
-    if any(type(value) is int and value.bit_length() > MAX_BITS for value in values):
-        raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
-    try:
-        return sum(values)  # not one after the other: newer Pythons add floats with care
-    except ArithmeticError:
-        raise NotLiteralError("sum(...) fails") from None
-
-
-def _number_call(name: str, arguments: list[Any]) -> Any:
-    kinds = [type(argument) for argument in arguments]
-    try:
-        if name == "float" and len(kinds) <= 1:
-            if not kinds:
-                return 0.0
-            if kinds[0] is str and len(arguments[0]) < 100:
-                return float(arguments[0])
-            if kinds[0] in (int, float, bool):
-                return float(arguments[0])
-        if name == "complex" and len(kinds) <= 2 and all(kind in NUMBERS for kind in kinds):
-            return complex(*arguments)
-        if name == "abs" and len(kinds) == 1 and kinds[0] in NUMBERS:
-            return abs(arguments[0])
-    except (ArithmeticError, TypeError, ValueError):
-        raise NotLiteralError(f"{name}(...) fails") from None
-    raise NotLiteralError(f"{name}(...) with such arguments is a call")
-
-
-_CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
-    "list": lambda values: values, "tuple": tuple, "set": set, "frozenset": frozenset,
-}  # fmt: skip
-_AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
-    "len": len, "max": max, "min": min, "sorted": sorted, "sum": sum,
-}  # fmt: skip
-_CALLS = {*_CONTAINERS, *_AGGREGATES, "dict", "float", "complex", "abs"}
-_READERS: dict[type, Callable[[Any, Mapping[str, Any], LiteralMeter], Any]] = {
-    ast.List: _list, ast.Tuple: _tuple, ast.Set: _set, ast.Dict: _dict, ast.Name: _name,
-    ast.Attribute: _attribute, ast.Subscript: _subscript, ast.UnaryOp: _unary, ast.BinOp: _binary,
-    ast.Call: _call, ast.Compare: _compare, ast.BoolOp: _boolean, ast.IfExp: _conditional,
-}  # fmt: skip
-
-
-# What can be iterated over
 
 
 def _never(values: Any) -> bool:
@@ -415,68 +82,321 @@ def _is_total(values: Any) -> bool:
     return {*map(type, values)} in ({int}, {str})
 
 
-def _items(
-    node: ast.expr,
-    names: Mapping[str, Any],
-    meter: LiteralMeter,
-    unordered: Callable[[Any], bool] = _never,
-) -> list[Any]:
-    """The items of what can be iterated over; of a set (its order depends on hashes) only where it may be `unordered`."""
-    if isinstance(node, ast.Call) and (
-        not node.keywords or [each.arg for each in node.keywords] == ["start"]
-    ):
-        function = node.func
-        if isinstance(function, ast.Name) and function.id not in names:
-            if function.id == "enumerate" and len(node.args) + len(node.keywords) == 2:
-                return _enumerated(node, names, meter)
-            if function.id == "range" and not node.keywords:
-                return _range([_read(each, names, meter) for each in node.args], meter)
-            if function.id in ("zip", "enumerate", "reversed") and node.args and not node.keywords:
-                # Never of a Starred: `_items` does not read one.
-                columns = [_items(each, names, meter) for each in node.args]
-                meter.spend(max(map(len, columns)))
-                if function.id == "zip":
-                    return list(zip(*columns, strict=False))
-                if len(columns) == 1:
-                    return list(
-                        enumerate(columns[0]) if function.id == "enumerate" else columns[0][::-1]
-                    )
-        if (
-            isinstance(function, ast.Attribute)
-            and function.attr in ("items", "keys", "values")
-            and not node.args
-            and not node.keywords
-        ):
-            base = _read(function.value, names, meter)
-            if type(base) is dict:
-                return list(getattr(base, function.attr)())
-    value = _read(node, names, meter)
-    if type(value) in SETS:
-        if len(value) > 1 and not unordered(value):
-            raise NotLiteralError("the order of a set")
-        meter.work(weight(value))
-        return sorted(value, key=lambda item: write(item) or "")
-    if type(value) not in (*SEQUENCES, dict):
-        raise NotLiteralError(f"{_shown(node)} cannot be iterated over")
-    meter.spend(len(value))
-    return list(value)
+class _Reader:
+    """Reads expressions; see `read` for the arguments."""
+
+    def __init__(self, names: Mapping[str, Any], meter: LiteralMeter) -> None:
+        self.names = names
+        self.meter = meter
+
+    def value(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        self.meter.work(1)
+        kind = type(node)
+        if kind is ast.Constant:
+            value = node.value  # type: ignore[attr-defined]
+            if value is Ellipsis:
+                raise NotLiteralError("... is no plain data")
+            return value
+        reader = _READERS.get(kind)
+        if reader is None:
+            raise NotLiteralError(f"{_shown(node)} is no literal")
+        return reader(self, node)
+
+    def elements(self, nodes: list[ast.expr]) -> list[Any]:
+        self.meter.spend(len(nodes))
+        values = []
+        for node in nodes:
+            if type(node) is ast.Constant and node.value is not Ellipsis:
+                values.append(node.value)
+            elif type(node) is ast.Starred:
+                values += self.items(node.value)
+            else:
+                values.append(self.value(node))
+        return values
+
+    def pairs(self, node: Any) -> dict[Any, Any]:
+        self.meter.spend(len(node.values))
+        pairs: list[tuple[Any, Any]] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                inner = self.value(value)
+                if type(inner) is not dict:
+                    raise NotLiteralError("** needs a dict")
+                pairs += inner.items()
+            else:
+                pairs.append((self.value(key), self.value(value)))
+        return _dict_of(pairs)
+
+    # Names
+
+    def named(self, name: str) -> Any:
+        """A copy of what a name stands for."""
+        if name not in self.names:
+            raise NotLiteralError(f"the value of {name} is not known")
+        return plain.copied(self.bound(name), self.meter)
+
+    def bound(self, name: str) -> Any:
+        value = self.names[name]
+        if type(value) not in plain.COPIERS and type(value) not in plain.ATOMS:
+            raise NotLiteralError(f"the value of {name} is not known")
+        return value
+
+    def attribute(self, node: Any) -> Any:
+        if type(node.value) is ast.Name:
+            module = node.value.id
+            # A long name is looked up as well.
+            self.meter.work((len(module) + len(node.attr)) // 100)
+            if f"{module}.{node.attr}" in self.names:
+                return self.named(f"{module}.{node.attr}")
+            known = module in _MODULES and node.attr in _CONSTANTS and not self.meter.exact
+            # An import leaves the name of a module `UNKNOWN`, which is no harm.
+            if known and self.names.get(module, UNKNOWN) is UNKNOWN:
+                return _CONSTANTS[node.attr]
+        raise NotLiteralError(f"the value of {_shown(node)} is not known")
+
+    def item(self, node: Any) -> Any:
+        if type(node.value) is ast.Name and node.value.id in self.names:
+            base = self.bound(node.value.id)  # not copied: only an item of it is wanted
+        else:
+            base = self.value(node.value)
+        try:
+            if type(node.slice) is ast.Slice:
+                if type(base) not in plain.SEQUENCES:
+                    raise NotLiteralError("a slice of something else than a sequence")
+                ends = (node.slice.lower, node.slice.upper, node.slice.step)
+                bounds = [None if end is None else self.value(end) for end in ends]
+                self.meter.spend(len(base))
+                return plain.copied(base[slice(*bounds)], self.meter)
+            key = self.value(node.slice)
+            if type(base) not in (*plain.SEQUENCES, dict):
+                raise NotLiteralError("an item of something else than a sequence or dict")
+            return plain.copied(base[key], self.meter)
+        except (LookupError, TypeError, ValueError):
+            raise NotLiteralError("an item that is not there") from None
+
+    # Arithmetic
+
+    def unary(self, node: Any) -> Any:
+        kind, operand = type(node.op), node.operand
+        is_number = type(operand) is ast.Constant and type(operand.value) in (int, float)
+        value = operand.value if is_number else self.value(operand)
+        if kind is ast.Not:
+            return not value
+        inverts = kind is ast.Invert
+        if type(value) not in plain.NUMBERS or (inverts and type(value) not in (int, bool)):
+            raise NotLiteralError("a sign before something else than a number")
+        if kind is ast.USub:
+            return -value
+        return ~int(value) if inverts else +value
+
+    def binary(self, node: Any) -> Any:
+        left, right = self.value(node.left), self.value(node.right)
+        kind, kinds, meter = type(node.op), (type(left), type(right)), self.meter
+        if kind is ast.Mult and kinds[0] in plain.SEQUENCES and kinds[1] in (int, bool):
+            return plain.repeated(left, right, meter)
+        if kind is ast.Mult and kinds[1] in plain.SEQUENCES and kinds[0] in (int, bool):
+            return plain.repeated(right, left, meter)
+        joins = kind is ast.Add and kinds[0] is kinds[1] and kinds[0] in plain.SEQUENCES
+        unites = kind in plain.SET_OPERATORS and all(each in plain.SETS for each in kinds)
+        if joins or unites or (kind is ast.BitOr and kinds == (dict, dict)):
+            meter.spend(len(left) + len(right))
+            return plain.OPERATORS[kind](left, right)
+        if any(each not in plain.NUMBERS for each in kinds):
+            raise NotLiteralError("arithmetic of something else than numbers")
+        return plain.arithmetic(kind, left, right)
+
+    def comparison(self, node: Any) -> bool:
+        left = self.value(node.left)
+        for kind, other in zip(map(type, node.ops), node.comparators, strict=True):
+            right = self.value(other)
+            by_identity = kind in (ast.Is, ast.IsNot)
+            single = all(each is None or type(each) is bool for each in (left, right))
+            if kind not in plain.COMPARISONS or (by_identity and not single):
+                raise NotLiteralError("a comparison that is no literal")
+            self.meter.work(plain.weight(left) + plain.weight(right))
+            try:
+                holds = plain.COMPARISONS[kind](left, right)
+            except (TypeError, ValueError):  # -1 in b"x"
+                raise NotLiteralError("a comparison that fails") from None
+            if not holds:
+                return False
+            left = right
+        return True
+
+    def boolean(self, node: Any) -> Any:
+        stops_at = type(node.op) is ast.Or
+        value = None
+        for part in node.values:
+            value = self.value(part)
+            if bool(value) is stops_at:
+                break
+        return value
+
+    # Calls of builtins
+
+    def call(self, node: Any) -> Any:
+        name = node.func.id if type(node.func) is ast.Name else None
+        if name is None or name not in _CALLS or name in self.names:
+            raise NotLiteralError(f"{_shown(node)} is a call")
+        arguments = node.args
+        self.meter.work(len(arguments) + len(node.keywords))
+        if name == "dict":
+            return self.dict_call(node)
+        no_call = NotLiteralError(f"{name}(...) with such arguments is a call")
+        if node.keywords or any(type(argument) is ast.Starred for argument in arguments):
+            raise no_call
+        if name in _CONTAINERS:
+            if len(arguments) > 1:
+                raise NotLiteralError(f"{name}(...) takes one argument")
+            is_set = name in ("set", "frozenset")
+            unordered = _always if is_set else _never
+            values = self.items(arguments[0], unordered) if arguments else []
+            return _CONTAINERS[name](plain.hashable(values) if is_set else values)
+        if name in _AGGREGATES:
+            if len(arguments) != 1:
+                raise no_call
+            return self.aggregate(
+                name, self.items(arguments[0], _always if name == "len" else _is_total)
+            )
+        return _number_call(name, [self.value(argument) for argument in arguments])
+
+    def dict_call(self, node: Any) -> dict[Any, Any]:
+        if len(node.args) > 1 or any(keyword.arg is None for keyword in node.keywords):
+            raise NotLiteralError("dict(...) with such arguments is a call")
+        pairs: list[Any] = []
+        if node.args:
+            given = node.args[0]
+            is_pairs = type(given) in (ast.List, ast.Tuple, ast.Call)
+            value = self.items(given) if is_pairs else self.value(given)
+            pairs = list(value.items()) if type(value) is dict else value
+            if type(pairs) is not list or any(
+                type(pair) not in (list, tuple) or len(pair) != 2 for pair in pairs
+            ):
+                raise NotLiteralError("dict(...) needs pairs")
+        self.meter.spend(len(node.keywords))
+        pairs += [(keyword.arg, self.value(keyword.value)) for keyword in node.keywords]
+        return _dict_of(pairs)
+
+    def aggregate(self, name: str, values: list[Any]) -> Any:
+        if name == "sum":
+            if any(type(value) not in plain.NUMBERS for value in values):
+                raise NotLiteralError("sum(...) of something else than numbers")
+            plain.check_bits(values)
+        elif name != "len":
+            self.meter.spend(len(values))
+            self.meter.work(plain.weight(values))
+        try:
+            return _AGGREGATES[name](values)  # also `sum`: newer Pythons add floats with care
+        except (ArithmeticError, TypeError, ValueError, RecursionError):
+            raise NotLiteralError(f"{name}(...) fails") from None
+
+    # What can be iterated over
+
+    def items(self, node: ast.expr, unordered: Callable[[Any], bool] = _never) -> list[Any]:
+        """The items of what can be iterated over; of a set (its order depends on hashes) only where it may be `unordered`."""
+        found = self.called_items(node) if isinstance(node, ast.Call) else None
+        if found is not None:
+            return found
+        value = self.value(node)
+        if type(value) in plain.SETS:
+            if len(value) > 1 and not unordered(value):
+                raise NotLiteralError("the order of a set")
+            self.meter.work(plain.weight(value))
+            return sorted(value, key=lambda item: write(item) or "")
+        if type(value) not in (*plain.SEQUENCES, dict):
+            raise NotLiteralError(f"{_shown(node)} cannot be iterated over")
+        self.meter.spend(len(value))
+        return list(value)
+
+    def called_items(self, node: ast.Call) -> list[Any] | None:
+        """The items of `range(3)`, `zip(...)`, `enumerate(items, 1)`, `d.items()` and the like; None for other calls."""
+        function, arguments, keywords = node.func, node.args, node.keywords
+        if isinstance(function, ast.Attribute):
+            if function.attr in ("items", "keys", "values") and not arguments and not keywords:
+                base = self.value(function.value)
+                if type(base) is dict:
+                    return list(getattr(base, function.attr)())
+            return None
+        name = function.id if isinstance(function, ast.Name) else ""
+        if name in self.names or (not arguments and name != "range"):
+            return None
+        more = [*arguments[1:], *(keyword.value for keyword in keywords)]
+        starts = [each.arg for each in keywords] in ([], ["start"])
+        if name == "enumerate" and len(more) < 2 and starts:
+            first = self.value(more[0]) if more else 0
+            if type(first) is not int or first.bit_length() > plain.MAX_BITS:
+                raise NotLiteralError("enumerate(...) with such arguments is a call")
+            items = self.items(arguments[0])
+            self.meter.spend(len(items))
+            return list(enumerate(items, first))
+        if keywords:
+            return None
+        if name == "range":
+            return self.range([self.value(each) for each in arguments])
+        if name == "zip" or (name == "reversed" and len(arguments) == 1):
+            # Never of a Starred: `items` does not read one.
+            columns = [self.items(each) for each in arguments]
+            self.meter.spend(max(map(len, columns)))
+            return list(zip(*columns, strict=False)) if name == "zip" else columns[0][::-1]
+        return None
+
+    def range(self, ends: list[Any]) -> list[int]:
+        if not 1 <= len(ends) <= 3 or any(type(end) is not int for end in ends) or ends[2:] == [0]:
+            raise NotLiteralError("range(...) with such arguments is a call")
+        numbers = range(*ends)
+        # `len` may overflow.
+        if numbers and (numbers[-1] - numbers[0]) // numbers.step >= plain.MAX_ITEMS:
+            raise NotLiteralError("too large: it has too many items")
+        self.meter.spend(len(numbers))
+        return list(numbers)
 
 
-def _enumerated(node: ast.Call, names: Mapping[str, Any], meter: LiteralMeter) -> list[Any]:
-    """`enumerate(items, 1)`."""
-    first = _read(node.keywords[0].value if node.keywords else node.args[1], names, meter)
-    if not node.args or type(first) is not int or first.bit_length() > MAX_BITS:
-        raise NotLiteralError("enumerate(...) with such arguments is a call")
-    items = _items(node.args[0], names, meter)
-    meter.spend(len(items))
-    return list(enumerate(items, first))
+def _shown(node: ast.expr) -> str:
+    """What an expression is, for a message."""
+    name = node.func if isinstance(node, ast.Call) else node
+    called = "(...)" if isinstance(node, ast.Call) else ""
+    if isinstance(name, ast.Name):
+        return name.id + called
+    if isinstance(name, ast.Attribute):
+        return f"(...).{name.attr}{called}"
+    return f"an expression ({type(node).__name__})"
 
 
-def _range(ends: list[Any], meter: LiteralMeter) -> list[int]:
-    if not 1 <= len(ends) <= 3 or any(type(end) is not int for end in ends) or ends[2:] == [0]:
-        raise NotLiteralError("range(...) with such arguments is a call")
-    numbers = range(*ends)
-    if numbers and (numbers[-1] - numbers[0]) // numbers.step >= MAX_ITEMS:  # len() may overflow
-        raise NotLiteralError("too large: it has too many items")
-    meter.spend(len(numbers))
-    return list(numbers)
+def _dict_of(pairs: list[Any]) -> dict[Any, Any]:
+    plain.hashable([key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _number_call(name: str, arguments: list[Any]) -> Any:
+    kinds = [type(argument) for argument in arguments]
+    try:
+        if name == "float":
+            is_text = kinds == [str] and len(arguments[0]) < 100
+            if not kinds or is_text or kinds in ([int], [float], [bool]):
+                return float(*arguments)
+        if name == "complex" and len(kinds) <= 2 and all(kind in plain.NUMBERS for kind in kinds):
+            return complex(*arguments)
+        if name == "abs" and len(kinds) == 1 and kinds[0] in plain.NUMBERS:
+            return abs(arguments[0])
+    except (ArithmeticError, TypeError, ValueError):
+        raise NotLiteralError(f"{name}(...) fails") from None
+    raise NotLiteralError(f"{name}(...) with such arguments is a call")
+
+
+_CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
+    "list": lambda values: values, "tuple": tuple, "set": set, "frozenset": frozenset,
+}  # fmt: skip
+_AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
+    "len": len, "max": max, "min": min, "sorted": sorted, "sum": sum,
+}  # fmt: skip
+_CALLS = {*_CONTAINERS, *_AGGREGATES, "dict", "float", "complex", "abs"}
+_READERS: dict[type, Callable[[_Reader, Any], Any]] = {
+    ast.List: lambda reader, node: reader.elements(node.elts),
+    ast.Tuple: lambda reader, node: tuple(reader.elements(node.elts)),
+    ast.Set: lambda reader, node: set(plain.hashable(reader.elements(node.elts))),
+    ast.IfExp: lambda reader, node: reader.value(node.body if reader.value(node.test) else node.orelse),
+    ast.Name: lambda reader, node: reader.named(node.id),
+    ast.Dict: _Reader.pairs, ast.Attribute: _Reader.attribute, ast.Subscript: _Reader.item, ast.UnaryOp: _Reader.unary,
+    ast.BinOp: _Reader.binary, ast.Call: _Reader.call, ast.Compare: _Reader.comparison, ast.BoolOp: _Reader.boolean,
+}  # fmt: skip

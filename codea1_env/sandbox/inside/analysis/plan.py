@@ -23,8 +23,8 @@ from typing import Any
 from .. import codec
 from ..preimported import STANDARD_NAMES
 from . import plan_program
-from .literal_values import NUMBERS
 from .literals import UNKNOWN, LiteralMeter, NotLiteralError, read
+from .plain import NUMBERS
 
 _MAX_ITEMS = 100_000
 _MAX_ENCODED = 256 << 10  # of one test's calls and constants
@@ -51,6 +51,7 @@ class _ValuePlan:
     def __init__(self, entry_point: str | None) -> None:
         self.entry_point = entry_point
         self.calls: list[tuple[str, list[Any], dict[str, Any]]] = []
+        self.uses_math = False
         self._names = {entry_point: UNKNOWN} if entry_point is not None else {}
         self._meter = LiteralMeter(_MAX_ITEMS, exact=True, work=10 * _MAX_ITEMS)
 
@@ -93,13 +94,11 @@ class _ValuePlan:
 
     def comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[Any, ...]:
         if isinstance(operator, (ast.Is, ast.IsNot)):
-            singletons = (True, False, None)
-            if not isinstance(right, ast.Constant) or right.value not in singletons:
-                raise NotLiteralError
-            if not any(right.value is singleton for singleton in singletons):
+            value = right.value if isinstance(right, ast.Constant) else ...
+            if not any(value is singleton for singleton in (True, False, None)):
                 raise NotLiteralError
             name = "is" if isinstance(operator, ast.Is) else "is not"
-            return (name, self.expression(left), ("constant", right.value))
+            return (name, self.expression(left), ("constant", value))
         return (_COMPARISONS[type(operator)], self.expression(left), self.expression(right))
 
     def call(self, node: ast.Call) -> tuple[Any, ...]:
@@ -114,9 +113,10 @@ class _ValuePlan:
             raise NotLiteralError
         name = node.func.id
         if name in _FUNCTIONS and name != self.entry_point:
-            if node.keywords or not node.args or len(node.args) > 2:
+            more = node.args[1:]
+            if node.keywords or not node.args or len(more) > 1:
                 raise NotLiteralError
-            if len(node.args) == 2 and not (name == "round" and self._is_digits(node.args[1])):
+            if more and not (name == "round" and self._is_digits(more[0])):
                 raise NotLiteralError
             return (name, *(self.expression(argument) for argument in node.args))
         if name in _BUILTINS and name != self.entry_point:
@@ -135,6 +135,7 @@ class _ValuePlan:
         return type(digits) is int and abs(digits) <= 100
 
     def isclose(self, node: ast.Call) -> tuple[Any, ...]:
+        self.uses_math = True
         keywords = {str(keyword.arg): self.literal(keyword.value) for keyword in node.keywords}
         if len(node.args) != 2 or not set(keywords) <= {"rel_tol", "abs_tol"}:
             raise NotLiteralError
@@ -167,17 +168,11 @@ def _value_plan(tree: ast.Module, entry_point: str | None) -> tuple[Any, ...]:
     if statement.msg is not None:
         plan.literal(statement.msg)
     nodes = plan.expression(statement.test)
-    if not plan.calls or ("isclose" in _operators(nodes) and not imported):
+    if not plan.calls or (plan.uses_math and not imported):
         raise NotLiteralError
     if imported and any(name == "math" for name, _, _ in plan.calls):
         raise NotLiteralError
     return plan.finished(nodes)
-
-
-def _operators(nodes: tuple[Any, ...]) -> set[str]:
-    if nodes[0] in ("constant", "call"):
-        return {nodes[0]}
-    return {nodes[0]}.union(*(_operators(node) for node in nodes[1:]))
 
 
 def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
@@ -209,6 +204,27 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
                 return ("program", *plan_program.from_tree(text, tree, code, entry_point))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return ("syntax_error", f"{type(error).__name__}: {error}"[:300])
+
+
+def encoded_plans(texts: list[str], entry_point: str | None = None) -> list[tuple[Any, ...]]:
+    """Plan tests in the form in which plans are kept: small, and cheap to read.
+
+    The expression of a plan is encoded as well, so that whoever keeps it knows its size. What would be costly to read
+    becomes a program to run.
+    """
+    return [_encoded(plan) for plan in plan_tests(texts, entry_point)]
+
+
+def _encoded(plan: tuple[Any, ...]) -> tuple[Any, ...]:
+    if plan[0] != "value":
+        return plan
+    kind, names, calls, nodes = plan
+    encoded = codec.encode(nodes)
+    try:
+        codec.decode(encoded, meter=codec.Meter(codec.CHEAP))
+    except codec.BudgetError:
+        return ("program", list(dict.fromkeys(names)), [], b"")
+    return (kind, names, calls, encoded)
 
 
 def _too_slow(number: int, frame: types.FrameType | None) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import re
 import sys
 import types
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RemoteUnencodable
 
@@ -16,15 +17,8 @@ if TYPE_CHECKING:
 _FILE_NAME = "<test>"
 _OUTCOMES = "_pytest.outcomes"
 _ACTING = (
-    "CALL",
-    "FOR_ITER",
-    "JUMP_BACK",
-    "LOAD_ASSERTION",
-    "POP_JUMP_BACK",
-    "RAISE",
-    "SEND",
-    "YIELD",
-)
+    "CALL", "FOR_ITER", "JUMP_BACK", "LOAD_ASSERTION", "POP_JUMP_BACK", "RAISE", "SEND", "YIELD",
+)  # fmt: skip
 _OTHERS = ("fail", "raises")
 _METHODS = (types.MethodType, staticmethod, classmethod)
 _LOADING = frozenset({"LOAD_ATTR", "LOAD_GLOBAL", "LOAD_METHOD", "LOAD_NAME"})
@@ -110,41 +104,27 @@ def check_block(peer: Peer, error: Any) -> None:
         trace = trace.tb_next
 
 
-class _Instruction(NamedTuple):
-    offset: int
-    name: str
-    value: Any
-    place: Any
-
-
 @functools.lru_cache(maxsize=256)
-def _instructions(code: types.CodeType) -> tuple[_Instruction, ...]:
-    import dis  # only here: it is rarely wanted, and takes long
-
-    return tuple(
-        _Instruction(each.offset, each.opname, each.argval, each.positions)
-        for each in dis.get_instructions(code)
-    )
+def _instructions(code: types.CodeType) -> tuple[dis.Instruction, ...]:
+    return tuple(dis.get_instructions(code))
 
 
 def _block(code: types.CodeType, leaving: int) -> tuple[int, int]:
     """From where to where the block stands whose exceptions are handled where an instruction is."""
-    import dis  # only here: it is rarely wanted, and takes long
-
     entries: Any = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
     handler = max((each.target for each in entries if each.target <= leaving), default=-1)
     parts = [each for each in entries if each.target == handler]
     first = min((each.start for each in parts), default=0)
     end = max((each.end for each in parts), default=len(code.co_code))
     # The jump back to the next round cannot raise: since Python 3.12 it stands behind what is protected.
-    back = any(each.offset == end and "JUMP_BACK" in each.name for each in _instructions(code))
+    back = any(each.offset == end and "JUMP_BACK" in each.opname for each in _instructions(code))
     return first, end + 1 if back else end
 
 
 def _goes_on(code: types.CodeType, start: int, end: int | None) -> bool:
     """Whether something is done between an instruction and the end: another call, `raise`, assertion or round."""
     return any(
-        each.name.startswith(_ACTING)
+        each.opname.startswith(_ACTING)
         for each in _instructions(code)
         if start < each.offset and (end is None or each.offset < end)
     )
@@ -153,7 +133,8 @@ def _goes_on(code: types.CodeType, start: int, end: int | None) -> bool:
 def _expects_exceptions(code: types.CodeType, first: int, start: int) -> bool:
     """Whether an exception came from where a test expects another one."""
     return any(
-        each.name in _LOADING and each.value.startswith(("assertRaises", "assertWarns", "raises"))
+        each.opname in _LOADING
+        and each.argval.startswith(("assertRaises", "assertWarns", "raises"))
         for each in _instructions(code)
         if first <= each.offset <= start
     )
@@ -164,9 +145,9 @@ def _asserts_after(frame: types.FrameType, start: int) -> bool:
     found = _instructions(frame.f_code)
     later = [each for each in found if start < each.offset]
     # Of a loop that goes on.
-    first = min([start + 1, *(each.value for each in later if "JUMP_BACK" in each.name)])
+    first = min([start + 1, *(each.argval for each in later if "JUMP_BACK" in each.opname)])
     # What is called then was loaded before its arguments.
-    calls = {_begin(each) for each in later if each.name.startswith(("CALL", "PRECALL"))}
+    calls = {_begin(each) for each in later if each.opname.startswith(("CALL", "PRECALL"))}
     missed = [
         each
         for each in found
@@ -174,18 +155,18 @@ def _asserts_after(frame: types.FrameType, start: int) -> bool:
     ]
     return any(
         _is_assertion(each)
-        or (type(each.value) is types.CodeType and contains_assertion(each.value))
+        or (type(each.argval) is types.CodeType and contains_assertion(each.argval))
         or (
-            each.name.startswith("LOAD_")
-            and _is_name(each.value)
-            and _asserts_somewhere(frame, each.value)
+            each.opname.startswith("LOAD_")
+            and _is_name(each.argval)
+            and _asserts_somewhere(frame, each.argval)
         )
         for each in missed
     )
 
 
-def _begin(instruction: _Instruction) -> tuple[int | None, int | None]:
-    place = instruction.place
+def _begin(instruction: dis.Instruction) -> tuple[int | None, int | None]:
+    place = instruction.positions
     return (None, None) if place is None else (place.lineno, place.col_offset)
 
 
@@ -193,9 +174,9 @@ def _is_name(value: object) -> bool:
     return type(value) is str and value.isidentifier()
 
 
-def _is_assertion(instruction: _Instruction) -> bool:
+def _is_assertion(instruction: dis.Instruction) -> bool:
     """Whether an instruction belongs to an `assert`, or loads what is called to assert something."""
-    name, value = instruction.name, instruction.value
+    name, value = instruction.opname, instruction.argval
     if name == "LOAD_ASSERTION_ERROR":
         return True
     if name not in _LOADING or type(value) is not str:
@@ -228,7 +209,7 @@ def _code_asserts(frame: types.FrameType, code: types.CodeType, depth: int) -> b
         return False
     if contains_assertion(code):
         return True
-    called = {each.value for each in _instructions(code) if each.name in _LOADING}
+    called = {each.argval for each in _instructions(code) if each.opname in _LOADING}
     return depth > 0 and any(
         _asserts_somewhere(frame, name, depth - 1) for name in called if _is_name(name)
     )
@@ -243,8 +224,8 @@ def _asserts(code: types.CodeType, line: int) -> bool:
 def _assertions_of(code: types.CodeType) -> tuple[tuple[int, int], ...]:
     found = []
     for instruction in _instructions(code):
-        place = instruction.place
-        if place is not None and _is_assertion(instruction) and instruction.value not in _OTHERS:
+        place = instruction.positions
+        if place is not None and _is_assertion(instruction) and instruction.argval not in _OTHERS:
             first, last = place.lineno, place.end_lineno
             if first is not None and last is not None:
                 found.append((first, last))

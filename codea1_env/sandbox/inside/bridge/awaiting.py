@@ -1,9 +1,15 @@
-"""Awaits coroutines for the other side, a little at a time, so that its own coroutines get their turns."""
+"""Generators and coroutines of the other side as they are driven here, and ours as they are awaited for it.
+
+That is done a little at a time, so that the other side's own coroutines get their turns.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Generator, Iterator
 from typing import Any
+
+from .handles import Handle
 
 _PATIENCE = 0.005  # seconds until the other side gets a turn
 
@@ -77,3 +83,38 @@ class Awaiting:
                 return loop
         self._loops.append(asyncio.new_event_loop())
         return self._loops[-1]
+
+
+class _Driven:
+    """A generator of the other side, as `yield from` drives it."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def _ask(self, name: str, *operands: Any) -> Any:
+        return self._handle._codea1_peer.ask(name, self._handle, *operands)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._ask("next")
+
+    def send(self, value: Any) -> Any:
+        return self._ask("send", value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._ask("throw", error[1] if len(error) > 1 and error[1] is not None else error[0])
+
+    def close(self) -> None:
+        self._ask("close")
+
+
+def generator(handle: Handle) -> Generator[Any, Any, Any]:
+    """A generator of this side that stands for one of the other."""
+    return (yield from _Driven(handle))
+
+
+def coroutine(handle: Handle) -> Coroutine[Any, Any, Any]:
+    """A coroutine of this side that stands for one of the other."""
+    return _awaited(handle)

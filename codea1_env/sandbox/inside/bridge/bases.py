@@ -1,12 +1,21 @@
-"""What objects hold that are instances of builtin types or of classes derived from them."""
+"""What objects hold that are instances of builtin types or of classes derived from them; containers that both sides have.
+
+A call gets copies of containers, and what it changes in them changes the originals. A message numbers the containers in it
+(`codec.encode` with `containers`), so that both sides have the same table of them. After a call the contents of those that
+have changed are sent back, in which a container of the table stands as a reference to it. So nesting, aliases and identity
+survive, as in one process.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import is_
 from types import FunctionType, NoneType
 from typing import Any
 
+from .. import codec
 from ..codec.formats import FACTORY_NAMES
 
 CONSTANT: dict[type, Callable[[Any], Any]] = {
@@ -127,16 +136,15 @@ def flat(value: Any) -> Any:
 
 
 class Kept:
-    """Marks a container that stays where it is, and crosses as a handle.
+    """Marks what crosses as a handle: a container that an object holds on to, and a class also where both sides know it.
 
-    Attributes:
-        container: A list, dict, set, ... that an object holds on to.
+    To call that class is to call the program.
     """
 
-    __slots__ = ("container",)
+    __slots__ = ("value",)
 
-    def __init__(self, container: Any) -> None:
-        self.container = container
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 def kept(value: Any) -> Any:
@@ -152,3 +160,79 @@ def kept_items(value: Any) -> Any:
     if type(held) in (list, tuple, deque):
         return [kept(item) for item in held]
     return held
+
+
+# Containers that both sides have
+
+_MAPPINGS = (dict, *_KINDS_OF_DICT)
+
+Table = list[Any]
+Changes = list[tuple[int, Any]]
+
+
+def content(container: Any) -> Any:
+    """What is in a container, as a tuple or bytes."""
+    kind = type(container)
+    if kind in _MAPPINGS:
+        return tuple(chain.from_iterable(container.items()))
+    if kind in (list, deque, set):
+        return tuple(container)
+    return bytes(container) if kind is bytearray else container.tobytes()
+
+
+def snapshot(table: Table) -> list[Any]:
+    """The contents of all containers of a table."""
+    return [content(container) for container in table]
+
+
+def changes(table: Table, before: Sequence[Any]) -> Changes:
+    """Which containers have changed since a snapshot, with what is in them now."""
+    found = []
+    for index, old in enumerate(before):
+        new = content(table[index])
+        if type(old) is bytes:
+            same = bool(old == new)
+        else:  # by identity: `==` could run foreign code; what is put back in its place counts as unchanged
+            same = len(old) == len(new) and all(map(is_, old, new))
+        if not same:
+            found.append((index, new))
+    return found
+
+
+def apply(table: Table, changed: Any, numpy: codec.Numpy | None) -> None:
+    """Changes containers as the other side has changed its copies.
+
+    Raises:
+        DecodeError: The changes do not fit the table.
+    """
+    if type(changed) is not tuple:
+        raise codec.DecodeError("malformed changes")
+    try:
+        for index, new in changed:
+            if type(index) is not int or index < 0:
+                raise codec.DecodeError("a change of a container that is not there")
+            _replace(table[index], new, numpy)
+    except (LookupError, TypeError, ValueError) as error:
+        raise codec.DecodeError(f"a change that does not fit: {error}") from None
+
+
+def _replace(container: Any, new: Any, numpy: codec.Numpy | None) -> None:
+    kind = type(container)
+    if type(new) is not (tuple if kind in (*_MAPPINGS, list, deque, set) else bytes):
+        raise codec.DecodeError("a change of another type")
+    if kind in _MAPPINGS:
+        pairs = list(zip(new[::2], new[1::2], strict=True))
+        codec.check_hashes([key for key, _ in pairs])
+        container.clear()
+        (OrderedDict if kind is OrderedDict else dict).update(container, pairs)
+    elif kind is set:
+        codec.check_hashes(new)
+        container.clear()
+        container.update(new)
+    elif kind is deque:
+        container.clear()
+        container.extend(new)
+    elif kind in (list, bytearray):
+        container[:] = new
+    elif numpy is not None:
+        container[...] = numpy.frombuffer(new, dtype=container.dtype).reshape(container.shape)

@@ -91,6 +91,11 @@ FUNCTIONS = (
     types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
 )  # fmt: skip
 """They are all announced alike, and answer alike: which of them it is, is how a program is written."""
+# What shows an address, where these are inherited from `object`.
+_SHOWING = {
+    "hash": ("__hash__",), "repr": ("__repr__",), "str": ("__repr__", "__str__"),
+    "format": ("__repr__", "__str__", "__format__"),
+}  # fmt: skip
 _ITERATING = frozenset({"iter", "next", "send", "throw", "close", "aiter", "anext", "await"})
 
 
@@ -173,7 +178,7 @@ class Gate:
 
     def may_call(self, value: Any) -> bool:
         """Whether a test may call one of a program's names with plain data."""
-        return not isinstance(value, type) or not _is_tool(value)
+        return not _is_tool(value)
 
     # What leaves
 
@@ -185,10 +190,10 @@ class Gate:
         """
         if type(value) is types.ModuleType:
             raise RefusedError("a module")
-        if not self._is_test:
-            is_tool = isinstance(value, type) and _is_tool(value)
-            if is_tool or type(value) in _READING or _is_of_process(value):
-                raise RefusedError("what makes classes, reads attributes or belongs to the process")
+        if not self._is_test and (
+            _is_tool(value) or type(value) in _READING or _is_of_process(value)
+        ):
+            raise RefusedError("what makes classes, reads attributes or belongs to the process")
         if callable(value) and value is not self._tested and not self._may_be_called(value):
             raise RefusedError(
                 f"a {type(value).__name__} that is neither the {self.home}'s own nor known to be harmless"
@@ -279,7 +284,7 @@ class Gate:
             return
         if isinstance(target, enum.EnumMeta) and (name != "call" or len(operands[0]) != 1):
             raise RefusedError("no class of members is made from outside")
-        if (isinstance(target, type) and _is_tool(target)) or type(target) in _READING:
+        if _is_tool(target) or type(target) in _READING:
             raise RefusedError(
                 "what makes classes, and what reads attributes, is not called from outside"
             )
@@ -348,22 +353,13 @@ class Gate:
             number: The number that the other side knows the object by.
         """
         opaque = self.is_opaque(target)
-        default = vars(object)
-        if opaque and name in ("str", "repr", "format"):
-            return _SOME_OBJECT
-        if name == "hash" and (opaque or type(target).__hash__ is default["__hash__"]):
-            return number  # no address
+        if name in _SHOWING:
+            default, kind = vars(object), type(target)
+            if opaque or all(getattr(kind, each) is default[each] for each in _SHOWING[name]):
+                return number if name == "hash" else _SOME_OBJECT  # no address
         named = isinstance(target, type) or (self._is_test and type(target) is types.FunctionType)
         if name == "name" and not named:
             raise AttributeError("__name__")  # of a program's functions it is not shown
-        shows_address = type(target).__repr__ is default["__repr__"]
-        shows_text = type(target).__str__ is default["__str__"]
-        shows_format = type(target).__format__ is default["__format__"]
-        if shows_address and (
-            name == "repr"
-            or (shows_text and (name == "str" or (name == "format" and shows_format)))
-        ):
-            return _SOME_OBJECT
         if not opaque:
             return NotImplemented
         if name in ("eq", "ne"):
@@ -416,11 +412,12 @@ def _variables() -> tuple[Any, ...]:
     )
 
 
-def _is_tool(kind: type) -> bool:
-    """Whether a class does with any object what nobody may do with it from outside, makes classes, or shows memory."""
-    of_arrays = any(
-        (base.__module__, base.__name__) == ("numpy", "ndarray") for base in kind.__mro__
-    )
+def _is_tool(kind: Any) -> bool:
+    """Whether it is a class that does with any object what nobody may do from outside, makes classes, or shows memory."""
+    if not isinstance(kind, type):
+        return False
+    arrays = ("numpy", "ndarray")
+    of_arrays = any((base.__module__, base.__name__) == arrays for base in kind.__mro__)
     is_tool = kind.__module__ in _MODULES_OF_TOOLS and not issubclass(kind, BaseException)
     return issubclass(kind, type) or of_arrays or is_tool
 

@@ -18,28 +18,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import datetime as datetime_module
 import operator
 import sys
 import types
 from collections import Counter
 from collections.abc import Generator
+from contextlib import AbstractContextManager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..errors import RemoteUnencodable
+from . import bases
 from .assertions import check_block, must_stay, shown
-from .bases import (
-    CONSTANT,
-    CONTAINERS,
-    FUNCTION,
-    KIND,
-    OWN_EQUALITY,
-    OWN_OPERATORS,
-    base_of,
-    is_exact,
-)
-from .hidden import HandleType, Unanswered
+from .bases import CONSTANT, CONTAINERS, base_of, is_exact
 
 if TYPE_CHECKING:
     from .peer import Peer
@@ -49,7 +43,7 @@ _PLAIN = frozenset({
     *CONSTANT, *CONTAINERS, bool, range, types.NoneType, Decimal, Fraction, date, datetime, time, timedelta,
 })  # fmt: skip
 # Methods of builtin containers that change nothing.
-_LOOKING = frozenset({"copy", "count", "get", "index", "items", "keys", "values"})
+_UNCHANGING = frozenset({"copy", "count", "get", "index", "items", "keys", "values"})
 # Methods of builtin types that compare with what they are given: not on what a call returned.
 _COMPARING = frozenset({"endswith", "isdisjoint", "issubset", "issuperset", "startswith"})
 _OF_SETS = frozenset({"difference", "intersection", "symmetric_difference", "union"})
@@ -57,11 +51,49 @@ _COMPARED = _COMPARING | _OF_SETS
 # What a test asks of these is about how a program is written.
 _HIDDEN = frozenset({"__annotations__", "__members__", "__qualname__"})
 _SLOTS = (
-    "_codea1_peer", "_codea1_number", "_codea1_code", "_codea1_data", "_codea1_made", "_codea1_mixed", "_codea1_is_class", "_codea1_of_container", "_codea1_ends_loop", "_codea1_stamp", "_codea1_own",
+    "_codea1_peer", "_codea1_number", "_codea1_code", "_codea1_data", "_codea1_stamp", "_codea1_own", "_codea1_marks",
 )  # fmt: skip
-put = object.__setattr__
-CALCULATED, MADE = 1, 2  # by arithmetic of objects that this side has made; by calling a class
+_put = object.__setattr__
+CALCULATED, MADE, MIXED, IS_CLASS, OF_CONTAINER, ENDS_LOOP = 1, 2, 4, 8, 16, 32
+"""Marks of a handle, which only this side gives: of an object that was made here, by arithmetic of such objects or by
+calling a class; that has seen plain data in arithmetic; that the test's own text uses as a class; that a container keeps;
+of a coroutine whose `StopAsyncIteration` ends a loop."""
+OURS = CALCULATED | MADE
 _UNITTEST = "unittest.case"
+
+
+class HandleType(type):
+    """Only so that looking at the type of a handle is not answered wrongly without a word."""
+
+    hidden = False
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        cls._refuse()
+        return str(type.__dict__["__name__"].__get__(cls))
+
+    def __eq__(cls, other: object) -> bool:
+        if type(other) is cls:
+            cls._refuse()
+        return cls is other
+
+    __hash__ = type.__hash__
+
+    def _refuse(cls) -> None:
+        if cls.hidden:
+            raise RemoteUnencodable("the type of an object of the program is not known")
+
+
+def hide_type() -> None:
+    """Let no code of this process look at the type of a handle. Where foreign code runs."""
+    HandleType.hidden = True
+
+
+class _Unanswered:
+    """Stands where a library looks for what is not known of an object of the program."""
+
+    def __get__(self, handle: object, kind: type) -> NoReturn:
+        raise RemoteUnencodable("the fields of an object of the program are not known")
 
 
 class Handle(metaclass=HandleType):
@@ -74,16 +106,12 @@ class Handle(metaclass=HandleType):
         _codea1_number: int
         _codea1_code: int
         _codea1_data: Any
-        _codea1_made: int
-        _codea1_mixed: bool
-        _codea1_ends_loop: bool
-        _codea1_is_class: bool
-        _codea1_of_container: bool
         _codea1_stamp: int
         _codea1_own: int
+        _codea1_marks: int
 
     __array_ufunc__ = None  # numpy must not hand its operations over
-    __dataclass_fields__ = Unanswered()
+    __dataclass_fields__ = _Unanswered()
 
     def __del__(self) -> None:
         self._codea1_peer.references.release(self)
@@ -93,12 +121,14 @@ class Handle(metaclass=HandleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in _SLOTS:
             # Special names are how libraries find protocols (numpy's above all): a handle has none.
-            if name == "__name__" and (self._codea1_peer.trusting or self._codea1_code != FUNCTION):
+            if name == "__name__" and (
+                self._codea1_peer.trusting or self._codea1_code != bases.FUNCTION
+            ):
                 return self._codea1_peer.ask("name", self)
             if name in _HIDDEN and not self._codea1_peer.trusting:
                 self._codea1_peer.fail(f"{name} of an object of the program")
             raise AttributeError(name)
-        if name in _LOOKING and is_exact(self._codea1_code):
+        if name in _UNCHANGING and is_exact(self._codea1_code):
             return getattr(_items(self), name)
         if name in _COMPARED and not self._codea1_peer.trusting:
             here = _compared_here(self, name)
@@ -106,7 +136,7 @@ class Handle(metaclass=HandleType):
                 return here
         found = self._codea1_peer.ask("get", self, name)
         if is_exact(self._codea1_code) and type(found) is Handle:
-            put(found, "_codea1_of_container", True)  # `d.setdefault(k, [])` returns what d keeps
+            mark(found, OF_CONTAINER)  # `d.setdefault(k, [])` returns what d keeps
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -124,15 +154,18 @@ class Handle(metaclass=HandleType):
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the object, in its own process."""
-        is_class, references = self._codea1_is_class, self._codea1_peer.references
+        is_class, references = self._codea1_marks & IS_CLASS, self._codea1_peer.references
         references.newest = None
-        made = self._codea1_peer.call(self, arguments, keywords)
+        name, operands = "call", arguments
+        if keywords:
+            name, operands = "call_with_names", (arguments, (*keywords,), (*keywords.values(),))
+        made = self._codea1_peer.ask(name, self, *operands)
         if is_class and type(made) is Handle and made is references.newest:
-            put(made, "_codea1_made", MADE)
+            mark(made, MADE, removed=OURS)
         return made
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        bound = instance is not None and self._codea1_code == FUNCTION
+        bound = instance is not None and self._codea1_code == bases.FUNCTION
         return types.MethodType(self, instance) if bound else self
 
     def __instancecheck__(self, value: Any) -> Any:
@@ -153,17 +186,6 @@ class Handle(metaclass=HandleType):
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self._codea1_peer.fail("an object of the other process cannot be pickled here")
 
-    # Text
-
-    def __str__(self) -> Any:
-        return self._codea1_peer.ask("str", self)
-
-    def __repr__(self) -> Any:
-        return self._codea1_peer.ask("repr", self)
-
-    def __format__(self, spec: str) -> Any:
-        return self._codea1_peer.ask("format", self, spec)
-
     # Containers and iteration
 
     def __len__(self) -> Any:
@@ -176,9 +198,6 @@ class Handle(metaclass=HandleType):
             return iter(_items(self))
         return ask(self, "iter")
 
-    def __next__(self) -> Any:
-        return ask(self, "next")
-
     def __reversed__(self) -> Any:
         if is_constant(self) or is_exact(self._codea1_code):
             return reversed(_items(self))
@@ -190,15 +209,9 @@ class Handle(metaclass=HandleType):
         known = is_constant(self) or _is_fresh(self)
         return self._codea1_data[key] if known else ask(self, "getitem", key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        ask(self, "setitem", key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        ask(self, "delitem", key)
-
     def __contains__(self, value: Any) -> Any:
         exact = is_exact(self._codea1_code)
-        asked = self._codea1_made == MADE or type(value) is Handle
+        asked = self._codea1_marks & MADE or type(value) is Handle
         if base_of(self._codea1_code) and (exact or not asked):
             check_own(self, "in")
             return value in held(self)
@@ -206,19 +219,10 @@ class Handle(metaclass=HandleType):
             check_mixed(self, value, "in", deciding=True)
         return self._codea1_peer.ask("contains", self, value)
 
-    def __enter__(self) -> Any:
-        return ask(self, "enter")
-
     def __exit__(self, *details: Any) -> Any:
         peer = self._codea1_peer
-        if not must_stay(peer, details):
-            suppresses = peer.ask("exit", self, *shown(peer, details))
-            if suppresses:
-                check_block(peer, details[1])
-            return suppresses
-        # What is raised there would take the assertion's place.
-        with contextlib.suppress(BaseException):
-            peer.ask("exit", self, *shown(peer, details))
+        with _outlived(peer, details):
+            return _suppresses(peer, details, peer.ask("exit", self, *shown(peer, details)))
         return False
 
     async def __aenter__(self) -> Any:
@@ -226,23 +230,15 @@ class Handle(metaclass=HandleType):
 
     async def __aexit__(self, *details: Any) -> Any:
         peer = self._codea1_peer
-        if not must_stay(peer, details):
-            suppresses = await peer.ask("aexit", self, *shown(peer, details))
-            if suppresses:
-                check_block(peer, details[1])
-            return suppresses
-        with contextlib.suppress(BaseException):
-            await peer.ask("aexit", self, *shown(peer, details))
+        with _outlived(peer, details):
+            return _suppresses(peer, details, await peer.ask("aexit", self, *shown(peer, details)))
         return False
-
-    def __aiter__(self) -> Any:
-        return ask(self, "aiter")
 
     def __anext__(self) -> Any:
         found = ask(self, "anext")
         handle = self._codea1_peer.references.behind(found)
         if handle is not None:
-            put(handle, "_codea1_ends_loop", True)
+            mark(handle, ENDS_LOOP)
         return found
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -251,7 +247,7 @@ class Handle(metaclass=HandleType):
         begun = peer.kept_errors
         while True:
             try:
-                done, value = peer.step(self, cancel, begun)
+                done, value = peer.ask("await", self, cancel, begun=begun)
             except asyncio.CancelledError:
                 if ever:
                     raise
@@ -281,9 +277,24 @@ class Handle(metaclass=HandleType):
         return _equality(self, other, "ne")
 
 
+def _outlived(peer: Peer, details: tuple[Any, ...]) -> AbstractContextManager[None]:
+    """Drops what is raised on leaving a block that a verdict ends: it would take the verdict's place."""
+    stays = must_stay(peer, details)
+    return contextlib.suppress(BaseException) if stays else contextlib.nullcontext()
+
+
+def _suppresses(peer: Peer, details: tuple[Any, ...], answer: Any) -> Any:
+    """Whether a context manager of the other side may suppress what ends its block, as it wants to."""
+    if must_stay(peer, details):
+        return False
+    if answer:
+        check_block(peer, details[1])
+    return answer
+
+
 def check_own(handle: Handle, what: str) -> None:
     """Refuse to do here, with what an object holds, what its class may do in another way."""
-    if handle._codea1_own & OWN_OPERATORS:
+    if handle._codea1_own & bases.OWN_OPERATORS:
         handle._codea1_peer.fail(
             f"{what!r} of an object whose class defines operators for the data that it holds"
         )
@@ -304,29 +315,29 @@ def _compared_here(handle: Handle, name: str) -> Any:
     it is so.
     """
     base = base_of(handle._codea1_code)
-    own = handle._codea1_own & OWN_OPERATORS
+    own = handle._codea1_own & bases.OWN_OPERATORS
     if base is not None and hasattr(base, name) and (is_exact(handle._codea1_code) or not own):
         return getattr(held(handle), name)
     # `assertSetEqual` takes what has a method of this name for a set.
     by_unittest = name in _OF_SETS and sys._getframe(2).f_globals.get("__name__") == _UNITTEST
-    if by_unittest or (name in _COMPARING and not handle._codea1_made):
+    if by_unittest or (name in _COMPARING and not handle._codea1_marks & OURS):
         handle._codea1_peer.fail(f"the method {name!r} of an object that a call returned")
     return None
 
 
 def ask(handle: Handle, name: str, *operands: Any) -> Any:
     """Has an operation performed, but for the result of arithmetic with plain data."""
-    if handle._codea1_mixed:
+    if handle._codea1_marks & MIXED:
         handle._codea1_peer.fail(f"{name!r} of the result of arithmetic with plain data")
     return handle._codea1_peer.ask(name, handle, *operands)
 
 
 def check_mixed(handle: Handle, other: Any, what: str, deciding: bool) -> None:
     """Refuse to show an object that a call returned what it would be compared with."""
-    if handle._codea1_code == FUNCTION:
+    if handle._codea1_code == bases.FUNCTION:
         raise TypeError(f"unsupported operand types for {what!r}: a function")
-    decides = not deciding or (handle._codea1_made == MADE and not handle._codea1_mixed)
-    if type(other) is not Handle and not (handle._codea1_made and decides):
+    decides = not deciding or handle._codea1_marks & (MADE | MIXED) == MADE
+    if type(other) is not Handle and not (handle._codea1_marks & OURS and decides):
         handle._codea1_peer.fail(
             f"the operation {what!r} between plain data and an object that a call returned"
         )
@@ -342,7 +353,7 @@ def _equality(handle: Handle, other: Any, name: str) -> Any:
         return peer.ask(name, handle, other)
     if peer.trusting:
         return peer.ask(name, handle, other)
-    asked = handle._codea1_made and handle._codea1_own & OWN_EQUALITY
+    asked = handle._codea1_marks & OURS and handle._codea1_own & bases.OWN_EQUALITY
     if asked and (type(other) in _PLAIN or base_of(handle._codea1_code)):
         return _unequal(handle, other, name)
     if base_of(handle._codea1_code):
@@ -363,7 +374,7 @@ def _unequal(handle: Handle, other: Any, name: str) -> bool:
     """
     peer = handle._codea1_peer
     different = name == "ne"
-    made = handle._codea1_made == MADE and not handle._codea1_mixed
+    made = handle._codea1_marks & (MADE | MIXED) == MADE
     if not made or base_of(handle._codea1_code) or peer.ask(name, handle, other) != different:
         peer.fail("the comparison with plain data of an object whose class defines equality")
     return different
@@ -376,7 +387,7 @@ def is_constant(handle: Handle) -> bool:
 
 def held(handle: Handle) -> Any:
     """A copy of what the object of a handle holds, as plain data of a builtin type."""
-    if handle._codea1_mixed:
+    if handle._codea1_marks & MIXED:
         handle._codea1_peer.fail("the data of the result of arithmetic with plain data")
     return (
         handle._codea1_data if is_constant(handle) or _is_fresh(handle) else _asked(handle, "data")
@@ -385,8 +396,8 @@ def held(handle: Handle) -> Any:
 
 def refresh(handle: Handle, data: Any) -> None:
     """Note what a container holds at the moment."""
-    put(handle, "_codea1_data", data)
-    put(handle, "_codea1_stamp", handle._codea1_peer.turns)
+    _put(handle, "_codea1_data", data)
+    _put(handle, "_codea1_stamp", handle._codea1_peer.turns)
 
 
 def _is_fresh(handle: Handle) -> bool:
@@ -414,32 +425,37 @@ def _asked(handle: Handle, name: str) -> Any:
 def _copied(handle: Handle, name: str) -> Any:
     if is_exact(handle._codea1_code):
         return _items(handle) if name == "copy" else _asked(handle, "data")
-    references, made = handle._codea1_peer.references, handle._codea1_made
+    references, made = handle._codea1_peer.references, derived(handle._codea1_marks)
     references.newest = None
     copied = handle._codea1_peer.ask(name, handle)
     if type(copied) is Handle and copied is references.newest:
-        put(copied, "_codea1_made", made and CALCULATED)
-        put(copied, "_codea1_mixed", handle._codea1_mixed)
+        mark(copied, made | handle._codea1_marks & MIXED, removed=OURS | MIXED)
     return copied
 
 
 def new(peer: Peer, number: int, code: int = 0, data: Any = None) -> Handle:
     """A handle of an object of the other side."""
     made = object.__new__(Handle)
-    own = code & ~KIND
-    values = (peer, number, code & KIND, data, False, False, False, False, False, peer.turns, own)
+    values = (peer, number, code & bases.KIND, data, peer.turns, code & ~bases.KIND, 0)
     for slot, value in zip(_SLOTS, values, strict=True):
-        put(made, slot, value)
+        _put(made, slot, value)
     return made
 
 
-def mark_class(handle: Handle) -> None:
-    """Note that the test's own text uses a handle as a class."""
-    put(handle, "_codea1_is_class", True)
+def mark(handle: Handle, added: int, removed: int = 0) -> None:
+    """Give a handle marks, and take others from it."""
+    _put(handle, "_codea1_marks", handle._codea1_marks & ~removed | added)
 
 
-def unmark(handle: Handle) -> None:
-    """Note that a handle came in another way than by being made: it may be what a call returned."""
-    if handle._codea1_made or handle._codea1_is_class:
-        put(handle, "_codea1_made", False)
-        put(handle, "_codea1_is_class", False)
+def derived(marks: int) -> int:
+    """The mark of what arithmetic makes of an object with such marks: nobody has called its class."""
+    return CALCULATED if marks & OURS else 0
+
+
+def type_of(value: Any) -> Any:
+    """What a test finds as `type`, where it only calls it with one argument."""
+    if type(value) is Handle:
+        return value._codea1_peer.ask("type", value)
+    kind = type(value)
+    # A test finds settled classes in the module; their values are ordinary ones.
+    return vars(datetime_module).get(kind.__name__, kind) if kind in (date, datetime) else kind

@@ -10,14 +10,15 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from . import handles
 from .bases import base_of, is_exact
-from .handles import CALCULATED, Handle, ask, check_mixed, check_own, held, is_constant, put
+from .handles import Handle, ask, check_mixed, check_own, held, is_constant
 from .operations import ARITHMETIC, ORDER
 
 
 def _unary(name: str, here: Callable[[Any], Any]) -> Callable[..., Any]:
     def method(self: Handle) -> Any:
-        if base_of(self._codea1_code) and not self._codea1_made:
+        if base_of(self._codea1_code) and not self._codea1_marks & handles.OURS:
             check_own(self, name)
             return here(held(self))
         return ask(self, name)
@@ -27,6 +28,16 @@ def _unary(name: str, here: Callable[[Any], Any]) -> Callable[..., Any]:
 
 def _round(self: Handle, digits: int | None = None) -> Any:
     return round(self._codea1_data, digits) if is_constant(self) else ask(self, "round", digits)
+
+
+def _forwarded(name: str, of_results: bool) -> Callable[..., Any]:
+    """What is only asked for; `of_results`: also of what arithmetic with plain data has made."""
+
+    def method(self: Handle, *operands: Any) -> Any:
+        peer = self._codea1_peer
+        return peer.ask(name, self, *operands) if of_results else ask(self, name, *operands)
+
+    return method
 
 
 def _binary(name: str) -> Callable[..., Any]:
@@ -70,21 +81,20 @@ def _in_place(name: str) -> Callable[..., Any]:
 
 def _calculated(handle: Handle, other: Any, name: str, with_data: bool) -> Any:
     """Has something calculated. What has seen data of ours stays marked, and nothing old becomes better by it."""
-    made, references = handle._codea1_made, handle._codea1_peer.references
-    mixed = with_data or handle._codea1_mixed or (type(other) is Handle and other._codea1_mixed)
+    references, made = handle._codea1_peer.references, handle._codea1_marks & handles.OURS
+    marks = handle._codea1_marks | (other._codea1_marks if type(other) is Handle else 0)
+    mixed = with_data or bool(marks & handles.MIXED)
     references.newest = None
     result = handle._codea1_peer.ask(name, handle, other)
     if type(result) is not Handle:
         if mixed:
             handle._codea1_peer.fail("arithmetic with plain data that returns plain data")
         return result
-    if result is references.newest:
-        put(result, "_codea1_made", made and CALCULATED)
-    elif result is handle:
-        in_place = name.startswith("i")
-        put(result, "_codea1_made", made if in_place else made and CALCULATED)
+    if result is references.newest or result is handle:
+        in_place = result is handle and name.startswith("i")
+        handles.mark(result, made if in_place else handles.derived(made), removed=handles.OURS)
     if mixed:
-        put(result, "_codea1_mixed", True)
+        handles.mark(result, handles.MIXED)
     return result
 
 
@@ -101,7 +111,7 @@ def _of_annotations(operator_of_values: Callable[..., Any]) -> Callable[..., Any
     """The operator of `Node | None`, in an annotation, and of values."""
 
     def method(self: Handle, other: Any) -> Any:
-        if self._codea1_is_class and (other is None or isinstance(other, type)):
+        if self._codea1_marks & handles.IS_CLASS and (other is None or isinstance(other, type)):
             return _Union((self, type(None) if other is None else other))
         return operator_of_values(self, other)
 
@@ -109,7 +119,11 @@ def _of_annotations(operator_of_values: Callable[..., Any]) -> Callable[..., Any
 
 
 def add_operators() -> None:
-    """Give handles the operators of the table."""
+    """Give handles the operators of the table, and what is only asked for."""
+    for name in ("aiter", "delitem", "enter", "next", "setitem"):
+        setattr(Handle, f"__{name}__", _forwarded(name, of_results=False))
+    for name in ("format", "repr", "str"):
+        setattr(Handle, f"__{name}__", _forwarded(name, of_results=True))
     conversions: dict[str, Callable[[Any], Any]] = {
         "abs": abs, "complex": complex, "float": float, "index": operator.index, "int": int,
         "invert": operator.invert, "neg": operator.neg, "pos": operator.pos,

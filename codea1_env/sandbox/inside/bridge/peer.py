@@ -1,7 +1,7 @@
 """One end of the connection between a test's process and a program's process.
 
 Both ends are alike: a test calls the program, the program calls a callback that the test gave it. Plain data is copied, and
-what a call changes in its arguments is changed in the originals (`sharing.py`); anything else crosses as a handle
+what a call changes in its arguments is changed in the originals (`bases.py`); anything else crosses as a handle
 (`handles.py`) of an object that stays where it is. What may be asked of it is the table in `operations.py`, and for whom is
 decided in `gate.py`.
 
@@ -29,12 +29,12 @@ from typing import Any, NoReturn
 from .. import codec
 from ..codec import frames
 from ..errors import RemoteUnencodable
-from . import bases, handles, operators, sharing
+from . import bases, handles, operators
 from .assertions import is_cut_short, is_handling_verdict, is_verdict
 from .awaiting import Awaiting
 from .gate import Gate, RefusedError
 from .operations import NUMBERS, OPERATIONS, Operation
-from .references import Offered, References
+from .references import References
 
 CANDIDATE_GONE = 71
 """Exit status of a test's process that has lost the program's process."""
@@ -78,13 +78,7 @@ class Peer:
     """
 
     def __init__(
-        self,
-        receive: int,
-        send: int,
-        *,
-        limit: int,
-        numpy: codec.Numpy | None = None,
-        home: str,
+        self, receive: int, send: int, *, limit: int, numpy: codec.Numpy | None = None, home: str
     ) -> None:
         self.home = home
         self.trusting = home != "test"
@@ -94,9 +88,9 @@ class Peer:
         self._send = send
         self._limit = limit
         self._numpy = numpy
-        self._gate = Gate(home)
+        self.gate = Gate(home)
         self._awaiting = Awaiting()
-        self.references = References(self, self._gate)
+        self.references = References(self)
         self.assertions: dict[int, tuple[int, BaseException]] = {}
         """What ended callbacks before their assertions, or as one, and is still with the program; with its number."""
         self.kept_errors = 0
@@ -120,7 +114,7 @@ class Peer:
     # References
 
     def encode(
-        self, message: Any, table: sharing.Table | None = None, counting: bool = True
+        self, message: Any, table: bases.Table | None = None, counting: bool = True
     ) -> bytes:
         """Encode a message with references.
 
@@ -135,28 +129,17 @@ class Peer:
             message, refer=refer, numpy=self._numpy, limit=self._limit, containers=table
         )
 
-    def may_export(self, value: Any) -> bool:
-        """See `Gate.may_export`."""
-        return self._gate.may_export(value)
-
-    def test(self, value: Any) -> None:
-        """See `Gate.test`."""
-        self._gate.test(value)
-
     def export(self, value: Any, name: str) -> bytes:
         """Encode what the other side gets under a name of its own text."""
-        known = isinstance(value, type) and self.references.exceptions.place(value) is not None
-        # Under its own name a class that both sides know is no way into the program.
-        if (
-            isinstance(value, type)
-            and not issubclass(value, BaseException)
-            and not (known and value.__name__ == name)
-        ):
-            self._gate.offer(value)
-            return self.encode(Offered(value))
+        if isinstance(value, type) and not issubclass(value, BaseException):
+            known = self.references.exceptions.place(value) is not None
+            # Under its own name a class that both sides know is no way into the program.
+            if not (known and value.__name__ == name):
+                self.gate.offer(value)
+                return self.encode(bases.Kept(value))
         return self.encode(bases.kept(value))
 
-    def decode(self, data: bytes, table: sharing.Table | None = None) -> Any:
+    def decode(self, data: bytes, table: bases.Table | None = None) -> Any:
         """Decode a message with references.
 
         Raises:
@@ -207,9 +190,17 @@ class Peer:
 
     def _answer(self, frame: bytes) -> bytes:
         """Performs one request and encodes the reply."""
-        table: sharing.Table = []
+        table: bases.Table = []
         try:
-            operation, number, target = self._asked_of(frame)
+            if len(frame) < _HEAD.size or frame[0] >= len(OPERATIONS):
+                raise codec.DecodeError("no request that there is")
+            place, number = _HEAD.unpack_from(frame)
+            operation = OPERATIONS[place]
+            if operation is not _RELEASE and number not in self.references.ours:
+                raise codec.DecodeError(
+                    "only an object that was handed over can be asked for anything"
+                )
+            target = self.references.ours.get(number)
             operands = self.decode(frame[_HEAD.size :], table)
             if type(operands) is not tuple:
                 raise codec.DecodeError("malformed operands")
@@ -220,13 +211,13 @@ class Peer:
                 return b"v" + codec.encode(None)
             else:
                 _check_operands(operation, operands)
-            self._gate.check(operation.name, target, operands)
+            self.gate.check(operation.name, target, operands)
         except (codec.DecodeError, RefusedError, RemoteUnencodable) as error:
             return _refusal(error)
         if self._on_call is not None and _is_call(operation.name, type(target) in bases.CONTAINERS):
             self._on_call()
             self._on_call = None
-        before = sharing.snapshot(table) if table else []
+        before = bases.snapshot(table) if table else []
         try:
             value = self._perform(operation, target, operands, number)
         except RemoteUnencodable as error:
@@ -241,24 +232,12 @@ class Peer:
         else:
             kind = b"v"
         try:
-            changed = sharing.changes(table, before) if table else []
+            changed = bases.changes(table, before) if table else []
             if kind == b"v" and not changed:
                 return kind + self.encode(value, table)
-            kind = b"w" if kind == b"v" else kind
-            return kind + self.encode((value, tuple(changed)), table)
+            return (b"w" if kind == b"v" else kind) + self.encode((value, tuple(changed)), table)
         except codec.EncodeError as error:
             return _refusal(error)
-
-    def _asked_of(self, frame: bytes) -> tuple[Operation, int, Any]:
-        if len(frame) < _HEAD.size:
-            raise codec.DecodeError("no request that there is")
-        place, number = _HEAD.unpack_from(frame)
-        if place >= len(OPERATIONS):
-            raise codec.DecodeError("no request that there is")
-        operation = OPERATIONS[place]
-        if operation.name != "release" and number not in self.references.ours:
-            raise codec.DecodeError("only an object that was handed over can be asked for anything")
-        return operation, number, self.references.ours.get(number)
 
     def _perform(
         self, operation: Operation, target: Any, operands: tuple[Any, ...], number: int
@@ -267,7 +246,7 @@ class Peer:
         if operation is _CALL and type(target) is types.FunctionType:
             return target(*operands[0])
         if name not in _CALLS:
-            answer = self._gate.answer(name, target, operands, number)
+            answer = self.gate.answer(name, target, operands, number)
             if answer is not NotImplemented:
                 return answer
         if name == "await":
@@ -297,49 +276,20 @@ class Peer:
 
     # Asking
 
-    def call(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Call an object of the other side; see `ask`."""
-        if keywords:
-            names, values = tuple(keywords), tuple(keywords.values())
-            return self._request("call_with_names", target, (arguments, names, values))
-        return self._request("call", target, arguments)
-
-    def ask(self, name: str, target: Any, *operands: Any) -> Any:
+    def ask(self, name: str, target: Any, *operands: Any, begun: int | None = None) -> Any:
         """Has an operation performed, serving the other side's requests meanwhile.
 
         Args:
             name: The operation.
             target: The handle of the object.
-            operands: Those that the table asks for.
+            operands: Those that the table asks for; of a call, its arguments.
+            begun: Of a step of a coroutine, `kept_errors` when it was first awaited.
 
         Raises:
             RemoteUnencodable: An operand or the result cannot cross.
             BaseException: What the operation raised.
         """
-        return self._request(name, target, operands)
-
-    def step(self, target: Any, cancel: bool, begun: int) -> tuple[bool, Any]:
-        """One step of a coroutine of the other side.
-
-        Args:
-            target: Its handle.
-            cancel: Whether it is cancelled.
-            begun: `kept_errors` when it was first awaited.
-
-        Returns:
-            Whether it is done, and what came of it.
-        """
-        done: tuple[bool, Any] = self._request("await", target, (cancel,), begun)
-        return done
-
-    def _request(
-        self,
-        name: str,
-        target: handles.Handle,
-        operands: tuple[Any, ...],
-        begun: int | None = None,
-    ) -> Any:
-        table: sharing.Table = []
+        table: bases.Table = []
         begun = self.kept_errors if begun is None else begun
         if self._copying:
             raise RemoteUnencodable("a copy of an object that holds something of the other side")
@@ -353,7 +303,8 @@ class Peer:
             passed = len(table)
             reply = self._exchange(name, target._codea1_number, message)
             kind = reply[:1]
-            before, self.may_keep = self.may_keep, name in _KEEPING or target._codea1_of_container
+            of_container = bool(target._codea1_marks & handles.OF_CONTAINER)
+            before, self.may_keep = self.may_keep, name in _KEEPING or of_container
             self.unmarking = name not in _COMES_BACK
             try:
                 value = self._value(kind, reply[1:], table, passed)
@@ -393,7 +344,7 @@ class Peer:
         self.references.released.difference_update(numbers)
         self._exchange("release", 0, codec.encode(numbers))
 
-    def _value(self, kind: bytes, content: bytes, table: sharing.Table, passed: int) -> Any:
+    def _value(self, kind: bytes, content: bytes, table: bases.Table, passed: int) -> Any:
         """The value of a reply, after the changes that came with it.
 
         Raises:
@@ -407,7 +358,7 @@ class Peer:
         found = self.decode(content, table)
         if type(found) is not tuple or len(found) != 2:
             raise codec.DecodeError("not a value and its changes")
-        sharing.apply(table[:passed], found[1], self._numpy)
+        bases.apply(table[:passed], found[1], self._numpy)
         if kind == b"e" and not isinstance(found[0], BaseException):
             raise codec.DecodeError("no exception")
         return found[0]
@@ -421,8 +372,9 @@ class Peer:
         if not self.trusting and is_handling_verdict():
             self.fail("the program raised an exception while an assertion of the test ended it")
         driving = name in ("next", "send", "throw")
+        ends_anext = target._codea1_marks & handles.ENDS_LOOP
         ends_loop = isinstance(error, StopIteration) and not driving
-        if ends_loop or (isinstance(error, StopAsyncIteration) and not target._codea1_ends_loop):
+        if ends_loop or (isinstance(error, StopAsyncIteration) and not ends_anext):
             # It would quietly end a loop of the caller, and with it the test (PEP 479).
             raise RuntimeError(f"the program raised {type(error).__name__}")
         if isinstance(error, GeneratorExit) and not (driving or name == "close"):

@@ -14,8 +14,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from ..codec.budgets import check_hashes
 from ..codec.formats import DecodeError, EncodeError
-from ..codec.reading import check_hashes
 from ..errors import message_of
 from . import handles
 
@@ -23,54 +23,56 @@ if TYPE_CHECKING:
     from .peer import Peer
 
 _MAX_CLASSES = 1000
-_BUILTIN_ERRORS = tuple(
-    sorted(
-        name
-        for name, kind in vars(builtins).items()
-        if isinstance(kind, type) and issubclass(kind, BaseException)
-    )
-)
+
+
+def _pairs(modules: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((module, name) for module, names in modules.items() for name in names.split())
+
+
+_BUILTIN_ERRORS = [
+    name
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+]
+_TYPES = _pairs({
+    "builtins": (
+        "bool bytearray bytes complex dict enumerate filter float frozenset int list map memoryview object "
+        "property range reversed set slice str tuple zip"),
+    "collections": "ChainMap Counter OrderedDict UserDict defaultdict deque",
+    "datetime": "date datetime time timedelta timezone", "decimal": "Decimal", "fractions": "Fraction",
+    "types": "NoneType FunctionType GeneratorType",
+})  # fmt: skip
 # Where a module was not imported, the next base counts. None of unittest's: a program must not skip a test.
-_NAMES: tuple[tuple[str, str], ...] = (
-    *(("builtins", name) for name in _BUILTIN_ERRORS),
-    ("json", "JSONDecodeError"), ("decimal", "DecimalException"), ("decimal", "DivisionByZero"),
-    ("decimal", "InvalidOperation"), ("re", "error"), ("csv", "Error"), ("copy", "Error"),
-    ("dataclasses", "FrozenInstanceError"), ("statistics", "StatisticsError"), ("binascii", "Error"),
-    ("struct", "error"), ("zlib", "error"), ("queue", "Empty"), ("queue", "Full"),
-    ("asyncio", "CancelledError"), ("asyncio", "InvalidStateError"), ("asyncio", "QueueEmpty"),
-    ("asyncio", "QueueFull"), ("asyncio", "IncompleteReadError"),
-    ("subprocess", "CalledProcessError"), ("subprocess", "TimeoutExpired"), ("configparser", "Error"),
-    ("xml.etree.ElementTree", "ParseError"), ("ipaddress", "AddressValueError"),
-    ("concurrent.futures", "CancelledError"), ("pickle", "PickleError"), ("graphlib", "CycleError"),
-    ("numpy.linalg", "LinAlgError"), ("numpy.exceptions", "AxisError"),
-    *(("decimal", name) for name in (
-        "Clamped", "ConversionSyntax", "DivisionImpossible", "DivisionUndefined", "FloatOperation", "Inexact",
-        "InvalidContext", "Overflow", "Rounded", "Subnormal", "Underflow")),
-    *(("sqlite3", name) for name in (
-        "Error", "DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
-        "OperationalError", "ProgrammingError", "Warning")),
-    *(("configparser", name) for name in (
-        "DuplicateOptionError", "DuplicateSectionError", "InterpolationError", "MissingSectionHeaderError", "NoOptionError",
-        "NoSectionError", "ParsingError")),
-    ("argparse", "ArgumentError"), ("argparse", "ArgumentTypeError"), ("tomllib", "TOMLDecodeError"),
-    ("pickle", "PicklingError"), ("pickle", "UnpicklingError"), ("getopt", "GetoptError"),
-    ("calendar", "IllegalMonthError"), ("calendar", "IllegalWeekdayError"), ("zipfile", "BadZipFile"), ("lzma", "LZMAError"),
-    ("gzip", "BadGzipFile"), ("tarfile", "TarError"), ("tarfile", "ReadError"), ("threading", "BrokenBarrierError"),
-    ("urllib.error", "URLError"), ("urllib.error", "HTTPError"), ("zoneinfo", "ZoneInfoNotFoundError"),
-    ("ipaddress", "NetmaskValueError"), ("concurrent.futures", "InvalidStateError"), ("concurrent.futures", "BrokenExecutor"),
-    ("asyncio", "LimitOverrunError"), ("asyncio", "BrokenBarrierError"), ("http.client", "HTTPException"),
-    ("email.errors", "MessageError"), ("shutil", "Error"), ("shutil", "SameFileError"), ("locale", "Error"),
-    ("ssl", "SSLError"), ("subprocess", "SubprocessError"),
-)  # fmt: skip
-_TYPES: tuple[tuple[str, str], ...] = (
-    *(("builtins", name) for name in (
-        "bool", "bytearray", "bytes", "complex", "dict", "enumerate", "filter", "float", "frozenset", "int", "list",
-        "map", "memoryview", "object", "property", "range", "reversed", "set", "slice", "str", "tuple", "zip")),
-    *(("collections", name) for name in ("ChainMap", "Counter", "OrderedDict", "UserDict", "defaultdict", "deque")),
-    *(("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")),
-    ("decimal", "Decimal"), ("fractions", "Fraction"), ("types", "NoneType"), ("types", "FunctionType"),
-    ("types", "GeneratorType"),
-)  # fmt: skip
+_ERRORS = _pairs({
+    "builtins": " ".join(sorted(_BUILTIN_ERRORS)),
+    "json": "JSONDecodeError",
+    "decimal": (
+        "DecimalException DivisionByZero InvalidOperation Clamped ConversionSyntax DivisionImpossible "
+        "DivisionUndefined FloatOperation Inexact InvalidContext Overflow Rounded Subnormal Underflow"),
+    "re": "error", "csv": "Error", "copy": "Error", "dataclasses": "FrozenInstanceError",
+    "statistics": "StatisticsError", "binascii": "Error", "struct": "error", "zlib": "error", "queue": "Empty Full",
+    "asyncio": (
+        "CancelledError InvalidStateError QueueEmpty QueueFull IncompleteReadError LimitOverrunError "
+        "BrokenBarrierError"),
+    "subprocess": "CalledProcessError TimeoutExpired SubprocessError",
+    "configparser": (
+        "Error DuplicateOptionError DuplicateSectionError InterpolationError MissingSectionHeaderError "
+        "NoOptionError NoSectionError ParsingError"),
+    "xml.etree.ElementTree": "ParseError", "ipaddress": "AddressValueError NetmaskValueError",
+    "concurrent.futures": "CancelledError InvalidStateError BrokenExecutor",
+    "pickle": "PickleError PicklingError UnpicklingError", "graphlib": "CycleError", "numpy.linalg": "LinAlgError",
+    "numpy.exceptions": "AxisError",
+    "sqlite3": (
+        "Error DatabaseError DataError IntegrityError InterfaceError InternalError NotSupportedError "
+        "OperationalError ProgrammingError Warning"),
+    "argparse": "ArgumentError ArgumentTypeError", "tomllib": "TOMLDecodeError", "getopt": "GetoptError",
+    "calendar": "IllegalMonthError IllegalWeekdayError", "zipfile": "BadZipFile", "lzma": "LZMAError",
+    "gzip": "BadGzipFile", "tarfile": "TarError ReadError", "threading": "BrokenBarrierError",
+    "urllib.error": "URLError HTTPError", "zoneinfo": "ZoneInfoNotFoundError", "http.client": "HTTPException",
+    "email.errors": "MessageError", "shutil": "Error SameFileError", "locale": "Error", "ssl": "SSLError",
+})  # fmt: skip
+_KNOWN = (*_TYPES, *_ERRORS)
+"""Classes of Python's, by their places in here."""
 # Values of Python's own that one argument makes again, and that argument.
 _VALUES: tuple[tuple[tuple[str, str], Callable[[Any], Any]], ...] = (
     (("pathlib", "PosixPath"), str), (("pathlib", "PurePosixPath"), str), (("pathlib", "PureWindowsPath"), str),
@@ -197,7 +199,6 @@ class Exceptions:
         self._peer = peer
         self._apart: list[type] = []
         self._known: dict[Any, int] = {}
-        self._types: dict[Any, int] = {}
         self._classes: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._anonymous: dict[type[BaseException], type[BaseException]] = {}
         self._instances: weakref.WeakValueDictionary[int, BaseException] = (
@@ -215,21 +216,14 @@ class Exceptions:
             self._apart.append(kind)
 
     def place(self, kind: type) -> int | None:
-        """The place of a class of Python's in our lists, exceptions after other types."""
-        if any(kind is each for each in self._apart):
-            return None
-        if not self._types:  # most runs do without
-            self._types = {found: place for place, found in enumerate(map(_found, _TYPES)) if found}
-        if kind in self._types:
-            return self._types[kind]
-        place = self._place(kind)
-        return None if place is None else len(_TYPES) + place
+        """The place of a class of Python's in our list; None for others, and for those that are set apart."""
+        return None if any(kind is each for each in self._apart) else self._place(kind)
 
     def _place(self, kind: type) -> int | None:
-        if not self._known:
-            self._known = {found: place for place, found in enumerate(map(_found, _NAMES)) if found}
+        if not self._known:  # most runs do without
+            self._known = {found: place for place, found in enumerate(map(_found, _KNOWN)) if found}
         if kind not in self._known and getattr(kind, "__module__", "") != self._peer.home:
-            for place, names in enumerate(_NAMES):  # imported meanwhile
+            for place, names in enumerate(_KNOWN):  # imported meanwhile
                 if names[1] == kind.__name__ and _found(names) is kind:
                     self._known[kind] = place
         return self._known.get(kind)
@@ -253,29 +247,26 @@ class Exceptions:
         except EncodeError:
             arguments = (message_of(error),)
         name = error.name if isinstance(error, _NAMED_ERRORS) else None
-        kind = self._place(type(error)) if self.is_known(error) else type(error)
+        place = self.place(type(error))
+        kind = type(error) if place is None else place
         return (kind, message_of(error), arguments, error.__cause__, name)
-
-    def is_known(self, error: BaseException) -> bool:
-        """Whether an exception is of a class of Python's own."""
-        return self.place(type(error)) is not None
 
     # Theirs, coming in
 
     def at(self, place: int) -> type:
-        """The class of Python's at a place of our lists.
+        """The class of Python's at a place of our list.
 
         Raises:
             DecodeError: There is none.
         """
-        errors = place - len(_TYPES)
-        found = _found(_TYPES[place]) if errors < 0 else self._error_at(errors)
+        found = _found(_KNOWN[place]) if 0 <= place < len(_KNOWN) else None
         if not isinstance(found, type):
             raise DecodeError("no class that both sides know")
         return found
 
-    def _error_at(self, place: int) -> type[BaseException] | None:
-        found = _found(_NAMES[place]) if 0 <= place < len(_NAMES) else None
+    @staticmethod
+    def _error_at(place: int) -> type[BaseException] | None:
+        found = _found(_KNOWN[place]) if len(_TYPES) <= place < len(_KNOWN) else None
         is_error = isinstance(found, type) and issubclass(found, BaseException)
         return found if is_error else None
 
@@ -292,9 +283,8 @@ class Exceptions:
         ):
             raise DecodeError("a malformed class")
         places, own = data
-        if any(type(each) is not _StandInType for each in own):
-            raise DecodeError("a class with strange bases")
-        if any(type(place) is not int for place in places):
+        numbered = all(type(place) is int for place in places)
+        if not numbered or any(type(each) is not _StandInType for each in own):
             raise DecodeError("a class with strange bases")
         nearest = [kind for kind in map(self._error_at, places) if kind is not None] or [Exception]
         if len(self._classes) >= _MAX_CLASSES:

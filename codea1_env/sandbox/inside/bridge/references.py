@@ -18,8 +18,8 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from .. import codec
-from . import bases, handles, raising, stand_ins
-from .gate import FUNCTIONS, Gate, RefusedError
+from . import awaiting, bases, handles, raising
+from .gate import FUNCTIONS, RefusedError
 
 if TYPE_CHECKING:
     from .peer import Peer
@@ -39,19 +39,11 @@ def catches_assertions(value: Any) -> bool:
     return isinstance(value, type) and value in (AssertionError, Exception, BaseException)
 
 
-class Offered:
-    """A class that crosses as a handle, also where both sides know it: to call it is to call the program."""
-
-    def __init__(self, kind: type) -> None:
-        self.kind = kind
-
-
 class References:
     """The objects that each side knows of the other.
 
     Args:
         peer: The end of the connection.
-        gate: What may leave.
 
     Attributes:
         ours: Objects of ours by the numbers under which they were handed over.
@@ -60,9 +52,8 @@ class References:
         exceptions: Those of the connection.
     """
 
-    def __init__(self, peer: Peer, gate: Gate) -> None:
+    def __init__(self, peer: Peer) -> None:
         self._peer = peer
-        self._gate = gate
         self.exceptions = raising.Exceptions(peer)
         self.ours: dict[int, Any] = {}
         self._numbers: dict[int, int] = {}
@@ -82,7 +73,7 @@ class References:
 
     def _check_leaving(self, value: Any) -> None:
         try:
-            self._gate.check_leaving(value)
+            self._peer.gate.check_leaving(value)
         except RefusedError as error:
             raise codec.EncodeError(f"{error} is not handed over") from None
 
@@ -110,11 +101,11 @@ class References:
         if kind is handles.Handle:
             return (b"y", value._codea1_number, None)
         if kind is bases.Kept:
-            held = value.container
+            held = value.value
+            if isinstance(held, type):
+                return (b"h", self._number_of(held), (bases.CLASS, None))
             self._check_leaving(held)
             return (b"h", self._number_of(held), (bases.code_of(type(held)), bases.flat(held)))
-        if kind is Offered:
-            return (b"h", self._number_of(value.kind), (bases.CLASS, None))
         if kind is slice:
             return (b"s", 0, (value.start, value.stop, value.step))
         if isinstance(value, type):
@@ -163,7 +154,7 @@ class References:
         if theirs is not None:
             return (b"y", theirs._codea1_number, None)
         number = _NO_NUMBER
-        if not self.exceptions.is_known(error) or _id(error) in self._peer.assertions:
+        if self.exceptions.place(type(error)) is None or _id(error) in self._peer.assertions:
             # Its frames are not kept alive with it, and are nobody's business.
             number = self._number_of(error.with_traceback(None))
         return (b"e", number, self.exceptions.data_of(error))
@@ -201,14 +192,15 @@ class References:
             DecodeError: What came with it is malformed.
         """
         found = self._theirs.get(number)
+        is_pair = type(data) is tuple and len(data) == 2
         if type(found) is handles.Handle:
             if self._peer.unmarking:
-                handles.unmark(found)
-            if type(data) is tuple and len(data) == 2 and data[1] is not None:
+                handles.mark(found, 0, removed=handles.OURS | handles.IS_CLASS)
+            if is_pair and data[1] is not None:
                 self._check_held(found._codea1_code, data[1])
                 handles.refresh(found, data[1])
             return found
-        if type(data) is not tuple or len(data) != 2 or type(data[0]) is not int or data[0] < 0:
+        if not is_pair or type(data[0]) is not int or data[0] < 0:
             raise codec.DecodeError("a malformed handle")
         flags, held = data
         code = flags & bases.KIND
@@ -235,7 +227,7 @@ class References:
             return found
         self.released.discard(number)
         handle = handles.new(self._peer, number)
-        made = stand_ins.generator(handle) if kind == b"g" else stand_ins.coroutine(handle)
+        made = awaiting.generator(handle) if kind == b"g" else awaiting.coroutine(handle)
         self._stand_ins[made] = handle
         self._theirs[number] = made
         return made

@@ -11,35 +11,12 @@ length in bytes, the numbers; or where there are both, the count, the type of ea
 
 from __future__ import annotations
 
-from .budgets import CHEAP, VALUES, Budget, BudgetError, Meter
+from .budgets import CHEAP, VALUES, Budget, BudgetError, Meter, check_hashes
 from .decoding import decode
 from .encoding import Reference, encode
-from .formats import (
-    MAX_DEPTH,
-    MAX_ITEMS,
-    DecodeError,
-    EncodeError,
-    NdArray,
-    Numpy,
-    SizeError,
-)
-from .reading import check_hashes
+from .formats import MAX_DEPTH, DecodeError, EncodeError, Numpy, SizeError
 
 __all__ = [
-    "CHEAP",
-    "MAX_DEPTH",
-    "MAX_ITEMS",
-    "VALUES",
-    "Budget",
-    "BudgetError",
-    "DecodeError",
-    "EncodeError",
-    "Meter",
-    "NdArray",
-    "Numpy",
-    "Reference",
-    "SizeError",
-    "check_hashes",
-    "decode",
-    "encode",
-]
+    "CHEAP", "MAX_DEPTH", "VALUES", "Budget", "BudgetError", "DecodeError", "EncodeError", "Meter", "Numpy",
+    "Reference", "SizeError", "check_hashes", "decode", "encode",
+]  # fmt: skip

@@ -9,7 +9,9 @@ what does not fit is judged in a process that has limits.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from .formats import MAX_EQUAL_HASHES, MAX_INT_BYTES, MAX_ITEMS, DecodeError
 
@@ -79,16 +81,11 @@ class Meter:
         budget: The bounds.
     """
 
-    __slots__ = ("_granted", "_items", "_started", "budget", "left", "total_items")
-
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.total_items = 0
-        self.left = 0
-        """Items until the next look at what has been spent. Who spends takes them from here, and calls
-        `look` where it falls below zero."""
-        self._granted = 0
         self._items = 0
+        self._next_look = 0
         self._started = 0.0
 
     def begin(self, size: int) -> None:
@@ -97,27 +94,21 @@ class Meter:
         Raises:
             BudgetError: It is too long.
         """
-        budget = self.budget
-        if size > budget.size:
-            raise BudgetError(f"a message of more than {budget.size} bytes")
+        if size > self.budget.size:
+            raise BudgetError(f"a message of more than {self.budget.size} bytes")
         self._items = 0
-        if budget is UNLIMITED:
-            self.left = self._granted = _LOOK_EVERY
-            return
-        self._grant()
-        if budget.seconds is not None:
+        self._plan_look()
+        if self.budget.seconds is not None:
             self._started = time.thread_time()
 
-    def _grant(self) -> None:
-        budget, items = self.budget, self._items
-        self.left = self._granted = min(
-            _LOOK_EVERY, budget.items - items, budget.total_items - self.total_items - items
-        )
+    def _plan_look(self) -> None:
+        most = min(self.budget.items, self.budget.total_items - self.total_items)
+        self._next_look = min(self._items + _LOOK_EVERY, most)
 
     def end(self) -> None:
         """Called when a message has been read, or given up."""
-        self.total_items += self._items + self._granted - self.left
-        self.left = self._granted = self._items = 0
+        self.total_items += self._items
+        self._items = 0
 
     def spend(self, items: int) -> None:
         """Count items before they are read.
@@ -125,8 +116,8 @@ class Meter:
         Raises:
             BudgetError: They are too many, or time is up.
         """
-        self.left -= items
-        if self.left < 0:
+        self._items += items
+        if self._items > self._next_look:
             self.look()
 
     def look(self) -> None:
@@ -136,12 +127,33 @@ class Meter:
             BudgetError: It is too much, or time is up.
         """
         budget = self.budget
-        self._items += self._granted - self.left
-        self.left = self._granted = 0
         if self._items > budget.items:
             raise BudgetError(f"more than {budget.items} items")
         if self.total_items + self._items > budget.total_items:
             raise BudgetError(f"more than {budget.total_items} items in all messages together")
-        self._grant()
+        self._plan_look()
         if budget.seconds is not None and time.thread_time() - self._started > budget.seconds:
             raise BudgetError(f"more than {budget.seconds:g} s to read")
+
+
+def check_hashes(keys: Collection[Any], most: int = MAX_EQUAL_HASHES) -> None:
+    """Refuse keys of which very many different ones share one hash.
+
+    Raises:
+        DecodeError: A key is not hashable; `BudgetError` if more than `most` different keys collide.
+    """
+    try:
+        hashes = [hash(key) for key in keys]
+    except TypeError:
+        raise DecodeError("an unhashable key") from None
+    if len(hashes) - len(set(hashes)) < most:
+        return
+    counts: dict[int, int] = {}
+    seen: set[Any] = set()  # it never holds more colliding keys than may be
+    for key, digest in zip(keys, hashes, strict=True):
+        size = len(seen)
+        seen.add(key)
+        if len(seen) > size:
+            counts[digest] = count = counts.get(digest, 0) + 1
+            if count > most:
+                raise BudgetError("too many keys with the same hash")

@@ -14,50 +14,156 @@ from struct import error as StructError  # noqa: N812 - it is an exception
 from sys import byteorder
 from typing import Any
 
-from .budgets import UNLIMITED, BudgetError, Meter
+from . import formats
+from .budgets import UNLIMITED, BudgetError, Meter, check_hashes
 from .encoding import exponent_too_large
-from .formats import (
-    C128,
-    F64,
-    FACTORIES,
-    I64,
-    MAX_DECIMAL_CHARS,
-    MAX_DEPTH,
-    MAX_FRACTION_BYTES,
-    MIN_PACKED,
-    MIXED,
-    PACKED,
-    SCALAR_KINDS,
-    DecodeError,
-    NdArray,
-    Numpy,
-    is_plain_dtype,
-)
-from .reading import TOO_DEEP, ValueReader
+from .formats import C128, F64, I64, MAX_DEPTH, U32, DecodeError, NdArray, Numpy
 
 Resolve = Callable[[bytes, int, Any], Any]
+
+_ENDS_EARLY = "the data ends early"
+_TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+_u32, _i64, _f64 = U32.unpack_from, I64.unpack_from, F64.unpack_from
+_INT, _TEXT, _FLOAT = b"jsf"
+_KEYS_AT_ONCE = 256
 
 # What an empty container takes of memory, in items.
 _DEQUE, _SET, _MAPPING, _ARRAY = 10, 3, 4, 5
 
 
-class _Decoder(ValueReader):
-    """Reads one value; see `decode` for the arguments."""
+class _Decoder:
+    """A position in hostile bytes; see `decode` for the arguments."""
 
-    __slots__ = ("containers", "numpy", "resolve")
+    def __init__(
+        self,
+        data: bytes,
+        meter: Meter,
+        resolve: Resolve | None,
+        numpy: Numpy | None,
+        containers: list[Any] | None,
+    ) -> None:
+        self.data = data
+        self.position = 0
+        self.meter = meter
+        self.budget = meter.budget
+        self.short_int = self.budget.exact_int_bytes or self.budget.int_bytes
+        self.long_ints = self.exact_numbers = False
+        self.resolve = resolve
+        self.numpy = numpy
+        self.containers = containers
 
-    resolve: Resolve | None
-    numpy: Numpy | None
-    containers: list[Any] | None
+    # Bytes, counts, keys, and what they cost
 
-    def number(self, container: Any) -> None:
+    def take(self, size: int) -> bytes:
+        """Read so many bytes."""
+        end = self.position + size
+        if end > len(self.data):
+            raise DecodeError(_ENDS_EARLY)
+        part = self.data[self.position : end]
+        self.position = end
+        return part
+
+    def length(self) -> int:
+        """Read a count or a length."""
+        number: int = _u32(self.data, self.position)[0]  # raises struct.error at the end
+        self.position += 4
+        return number
+
+    def sized(self) -> bytes:
+        """Read a length and so many bytes."""
+        return self.take(self.length())
+
+    def text(self) -> str:
+        """Read a string."""
+        return self.sized().decode("utf-8", "surrogatepass")
+
+    def count(self) -> int:
+        """Read how many items follow, and pay for them."""
+        number = self.length()
+        # Every item takes at least one byte, so that a forged count cannot make us allocate.
+        if number > len(self.data) - self.position:
+            raise DecodeError("more items announced than can follow")
+        self.meter.spend(number)
+        return number
+
+    def many(self, depth: int) -> list[Any]:
+        """Read a count and so many values."""
+        count = self.count()
+        inner = depth + 1
+        if inner > MAX_DEPTH and count:
+            raise DecodeError(_TOO_DEEP)
+        data, size, at = self.data, len(self.data), self.position
+        found: list[Any] = []
+        for _ in range(count):  # the commonest kinds here, where no call is needed
+            tag = data[at]
+            if tag == _INT:
+                found.append(_i64(data, at + 1)[0])
+                at += 9
+            elif tag == _TEXT:
+                start = at + 5
+                at = start + _u32(data, at + 1)[0]
+                if at > size:
+                    raise DecodeError(_ENDS_EARLY)
+                found.append(data[start:at].decode("utf-8", "surrogatepass"))
+            elif tag == _FLOAT:
+                found.append(_f64(data, at + 1)[0])
+                at += 9
+            else:
+                self.position = at
+                found.append(self.value(inner))
+                at = self.position
+        self.position = at
+        return found
+
+    def exactly(self, count: int, kind: type, depth: int) -> list[Any]:
+        """Read so many values of one type."""
+        values = self.many(depth)
+        if len(values) != count or any(type(value) is not kind for value in values):
+            raise DecodeError(f"expected {count} values of type {kind.__name__}")
+        return values
+
+    def checked(self, keys: list[Any]) -> list[Any]:
+        """The same keys, unless they would make a set or dict slow."""
+        most = self.budget.keys
+        if len(keys) > most and sum(type(key) is not str for key in keys) > most:
+            raise BudgetError(f"a set or dict of more than {most} keys")
+        check_hashes(keys, self.budget.equal_hashes)
+        return keys
+
+    def insert(self, update: Callable[[list[Any]], None], parts: list[Any]) -> None:
+        """Fill a set or dict; keys can be chosen so that this takes long."""
+        if self.budget.seconds is None or len(parts) <= _KEYS_AT_ONCE:
+            update(parts)
+            return
+        for start in range(0, len(parts), _KEYS_AT_ONCE):
+            update(parts[start : start + _KEYS_AT_ONCE])
+            self.meter.look()
+
+    def check_exact(self) -> None:
+        """Refuse long integers beside Decimals and Fractions: to compare them takes quadratic time."""
+        if self.exact_numbers and self.long_ints:
+            raise BudgetError("a Decimal or a Fraction beside an integer with many digits")
+
+    def exact_number(self) -> None:
+        """Pay for a Decimal or a Fraction."""
+        self.exact_numbers = True
+        if not self.budget.exact_int_bytes:
+            raise BudgetError("a Decimal or a Fraction")
+        self.check_exact()
+        self.meter.spend(1)
+        self.meter.look()
+
+    # Values
+
+    def numbered(self, container: Any) -> Any:
         """Numbers a container, before its content is read, as the encoder does."""
         if self.containers is not None:
             self.containers.append(container)
+        return container
 
     def value(self, depth: int = 0) -> Any:
         if depth > MAX_DEPTH:
-            raise DecodeError(TOO_DEEP)
+            raise DecodeError(_TOO_DEEP)
         tag = self.data[self.position]
         self.position += 1
         reader = _READERS.get(tag)
@@ -65,15 +171,9 @@ class _Decoder(ValueReader):
             raise DecodeError(f"unknown tag {bytes([tag])!r}")
         return reader(self, depth)
 
-    def short_integer(self, depth: int) -> int:
-        number: int = I64.unpack_from(self.data, self.position)[0]
-        self.position += I64.size
-        return number
-
-    def floating(self, depth: int) -> float:
-        number: float = F64.unpack_from(self.data, self.position)[0]
-        self.position += F64.size
-        return number
+    def fixed(self, form: Struct) -> tuple[Any, ...]:
+        """Read numbers of a fixed size."""
+        return form.unpack(self.take(form.size))
 
     def integer(self) -> int:
         size = self.length()
@@ -84,77 +184,62 @@ class _Decoder(ValueReader):
             self.check_exact()
         return int.from_bytes(self.take(size), "little", signed=True)
 
-    def packed(self, tag: bytes) -> Any:
-        kind, code = PACKED[tag]
+    def packed(self, depth: int, kind: type, code: str) -> Any:
         payload = self.sized()
         count, rest = divmod(len(payload), 8)
-        if rest or count < MIN_PACKED:
+        if rest or count < formats.MIN_PACKED:
             raise DecodeError("packed numbers of a strange length")
         self.meter.spend(-(-count // 8))
         numbers = array(code, payload)
         if byteorder == "big":
             numbers.byteswap()
-        if kind is tuple:
-            return tuple(numbers)
-        found = numbers.tolist()
-        self.number(found)
-        return found
+        return tuple(numbers) if kind is tuple else self.numbered(numbers.tolist())
 
-    def mixed(self, tag: bytes) -> Any:
+    def mixed(self, depth: int, kind: type) -> Any:
         count = self.length()
         codes = self.take(count)
-        if count < MIN_PACKED or codes.translate(None, b"qd"):
+        if count < formats.MIN_PACKED or codes.translate(None, b"qd"):
             raise DecodeError("packed numbers of a strange type")
         payload = self.take(8 * count)
         self.meter.spend(-(-count // 8))
         numbers = Struct(b"<" + codes).unpack(payload)
-        if MIXED[tag] is tuple:
-            return numbers
-        found = list(numbers)
-        self.number(found)
-        return found
+        return numbers if kind is tuple else self.numbered(list(numbers))
 
     def read_list(self, depth: int) -> list[Any]:
-        if self.containers is None:
-            return self.many(depth)
-        found: list[Any] = []
-        self.containers.append(found)
+        found: list[Any] = self.numbered([])
         found += self.many(depth)
-        return found
-
-    def read_dict(self, depth: int) -> dict[Any, Any]:
-        found: dict[Any, Any] = self.filled({}, depth)
         return found
 
     def filled(self, found: dict[Any, Any], depth: int) -> Any:
         if type(found) is not dict:
             self.meter.spend(_MAPPING)
-        self.number(found)
-        dict_update = OrderedDict.update if type(found) is OrderedDict else dict.update
-        self.insert(partial(dict_update, found), self.mapping(depth))
+        self.numbered(found)
+        flat = self.many(depth)
+        if len(flat) % 2:
+            raise DecodeError("a key without a value")
+        pairs = list(zip(self.checked(flat[::2]), flat[1::2], strict=True))
+        update = OrderedDict.update if type(found) is OrderedDict else dict.update
+        self.insert(partial(update, found), pairs)
         return found
 
     def read_set(self, depth: int) -> set[Any]:
         self.meter.spend(_SET)
-        found: set[Any] = set()
-        self.number(found)
-        self.insert(found.update, self.keys(depth))
+        found: set[Any] = self.numbered(set())
+        self.insert(found.update, self.checked(self.many(depth)))
         return found
 
     def read_frozenset(self, depth: int) -> frozenset[Any]:
         self.meter.spend(_SET)
-        keys = self.keys(depth)
+        keys = self.checked(self.many(depth))
         if self.budget.seconds is None:
             return frozenset(keys)
         found: set[Any] = set()
         self.insert(found.update, keys)
         return frozenset(found)
 
-    def read_bytearray(self, depth: int) -> bytearray:
+    def read_bytearray(self, depth: int) -> Any:
         self.meter.spend(1)
-        found = bytearray(self.sized())
-        self.number(found)
-        return found
+        return self.numbered(bytearray(self.sized()))
 
     def read_deque(self, depth: int) -> deque[Any]:
         self.meter.spend(_DEQUE)
@@ -162,21 +247,20 @@ class _Decoder(ValueReader):
         maxlen = self.value(depth + 1) if count else ()
         if maxlen is not None and type(maxlen) is not int:
             raise DecodeError("a deque with a strange length")
-        found: deque[Any] = deque(maxlen=maxlen)
-        self.number(found)
+        found: deque[Any] = self.numbered(deque(maxlen=maxlen))
         found.extend([self.value(depth + 1) for _ in range(count - 1)])
         return found
 
     def read_defaultdict(self, depth: int) -> Any:
         factory = self.text()
-        if factory not in FACTORIES or self.take(1) != b"d":
+        if factory not in formats.FACTORIES or self.take(1) != b"d":
             raise DecodeError("a defaultdict with a strange factory")
-        return self.filled(defaultdict(FACTORIES[factory]), depth)
+        return self.filled(defaultdict(formats.FACTORIES[factory]), depth)
 
     def decimal(self) -> Decimal:
         self.exact_number()
         text = self.text()
-        if len(text) > MAX_DECIMAL_CHARS:
+        if len(text) > formats.MAX_DECIMAL_CHARS:
             raise DecodeError("a Decimal with too many digits")
         number = Decimal(text)
         if exponent_too_large(number):
@@ -186,13 +270,9 @@ class _Decoder(ValueReader):
     def fraction(self, depth: int) -> Fraction:
         self.exact_number()
         parts = self.exactly(2, int, depth)
-        if any(part.bit_length() >= 8 * MAX_FRACTION_BYTES for part in parts):
+        if any(part.bit_length() >= 8 * formats.MAX_FRACTION_BYTES for part in parts):
             raise DecodeError("a Fraction with too many digits")
         return Fraction(*parts)
-
-    def read_timedelta(self, depth: int) -> timedelta:
-        days, seconds, microseconds = self.exactly(3, int, depth)
-        return timedelta(days, seconds, microseconds)
 
     def read_array(self, depth: int) -> Any:
         if not self.budget.numpy:
@@ -200,15 +280,13 @@ class _Decoder(ValueReader):
         self.meter.spend(_ARRAY)
         dtype, shape, data = (self.value(depth + 1) for _ in range(3))
         plain = type(dtype) is str and type(shape) is tuple and type(data) is bytes
-        if not plain or not is_plain_dtype(dtype):
+        if not plain or not formats.is_plain_dtype(dtype):
             raise DecodeError("a malformed array")
         if any(type(axis) is not int or axis < 0 for axis in shape):
             raise DecodeError("an array of a strange shape")
-        found = NdArray(dtype, shape, data)
-        if self.numpy is not None:
-            found = self.numpy.frombuffer(data, dtype=dtype).reshape(shape).copy()
-        self.number(found)
-        return found
+        if self.numpy is None:
+            return self.numbered(NdArray(dtype, shape, data))
+        return self.numbered(self.numpy.frombuffer(data, dtype=dtype).reshape(shape).copy())
 
     def scalar(self, depth: int) -> Any:
         """One of numpy's numbers; Python's where numpy is not wanted."""
@@ -216,7 +294,7 @@ class _Decoder(ValueReader):
             raise BudgetError("a number of numpy")
         place = self.take(1)[0]
         number = self.value(depth + 1)
-        if type(number) is not SCALAR_KINDS[place]:
+        if type(number) is not formats.SCALAR_KINDS[place]:
             raise DecodeError("a malformed number of numpy")
         if self.numpy is None or not self.numpy.numbers:
             return number
@@ -236,34 +314,33 @@ class _Decoder(ValueReader):
 
 
 _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
-    b"j": _Decoder.short_integer,
+    b"j": lambda decoder, depth: decoder.fixed(I64)[0],
     b"s": lambda decoder, depth: decoder.text(),
-    b"f": _Decoder.floating,
+    b"f": lambda decoder, depth: decoder.fixed(F64)[0],
     b"i": lambda decoder, depth: decoder.integer(),
     b"N": lambda decoder, depth: None,
     b"T": lambda decoder, depth: True,
     b"F": lambda decoder, depth: False,
     b"l": _Decoder.read_list,
     b"t": lambda decoder, depth: tuple(decoder.many(depth)),
-    b"d": _Decoder.read_dict,
-    b"I": lambda decoder, depth: decoder.packed(b"I"),
-    b"J": lambda decoder, depth: decoder.packed(b"J"),
-    b"G": lambda decoder, depth: decoder.packed(b"G"),
-    b"H": lambda decoder, depth: decoder.packed(b"H"),
-    b"K": lambda decoder, depth: decoder.mixed(b"K"),
-    b"L": lambda decoder, depth: decoder.mixed(b"L"),
+    b"d": lambda decoder, depth: decoder.filled({}, depth),
+    **{
+        tag: partial(_Decoder.packed, kind=kind, code=code)
+        for tag, (kind, code) in formats.PACKED.items()
+    },
+    **{tag: partial(_Decoder.mixed, kind=kind) for tag, kind in formats.MIXED.items()},
     b"S": _Decoder.read_set,
     b"Z": _Decoder.read_frozenset,
     b"b": lambda decoder, depth: decoder.sized(),
     b"B": _Decoder.read_bytearray,
-    b"c": lambda decoder, depth: complex(*C128.unpack(decoder.take(16))),
+    b"c": lambda decoder, depth: complex(*decoder.fixed(C128)),
     b"r": lambda decoder, depth: range(*decoder.exactly(3, int, depth)),
     b"D": lambda decoder, depth: decoder.decimal(),
     b"R": _Decoder.fraction,
     b"m": lambda decoder, depth: datetime.fromisoformat(decoder.text()),
     b"y": lambda decoder, depth: date.fromisoformat(decoder.text()),
     b"h": lambda decoder, depth: time.fromisoformat(decoder.text()),
-    b"e": _Decoder.read_timedelta,
+    b"e": lambda decoder, depth: timedelta(*decoder.exactly(3, int, depth)),
     b"q": _Decoder.read_deque,
     b"C": lambda decoder, depth: decoder.filled(Counter(), depth),
     b"O": lambda decoder, depth: decoder.filled(OrderedDict(), depth),
@@ -274,7 +351,6 @@ _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"@": lambda decoder, depth: decoder.again(),
 }
 _READERS = {tag[0]: reader for tag, reader in _READERS_BY_TAG.items()}
-_INT = ord("j")
 _CONSTANTS = {b"N": None, b"T": True, b"F": False}
 
 
@@ -305,8 +381,7 @@ def decode(
         return I64.unpack_from(data, 1)[0]
     meter = meter if meter is not None else Meter(UNLIMITED)
     meter.begin(len(data))
-    decoder = _Decoder(data, meter)
-    decoder.resolve, decoder.numpy, decoder.containers = resolve, numpy, containers
+    decoder = _Decoder(data, meter, resolve, numpy, containers)
     try:
         value = decoder.value()
     except (

@@ -13,26 +13,8 @@ from struct import error as StructError  # noqa: N812 - it is an exception
 from sys import byteorder
 from typing import Any
 
-from .formats import (
-    C128,
-    FACTORY_NAMES,
-    MAX_DECIMAL_CHARS,
-    MAX_DEPTH,
-    MAX_FRACTION_BYTES,
-    MAX_INT_BYTES,
-    MAX_ITEMS,
-    MIN_PACKED,
-    MIXED_TAGS,
-    PACKED_CODES,
-    PACKED_TAGS,
-    SIZED,
-    TAGGED_F64,
-    TAGGED_I64,
-    EncodeError,
-    Numpy,
-    SizeError,
-    is_plain_dtype,
-)
+from . import formats
+from .formats import MAX_DEPTH, MAX_ITEMS, PACKED_CODES, EncodeError, Numpy, SizeError
 
 Reference = tuple[bytes, int, Any]
 """What stands for an object that is no data: a kind (one byte), a number of 32 bits, and data."""
@@ -42,16 +24,17 @@ Refer = Callable[[Any], Reference]
 # A test finds settled classes and another `id`; here they are the real ones.
 _id = id
 
-_sized, _tagged_i64, _tagged_f64 = SIZED.pack, TAGGED_I64.pack, TAGGED_F64.pack
+_sized = formats.SIZED.pack
+_tagged_i64, _tagged_f64 = formats.TAGGED_I64.pack, formats.TAGGED_F64.pack
 _MAX_I64 = 1 << 63
+_MAPPINGS: dict[type, bytes] = {dict: b"d", Counter: b"C", OrderedDict: b"O"}
+_CONTAINERS = (list, set, bytearray, deque, *_MAPPINGS)
 _TOO_DEEP = f"the value is cyclic or nested more than {MAX_DEPTH} deep"
 _TOO_MANY = f"the value has more than {MAX_ITEMS} items"
 
 
 class _Encoder:
     """Writes one value; see `encode` for the arguments."""
-
-    __slots__ = ("containers", "data", "items", "limit", "numbers", "numpy", "refer")
 
     def __init__(
         self, refer: Refer | None, numpy: Numpy | None, limit: int, containers: list[Any] | None
@@ -63,9 +46,7 @@ class _Encoder:
         self.items = 0
         self.containers = containers
         # The place of each container; below zero while its content is being written.
-        self.numbers: dict[int, int] = {}
-        if containers:
-            self.numbers = {_id(each): number for number, each in enumerate(containers)}
+        self.numbers = {_id(each): number for number, each in enumerate(containers or ())}
 
     def check_size(self) -> None:
         if len(self.data) > self.limit:
@@ -139,41 +120,22 @@ class _Encoder:
     def sequence(self, tag: bytes, values: Any, kind: type, depth: int) -> None:
         """Write a list or tuple, in one go if it holds nothing but small integers and floats."""
         count = len(values)
-        if count < MIN_PACKED or type(values[0]) not in PACKED_CODES:
-            self.many(tag, count, values, depth)
-            return
-        kinds = set(map(type, values))
-        if not kinds <= PACKED_CODES.keys():
-            self.many(tag, count, values, depth)
-            return
-        try:
-            if len(kinds) == 1:
-                head, packed = PACKED_TAGS[kind, kinds.pop()], _packed(values)
-            else:
-                codes = "".join(map(PACKED_CODES.__getitem__, map(type, values)))
-                head = _sized(MIXED_TAGS[kind], count) + codes.encode()
-                packed = Struct(f"<{codes}").pack(*values)
-        except (OverflowError, StructError):  # an integer of more than 64 bits
+        packed = None
+        if count >= formats.MIN_PACKED and type(values[0]) in PACKED_CODES:
+            packed = _packed(values, kind)
+        if packed is None:
             self.many(tag, count, values, depth)
             return
         self.items += count
         if self.items > MAX_ITEMS:
             raise SizeError(_TOO_MANY)
-        if len(head) == 1:
-            self.sized(head, packed)
-        else:
-            self.data += head
-            self.put(packed)
+        self.put(packed)
 
     def value(self, value: Any, depth: int = 0) -> None:
         if depth > MAX_DEPTH:
             raise EncodeError(_TOO_DEEP)
         kind = type(value)
-        if kind is list:
-            if self.begin(value):
-                self.sequence(b"l", value, kind, depth)
-                self.end(value)
-        elif kind is tuple:
+        if kind is tuple:
             self.sequence(b"t", value, kind, depth)
         elif value is None:
             self.put(b"N")
@@ -185,16 +147,12 @@ class _Encoder:
             self.put(_tagged_f64(b"f", value))
         elif kind is str:
             self.sized(b"s", value.encode("utf-8", "surrogatepass"))
-        elif kind is dict:
+        elif self.is_container(value, kind):
             if self.begin(value):
-                self.pairs(b"d", value, depth)
-                self.end(value)
-        elif not self.constant(value, kind, depth):
-            if not self.is_container(value, kind):
-                self.other(value, kind, depth)
-            elif self.begin(value):
                 self.container(value, kind, depth)
                 self.end(value)
+        elif not self.constant(value, kind, depth):
+            self.other(value, kind, depth)
 
     def integer(self, value: int) -> None:
         """Write an integer, in a short form if it has no more than 64 bits."""
@@ -202,32 +160,32 @@ class _Encoder:
             self.put(_tagged_i64(b"j", value))
             return
         size = (value.bit_length() + 8) // 8
-        if size > MAX_INT_BYTES:
-            raise SizeError(f"an integer of more than {MAX_INT_BYTES} bytes")
+        if size > formats.MAX_INT_BYTES:
+            raise SizeError(f"an integer of more than {formats.MAX_INT_BYTES} bytes")
         self.sized(b"i", value.to_bytes(size, "little", signed=True))
 
     def is_container(self, value: Any, kind: type) -> bool:
-        """Whether a value is one of the rarer containers that can change."""
+        """Whether a value is a container that can change."""
+        if kind in _CONTAINERS:
+            return True
         if self.numpy is not None and kind is self.numpy.array_type:
-            return is_plain_dtype(value.dtype.str) and value.dtype.names is None
-        if kind is defaultdict:
-            return value.default_factory in FACTORY_NAMES
-        return kind in (set, bytearray, deque, Counter, OrderedDict)
+            return formats.is_plain_dtype(value.dtype.str) and value.dtype.names is None
+        return kind is defaultdict and value.default_factory in formats.FACTORY_NAMES
 
     def container(self, value: Any, kind: type, depth: int) -> None:
-        """Write one of the rarer containers."""
-        if kind is set:
+        """Write a container that can change."""
+        if kind is list:
+            self.sequence(b"l", value, kind, depth)
+        elif kind is set:
             self.many(b"S", len(value), value, depth)
         elif kind is bytearray:
             self.sized(b"B", bytes(value))
         elif kind is deque:
             self.many(b"q", 1 + len(value), (value.maxlen, *value), depth)
-        elif kind is Counter:
-            self.pairs(b"C", value, depth)
-        elif kind is OrderedDict:
-            self.pairs(b"O", value, depth)
+        elif kind in _MAPPINGS:
+            self.pairs(_MAPPINGS[kind], value, depth)
         elif kind is defaultdict:
-            self.sized(b"g", FACTORY_NAMES[value.default_factory].encode())
+            self.sized(b"g", formats.FACTORY_NAMES[value.default_factory].encode())
             self.pairs(b"d", value, depth)
         else:
             self.put(b"a")
@@ -242,18 +200,18 @@ class _Encoder:
         elif kind is bytes:
             self.sized(b"b", value)
         elif kind is complex:
-            self.put(b"c" + C128.pack(value.real, value.imag))
+            self.put(b"c" + formats.C128.pack(value.real, value.imag))
         elif kind is range:
             self.many(b"r", 3, (value.start, value.stop, value.step), depth)
         elif kind is Decimal:
             text = str(value)
-            if len(text) > MAX_DECIMAL_CHARS or exponent_too_large(value):
+            if len(text) > formats.MAX_DECIMAL_CHARS or exponent_too_large(value):
                 raise SizeError("a Decimal with too many digits or too large an exponent")
             self.sized(b"D", text.encode())
         elif kind is Fraction:
             parts = (value.numerator, value.denominator)
-            if any(part.bit_length() >= 8 * MAX_FRACTION_BYTES for part in parts):
-                raise SizeError(f"a Fraction of more than {MAX_FRACTION_BYTES} bytes")
+            if any(part.bit_length() >= 8 * formats.MAX_FRACTION_BYTES for part in parts):
+                raise SizeError(f"a Fraction of more than {formats.MAX_FRACTION_BYTES} bytes")
             self.many(b"R", 2, parts, depth)
         elif kind in (datetime, time) and _has_plain_zone(value):
             self.sized(b"m" if kind is datetime else b"h", value.isoformat().encode())
@@ -280,11 +238,22 @@ class _Encoder:
         self.value(data, depth + 1)
 
 
-def _packed(numbers: Any) -> bytes:
-    packed = array(PACKED_CODES[type(numbers[0])], numbers)
+def _packed(values: Any, kind: type) -> bytes | None:
+    """A list or tuple of nothing but small integers and floats; None for any other."""
+    kinds = set(map(type, values))
+    if not kinds <= PACKED_CODES.keys():
+        return None
+    try:
+        if len(kinds) == 2:
+            codes = "".join(map(PACKED_CODES.__getitem__, map(type, values)))
+            head = _sized(formats.MIXED_TAGS[kind], len(values)) + codes.encode()
+            return head + Struct(f"<{codes}").pack(*values)
+        packed = array(code := PACKED_CODES[kinds.pop()], values)
+    except (OverflowError, StructError):  # an integer of more than 64 bits
+        return None
     if byteorder == "big":
         packed.byteswap()
-    return packed.tobytes()
+    return _sized(formats.PACKED_TAGS[kind, code], 8 * len(values)) + packed.tobytes()
 
 
 def is_plain_namedtuple(kind: type) -> bool:
@@ -301,7 +270,7 @@ def is_plain_namedtuple(kind: type) -> bool:
 def exponent_too_large(number: Decimal) -> bool:
     """Whether arithmetic with a number would take very many digits."""
     exponent = number.as_tuple().exponent
-    return isinstance(exponent, int) and abs(exponent) > MAX_DECIMAL_CHARS
+    return isinstance(exponent, int) and abs(exponent) > formats.MAX_DECIMAL_CHARS
 
 
 def _has_plain_zone(value: Any) -> bool:

@@ -35,13 +35,11 @@ FACTORY_NAMES = {factory: name for name, factory in FACTORIES.items()}
 PACKED: dict[bytes, tuple[type, str]] = {
     b"I": (list, "q"), b"J": (tuple, "q"), b"G": (list, "d"), b"H": (tuple, "d"),
 }  # fmt: skip
-PACKED_TAGS: dict[tuple[type, type], bytes] = {
-    (list, int): b"I", (tuple, int): b"J", (list, float): b"G", (tuple, float): b"H",
-}  # fmt: skip
+PACKED_TAGS = {how: tag for tag, how in PACKED.items()}
 PACKED_CODES: dict[type, str] = {int: "q", float: "d"}
 # Of sequences that hold both: the count, a type code for each number, the numbers.
 MIXED: dict[bytes, type] = {b"K": list, b"L": tuple}
-MIXED_TAGS: dict[type, bytes] = {list: b"K", tuple: b"L"}
+MIXED_TAGS = {kind: tag for tag, kind in MIXED.items()}
 
 # Element types of arrays that are plain data: no objects, no records.
 _DTYPE = re.compile(r"[<>|=][?biufcmMSU][0-9]{1,9}(\[[0-9]{0,9}[a-zA-Z]{1,2}\])?")

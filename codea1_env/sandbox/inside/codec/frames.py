@@ -34,10 +34,8 @@ def write_frame(descriptor: int, payload: bytes) -> None:
     data = PREFIX.pack(len(payload)) + payload
     try:
         sent = _write(descriptor, data)
-        if sent < len(data):  # the pipe is full
-            rest = memoryview(data)[sent:]
-            while rest:
-                rest = rest[_write(descriptor, rest) :]
+        while sent < len(data):  # the pipe is full
+            sent += _write(descriptor, memoryview(data)[sent:])
     except OSError as error:
         raise ChannelClosedError(str(error)) from None
 
@@ -61,19 +59,6 @@ class FrameReader:
         Raises:
             ChannelClosedError: End of file, or a frame longer than the limit was announced.
         """
-        if (
-            not self._ahead
-        ):  # nearly always one frame of the usual kind: request, reply, request, ...
-            try:
-                ahead = _read(self._descriptor, _AHEAD)
-            except OSError as error:
-                raise ChannelClosedError(str(error)) from None
-            if (
-                len(ahead) >= PREFIX.size
-                and PREFIX.unpack_from(ahead)[0] == len(ahead) - PREFIX.size
-            ):
-                return ahead[PREFIX.size :]
-            self._ahead = ahead
         self._fill(PREFIX.size)
         (size,) = PREFIX.unpack_from(self._ahead)
         if size > self._limit:
@@ -86,10 +71,7 @@ class FrameReader:
         return frame
 
     def _fill(self, size: int) -> None:
-        if len(self._ahead) >= size:
-            return
-        parts = [self._ahead]
-        missing = size - len(self._ahead)
+        parts, missing = [self._ahead], size - len(self._ahead)
         while missing > 0:
             try:
                 part = _read(self._descriptor, max(_AHEAD, min(missing, 1 << 20)))

@@ -6,7 +6,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 from typing import NamedTuple
 
-from . import landlock, namespaces, privileges, seccomp
+from . import namespaces, privileges, seccomp
 
 LEVELS = ("none", "process", "kernel", "namespaces")
 _ALL = b""
@@ -74,7 +74,7 @@ class Confinement:
         self.settings = settings
         self.change_user = may_change_user and os.geteuid() == 0 and settings.at_least("process")
         self._folders: dict[bytes, str] = {}
-        self._rulesets: dict[bytes, landlock.Ruleset] = {}
+        self._rulesets: dict[bytes, privileges.Ruleset] = {}
         self._filter: seccomp.Filter | None = None
         self._prepared_for = b""
         self._worker_is_confined = False
@@ -90,7 +90,7 @@ class Confinement:
             for role in self._folders or (_ALL,):
                 # The rules are about the folder around the one that is mounted, and so hold for the next one, too.
                 around = os.path.dirname(self._folders[role]) if self._folders else None
-                self._rulesets[role] = landlock.Ruleset(
+                self._rulesets[role] = privileges.Ruleset(
                     settings.readable, settings.listable, around
                 )
         if self._folders:

@@ -11,6 +11,8 @@ import ctypes
 import os
 from collections.abc import Iterable
 
+from .privileges import check, libc
+
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
     0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000,
 )  # fmt: skip
@@ -26,19 +28,11 @@ SCRATCH = "/scratch"
 _SCRATCH_SIZE = "16m"
 _SCRATCH_FILES = 4096
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _check(result: int, what: str) -> None:
-    if result != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{what}: {os.strerror(code)}")
-
 
 def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     encoded = [text.encode() if text is not None else None for text in (source, target, kind)]
     options = data.encode() if data is not None else None
-    _check(_libc.mount(*encoded, ctypes.c_ulong(flags), options), f"mount {target}")
+    check(libc.mount(*encoded, ctypes.c_ulong(flags), options), f"mount {target}")
 
 
 def _write(path: str, text: str) -> None:
@@ -56,10 +50,10 @@ def enter() -> bool:
     Raises:
         OSError: The kernel or the container does not allow it.
     """
-    if os.geteuid() == 0 and _libc.unshare(_ALL) == 0:
+    if os.geteuid() == 0 and libc.unshare(_ALL) == 0:
         return False
     user, group = os.geteuid(), os.getegid()
-    _check(_libc.unshare(_ALL | _NEWUSER), "unshare")
+    check(libc.unshare(_ALL | _NEWUSER), "unshare")
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")
@@ -111,7 +105,7 @@ def unmount(folder: str) -> None:
     Raises:
         OSError: Nothing is mounted there.
     """
-    _check(_libc.umount2(folder.encode(), _MNT_DETACH), f"unmount {folder}")
+    check(libc.umount2(folder.encode(), _MNT_DETACH), f"unmount {folder}")
 
 
 def isolate_files(folders: Iterable[str], machine: str) -> None:
@@ -146,6 +140,6 @@ def isolate_files(folders: Iterable[str], machine: str) -> None:
     flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
     _mount("none", root, None, flags)
     os.chdir(root)
-    _check(int(_libc.syscall(ctypes.c_long(_PIVOT_ROOT[machine]), b".", b".")), "pivot_root")
-    _check(_libc.umount2(b".", _MNT_DETACH), "umount")
+    check(int(libc.syscall(ctypes.c_long(_PIVOT_ROOT[machine]), b".", b".")), "pivot_root")
+    check(libc.umount2(b".", _MNT_DETACH), "umount")
     os.chdir("/")

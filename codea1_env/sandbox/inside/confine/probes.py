@@ -130,12 +130,10 @@ def run(confinement: Confinement) -> dict[str, str]:
             confinement.seal()
             acts = acts_of(settings.level, parent, settings.scratch)
             found = {name: _attempt(act) for name, (_, act) in acts.items()}
-            frames.write_frame(theirs, json.dumps(found).encode())
         except BaseException as error:  # the parent must learn what went wrong
-            text = f"{type(error).__name__}: {error}"
-            frames.write_frame(
-                theirs, json.dumps({"put on the layers": f"failed: {text}"}).encode()
-            )
+            found = {"put on the layers": f"failed: {type(error).__name__}: {error}"}
+        try:
+            frames.write_frame(theirs, json.dumps(found).encode())
         finally:
             os._exit(0)
     os.close(theirs)

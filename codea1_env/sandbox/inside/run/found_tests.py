@@ -7,13 +7,13 @@ put no function or class there.
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import inspect
 import types
 import unittest
 from _lsprof import Profiler
 from collections.abc import Callable
-from opcode import opmap
 from typing import Any, TypeGuard
 
 from ..bridge import operations
@@ -33,8 +33,8 @@ from .calling_tests import (
 _FUNCTIONS = inspect.CO_OPTIMIZED  # the code of classes has not got this flag
 _NAMES = ("test", "Test")
 _HANDLERS = (
-    bytes([opmap["CHECK_EXC_MATCH"]]),
-    bytes([opmap["PUSH_EXC_INFO"], opmap["POP_TOP"]]),
+    bytes([dis.opmap["CHECK_EXC_MATCH"]]),
+    bytes([dis.opmap["PUSH_EXC_INFO"], dis.opmap["POP_TOP"]]),
 )
 _PLAIN = (types.FunctionType, staticmethod, classmethod)
 _callable = callable  # a test may have a name of its own for it
@@ -102,18 +102,13 @@ def _check_is_whole(text: types.CodeType, block: types.CodeType, value: Any, hom
 
 
 def _is_used(text: types.CodeType, name: str) -> bool:
-    import dis  # only here: it is rarely wanted, and takes long
-
-    return any(
-        each.opname == "LOAD_NAME" and each.argval == name for each in dis.get_instructions(text)
-    )
+    asked = dis.get_instructions(text)
+    return any(each.opname == "LOAD_NAME" and each.argval == name for each in asked)
 
 
 @functools.lru_cache(maxsize=64)
 def _names_in(code: types.CodeType) -> frozenset[str]:
     """The names that a text asks for, but for those that it only binds."""
-    import dis  # only here: it is rarely wanted, and takes long
-
     asked = {each.argval for each in dis.get_instructions(code) if each.opname.startswith("LOAD_")}
     found = {name for name in asked if type(name) is str}
     inner = [_names_in(each) for each in code.co_consts if type(each) is types.CodeType]
@@ -230,14 +225,8 @@ class _Tests:
         }
         helpers = {name: missing for name, missing in helpers.items() if missing}
         with self._calls if helpers else contextlib.nullcontext():
-            self._run(
-                [
-                    run
-                    for name, value in tests
-                    if name not in helpers
-                    for run in self._runs(name, value)
-                ]
-            )
+            ready = [(name, value) for name, value in tests if name not in helpers]
+            self._run([run for name, value in ready for run in self._runs(name, value)])
         for name, missing in helpers.items():
             if not self._calls.has(self._namespace.get(name)):
                 raise cannot_run(name, missing)
@@ -254,9 +243,8 @@ class _Tests:
         if name in _names_in(self._text):
             return False
         if type(value) is Handle:
-            raise CannotRunError(
-                f"{name} is something of the program's, and no function of the test"
-            )
+            what = f"{name} is something of the program's, and no function of the test"
+            raise CannotRunError(what)
         return not _is_class(value)
 
     def _run(self, runs: list[Callable[[], None]]) -> None:

@@ -1,42 +1,83 @@
-"""Runs a program and calls its functions: what every process of a candidate does."""
+"""Runs a program and calls its functions: what every process of a candidate does.
+
+Here, too, the whole process of a program whose function is called with plain data, as the game does it (`main`).
+
+Protocol: one job in; out "ready", one load frame, then one reply frame for each call, then the end. What the program prints is
+dropped: it is no part of any answer. The job comes as the supervisor's own marshalled data: here, where nothing foreign
+has run yet, that is the quickest way. What goes out is in the codec's form.
+
+The process touches as little as it can: each page of memory that it is the first to write to is copied for it, which
+takes longer than a call.
+"""
 
 from __future__ import annotations
 
+import marshal
+import os
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
+from ..codec import frames
 from ..codec.encoding import encode
 from ..codec.formats import EncodeError, Numpy, SizeError
+from ..confine.privileges import limit_job
 from ..errors import MAX_MESSAGE, describe_error, message_of
+
+# Kept here, since the program may replace the functions of these modules.
+_close, _exit, _loads = os.close, os._exit, marshal.loads
+_REHEARSALS = 20
+_PROGRAM = """
+def f(a, b=2):
+    items = [a, b]
+    for each in items:
+        if each > 5 and str(each):
+            items.append(each)
+    return [*items, {"a": (True, None)}]
+"""
 
 MODULE_NAME = "program"
 RETURNED = encode(("ok",)).replace(b"\1", b"\2", 1)
 """What stands before a value in a reply: both are a pair."""
 
 
-def load(code: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+def execute(code: str, module: types.ModuleType, may_exit: bool = False) -> tuple[str, ...]:
     """Execute a program as a module.
 
+    Args:
+        code: Its text.
+        module: The module.
+        may_exit: Whether an exit with status 0 is an end like any other.
+
     Returns:
-        The reply, whose first item is "ok" when the program ran to its end, and its namespace.
+        The reply, whose first item is "ok" when the program ran to its end.
     """
-    module = types.ModuleType(MODULE_NAME)
-    sys.modules[MODULE_NAME] = module
-    namespace = module.__dict__
+    sys.modules[module.__name__] = module
     try:
         compiled = compile(code, f"<{MODULE_NAME}>", "exec", dont_inherit=True)
     except MemoryError as error:
-        return ("memory", message_of(error)), namespace
+        return describe_error(error)
     except BaseException as error:  # SyntaxError, ValueError for null bytes, RecursionError, ...
         name = type(error).__name__
-        return ("syntax", f"{name}: {message_of(error)}"[:MAX_MESSAGE], name), namespace
+        return ("syntax", f"{name}: {message_of(error)}"[:MAX_MESSAGE], name)
     try:
-        exec(compiled, namespace)
+        exec(compiled, module.__dict__)
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
-        return describe_error(error), namespace
-    return ("ok",), namespace
+        if may_exit and isinstance(error, SystemExit) and error.code in (None, 0):
+            return ("ok",)
+        return describe_error(error)
+    return ("ok",)
+
+
+def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Execute a program; the reply says so where it does not define the entry point, and its names."""
+    module = types.ModuleType(MODULE_NAME)
+    reply = execute(code, module)
+    if reply == ("ok",) and entry_point is not None and entry_point not in module.__dict__:
+        missing = f"NameError: the program does not define {entry_point!r}"
+        reply = ("raised", missing, "NameError")
+    return reply, module.__dict__
 
 
 class Caller:
@@ -86,10 +127,43 @@ def loaded_numpy(numbers: bool = True) -> Numpy | None:
     return Numpy(module, numbers) if module is not None else None
 
 
-def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """As `load`; the reply says so where the program does not define the entry point."""
-    reply, namespace = load(code)
-    if reply == ("ok",) and entry_point is not None and entry_point not in namespace:
-        missing = f"NameError: the program does not define {entry_point!r}"
-        reply = ("raised", missing, "NameError")
-    return reply, namespace
+def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int) -> None:
+    """Run one program.
+
+    Args:
+        seal: Completes the confinement of this process.
+        job_pipe: Where the job comes from.
+        reply_pipe: Where the replies go.
+    """
+    code, name, calls, memory, cpu_seconds, result = _loads(frames.FrameReader(job_pipe).frame())
+    _close(job_pipe)
+    limit_job(memory, cpu_seconds)
+    seal()
+    frames.write_frame(reply_pipe, frames.READY)
+    _answer(reply_pipe, code, name, calls, result)
+    _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
+    _exit(0)
+
+
+def _answer(reply_pipe: int, code: str, name: str, calls: list[bytes], result: int) -> None:
+    numpy = loaded_numpy()
+    reply, namespace = loaded(code, name)
+    frames.write_frame(reply_pipe, encode(reply))
+    if reply == ("ok",):
+        caller = Caller(namespace, result, numpy)
+        for call in calls:
+            frames.write_frame(reply_pipe, caller.answer(name, *_loads(call)))
+
+
+def rehearse() -> None:
+    """Do in the worker what its children will do, so that they find the interpreter's caches filled."""
+    call = marshal.dumps(([1, 2.5], {}), 2)
+    theirs, ours = os.pipe()
+    for _ in range(_REHEARSALS):
+        frames.write_frame(ours, marshal.dumps((_PROGRAM, "f", [call] * 4, 0, 0, 1000), 2))
+        code, name, calls, _, _, result = _loads(frames.FrameReader(theirs).frame())
+        _answer(ours, code, name, calls, result)
+        os.read(theirs, 1 << 16)
+    os.close(theirs)
+    os.close(ours)
+    del sys.modules[MODULE_NAME]

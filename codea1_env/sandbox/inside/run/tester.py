@@ -13,17 +13,15 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import codec
 from ..analysis import plan_program
 from ..bridge import handles
 from ..bridge.assertions import is_of_pytest
 from ..bridge.bases import CLASS
-from ..bridge.hidden import hide_type
 from ..bridge.peer import Peer
 from ..bridge.raising import name_class
-from ..bridge.stand_ins import type_of
 from ..codec import frames
 from ..errors import MAX_MESSAGE, RemoteUnencodable, message_of, missing_module, name_in_text
 from . import found_tests
@@ -62,7 +60,7 @@ def namespace_for(
         if module is not None:
             namespace[part or home] = vars(module)[part] if part else module
     if plan_program.TYPES in modules:
-        namespace["type"] = type_of
+        namespace["type"] = handles.type_of
     peer.may_keep = True  # the program's own variables
     numbers: Counter[int] = Counter()
     for name, reference in exports:
@@ -79,18 +77,35 @@ def namespace_for(
             and numbers[value._codea1_number] == 1
             and _is_class(name, value)
         ):
-            handles.mark_class(value)
+            handles.mark(value, handles.IS_CLASS)
     peer.may_keep = False
     return namespace
 
 
-Verdict = tuple[str, str, int | None, str, str, str]
-"""How a test ended, why, the line where, the lines of its frames; the name of the exception, the module that it missed."""
+class _Verdict(NamedTuple):
+    """How a test ended; it crosses as a tuple.
+
+    Attributes:
+        kind: How.
+        message: Why.
+        line: The line where.
+        frames: The lines of its frames.
+        error: The name of the exception.
+        module: The module that it missed.
+    """
+
+    kind: str
+    message: str = ""
+    line: int | None = None
+    frames: str = ""
+    error: str = ""
+    module: str = ""
+
 
 _MAX_FRAMES = 20
 
 
-def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> Verdict:
+def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> _Verdict:
     """Run a test, from its text or from what that compiles to, and say how it ended.
 
     Whether the program was called is known here without asking the program.
@@ -101,33 +116,24 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
         else:
             code = compile(test, plan_program.FILE_NAME, "exec", dont_inherit=True)
     except MemoryError as error:
-        return ("memory", message_of(error), None, "", "", "")
+        return _Verdict("memory", message_of(error))
     except BaseException as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
-        return (
-            "syntax_error",
-            f"{type(error).__name__}: {message_of(error)}"[:MAX_MESSAGE],
-            line,
-            "",
-            name_in_text(type(error).__name__),
-            "",
-        )
+        name = type(error).__name__
+        text = f"{name}: {message_of(error)}"[:MAX_MESSAGE]
+        return _Verdict("syntax_error", text, line, error=name_in_text(name))
+    verdict = _Verdict("pass")
     try:
         found_tests.run_all(code, namespace)
     except BaseException as error:
-        kind, message, name = _meaning_of(error)
-        module = missing_module(error)
-        line, frames_of_test = _place_of(error.__traceback__)
-    else:
-        kind, message, line, frames_of_test, name, module = "pass", "", None, "", "", ""
+        line, of_test = _place_of(error.__traceback__)
+        verdict = _meaning_of(error)._replace(line=line, frames=of_test)
     if peer.failure is not None:  # whatever came of it
-        kind, message, name, module = "unencodable", peer.failure, "", ""
-    if kind == "pass" and peer.assertions:
-        kind = "unencodable"
-        message = "an assertion in a function that the program called is false, and the program has kept it"
-    if kind == "pass" and not peer.asked:
-        kind = "uncalled"
-    return (kind, message, line, frames_of_test, name, module)
+        return _Verdict("unencodable", peer.failure, verdict.line, verdict.frames)
+    if verdict.kind == "pass" and peer.assertions:
+        kept = "an assertion in a function that the program called is false, and the program has kept it"
+        return _Verdict("unencodable", kept)
+    return verdict if verdict.kind != "pass" or peer.asked else _Verdict("uncalled")
 
 
 def _place_of(trace: types.TracebackType | None) -> tuple[int | None, str]:
@@ -142,32 +148,29 @@ def _place_of(trace: types.TracebackType | None) -> tuple[int | None, str]:
     return (lines[-1][0] if lines else None, "\n".join(shown))
 
 
-def _meaning_of(error: BaseException) -> tuple[str, str, str]:
-    """The kind of an ending, its text, and the name of the exception."""
+def _meaning_of(error: BaseException) -> _Verdict:
+    """The kind of an ending, its text, the name of the exception, and the module that it missed."""
     try:
         raise error
     except CannotRunError as error:
-        return ("error", str(error)[:MAX_MESSAGE], "")
+        return _Verdict("error", str(error)[:MAX_MESSAGE])
     except RemoteUnencodable as error:
-        return ("unencodable", str(error), "")
+        return _Verdict("unencodable", str(error))
     except AssertionError as error:
-        return ("fail", message_of(error) or "the assertion is false", "")
+        return _Verdict("fail", message_of(error) or "the assertion is false")
     except SystemExit as error:
-        return ("exited", f"SystemExit({message_of(error)})", "SystemExit")
+        return _Verdict("exited", f"SystemExit({message_of(error)})", error="SystemExit")
     except MemoryError as error:
-        return ("memory", message_of(error), "")
+        return _Verdict("memory", message_of(error))
     except BaseException as error:
         if type(error).__name__ == "Failed" and is_of_pytest(error):
-            return ("fail", message_of(error)[:MAX_MESSAGE], "")  # of pytest.fail and pytest.raises
-        name = _name_of(error)
-        return ("error", f"{name}: {message_of(error)}"[:MAX_MESSAGE], name_in_text(name))
-
-
-def _name_of(error: BaseException) -> str:
-    try:
-        return str(type(error).__name__)
-    except BaseException:  # it is the program that knows it
-        return "an exception of the program"
+            return _Verdict("fail", message_of(error)[:MAX_MESSAGE])  # of pytest.fail and .raises
+        try:
+            name = str(type(error).__name__)
+        except BaseException:  # it is the program that knows it
+            name = "an exception of the program"
+        text, module = f"{name}: {message_of(error)}"[:MAX_MESSAGE], missing_module(error)
+        return _Verdict("error", text, error=name_in_text(name), module=module)
 
 
 def main(
@@ -177,16 +180,16 @@ def main(
     numpy = loaded_numpy()
     warm_up(numpy)
     settle()
-    hide_type()
+    handles.hide_type()
     job = start(seal, frames.FrameReader(job_pipe), reply_pipe)
     peer = Peer(receive_pipe, send_pipe, limit=job["result"], numpy=numpy, home=HOME)
     try:
         namespace = namespace_for(job["modules"], job["exports"], peer)
     except RemoteUnencodable as error:
-        verdict: Verdict = ("unencodable", str(error)[:MAX_MESSAGE], None, "", "", "")
+        verdict = _Verdict("unencodable", str(error)[:MAX_MESSAGE])
     except BaseException as error:  # whatever the program sends
         why = f"the program's names cannot be used: {message_of(error)}"
-        verdict = ("error", why[:MAX_MESSAGE], None, "", "", "")
+        verdict = _Verdict("error", why[:MAX_MESSAGE])
     else:
         verdict = judge(job["test"], job["compiled"], namespace, peer)
     frames.write_frame(reply_pipe, codec.encode(verdict))

@@ -36,8 +36,8 @@ from ..confine import namespaces, probes
 from ..confine.confinement import Confinement, Settings
 from ..confine.privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 from ..preimported import COMMON, PARTS, PREIMPORTED
-from . import callee
-from .forking import no_hooks
+from ..start import no_hooks
+from . import running
 
 _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
@@ -83,10 +83,6 @@ def _alike(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-def _with_parts(packages: Iterable[str]) -> list[str]:
-    return [part for name in packages for part in (name, *PARTS.get(name, ()))]
-
-
 @contextlib.contextmanager
 def _folder_to_import_in(settings: Settings) -> Iterator[None]:
     """A folder that packages may write to while they are imported: some insist on one, but not numpy."""
@@ -120,7 +116,10 @@ def _preimport(settings: Settings) -> None:
     modules = COMMON if settings.calls_only else PREIMPORTED
     trusted = packages if settings.preload and settings.modules is None else {}
     with no_hooks(), _folder_to_import_in(settings):
-        for name in (*modules, *_with_parts(trusted)):
+        for name in (
+            *modules,
+            *(part for each in trusted for part in (each, *PARTS.get(each, ()))),
+        ):
             try:
                 importlib.import_module(name)
             except Exception:  # built without it, or broken: the program's own import says so
@@ -238,12 +237,11 @@ class Zygote:
         request, ancillary, _, _ = self.control.recvmsg(16, _ROOM_FOR_FDS)
         if not request:
             return False
-        role = request[:1]
-        if role in self.mains:
-            numbers = ancillary[0][2] if ancillary else b""
-            self.fork(role, list(memoryview(numbers).cast("i")))
-        else:
+        if request[:1] == b"k":
             self.end(_NUMBER.unpack(request[1:])[0])
+        else:
+            numbers = ancillary[0][2] if ancillary else b""
+            self.fork(request[:1], list(memoryview(numbers).cast("i")))
         return True
 
     def fork(self, role: bytes, descriptors: list[int]) -> None:
@@ -256,13 +254,12 @@ class Zygote:
                 if role == b"v":
                     _keep_only(*descriptors)
                     self.confinement.put_on(role, parent)
-                    callee.main(self.confinement.seal, *descriptors)
                 else:
                     self.control.close()
-                    channel = _become_child(descriptors)
+                    descriptors = _become_child(descriptors)
                     self.confinement.put_on(role, parent)
-                    os.closerange(max(channel) + 1, _MOST_DESCRIPTORS)
-                    self.mains[role](self.confinement.seal, *channel)
+                    os.closerange(max(descriptors) + 1, _MOST_DESCRIPTORS)
+                self.mains[role](self.confinement.seal, *descriptors)
             finally:
                 os._exit(70)
         for descriptor in descriptors:
@@ -332,10 +329,9 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     _seed_generators()
     confinement = Confinement(settings, may_change_user)
     confinement.harden_worker()
-    found = probes.run(confinement)
-    if confinement.change_user and found.get(probes.CONTROLS[0]) != "allowed":
+    can_read = probes.CONTROLS[0]
+    if confinement.change_user and probes.run(confinement).get(can_read) != "allowed":
         confinement.keep_user()
-        found = probes.run(confinement)
     confinement.restrict_worker()
     if settings.level == "namespaces":  # again: another user means that it is forgotten
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -352,16 +348,6 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     return confinement, found
 
 
-def _mains(calls_only: bool) -> dict[bytes, Callable[..., None]]:
-    """What the children of each role do. What they import is there before the worker is confined."""
-    if calls_only:
-        return {b"v": callee.main}
-    parts = {b"c": "candidate", b"t": "tester"}
-    return {
-        role: importlib.import_module(f".{name}", __package__).main for role, name in parts.items()
-    }
-
-
 def main(arguments: list[str]) -> None:
     """Start the worker. Argument: the number of the control socket, on which the settings come first, as JSON."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -369,7 +355,10 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(arguments[0]))
     settings = Settings(**json.loads(control.recv(_MOST_SETTINGS)))
-    mains = _mains(settings.calls_only)
+    # What children do. What they import is there before the worker is confined.
+    mains: dict[bytes, Callable[..., None]] = {b"v": running.main}
+    for role, name in () if settings.calls_only else ((b"c", "candidate"), (b"t", "tester")):
+        mains[role] = importlib.import_module(f".{name}", __package__).main
     try:
         confinement, found = _prepare(control, settings)
     except OSError as error:
@@ -379,7 +368,7 @@ def main(arguments: list[str]) -> None:
         os._exit(1)
     sys.argv[:] = sys.orig_argv[:] = [""]
     if settings.calls_only:
-        callee.rehearse()
+        running.rehearse()
     gc.collect()
     gc.freeze()
     with contextlib.suppress(BrokenPipeError):  # then there is nothing to serve

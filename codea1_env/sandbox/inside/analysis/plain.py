@@ -1,19 +1,22 @@
-"""What literals are made of: their bounds, and the operations on plain data that a literal may hold."""
+"""What literals are made of: their bounds, the operations on plain data that a literal may hold, and their texts."""
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..codec.budgets import check_hashes
 from ..codec.formats import MAX_EQUAL_HASHES, DecodeError
-from ..codec.reading import check_hashes
 
 MAX_ITEMS = 20_000
 """Items of a value that is read; characters of a text that is computed count as well."""
 MAX_BITS = 4_096
 """Of an integer that is computed."""
+MAX_SOURCE = 20_000
+"""Characters of a value that is written."""
 MAX_WORK = 100_000
 """Of one meter: the nodes that are looked at, and what is compared."""
 
@@ -137,11 +140,8 @@ def repeated(value: Any, times: int, meter: LiteralMeter) -> Any:
         return value[:0]
     if times > meter.left:
         raise NotLiteralError("too large: it has too many items")
-    if type(value) in (str, bytes):
-        meter.spend(len(value) * times)
-        return value * times
     meter.spend(len(value) * times)
-    if all(type(item) in ATOMS for item in value):
+    if type(value) in (str, bytes) or all(type(item) in ATOMS for item in value):
         return value * times
     if meter.exact and times > 1 and not all(map(_never_changes, value)):
         raise NotLiteralError("a container in several places at once")
@@ -156,37 +156,39 @@ def _never_changes(value: Any) -> bool:
     return all(map(_never_changes, value)) if type(value) is tuple else type(value) in _CONSTANT
 
 
+_TOO_LARGE = f"too large: an integer of more than {MAX_BITS} bits"
+
+
+def check_bits(values: Iterable[Any]) -> None:
+    """Refuse large integers.
+
+    Raises:
+        NotLiteralError: There is one.
+    """
+    if any(type(value) is int and value.bit_length() > MAX_BITS for value in values):
+        raise NotLiteralError(_TOO_LARGE)
+
+
 def arithmetic(kind: type, left: Any, right: Any) -> Any:
     """What an operator makes of two numbers.
 
     Raises:
         NotLiteralError: Nothing, or an integer that is too large.
     """
-    if type(left) is int or type(right) is int:
-        _check_bits(kind, left, right)
+    check_bits([left, right])
+    if {type(left), type(right)} <= {int, bool}:  # what could be too large is not computed
+        bits = int(left).bit_length()
+        shifts = kind is ast.LShift and bits + right > MAX_BITS
+        if shifts or (kind is ast.Pow and bits > 1 and bits * right > 2 * MAX_BITS):
+            raise NotLiteralError(_TOO_LARGE)
+    if kind not in OPERATORS:
+        raise NotLiteralError("an operator that no literal has")
     try:
-        function = _OPERATORS[kind]
-        value = function(left, right)
-    except KeyError:
-        raise NotLiteralError("an operator that no literal has") from None
+        value = OPERATORS[kind](left, right)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise NotLiteralError(f"arithmetic that fails: {type(error).__name__}") from None
-    if type(value) is int and value.bit_length() > MAX_BITS:
-        raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
+    check_bits([value])
     return value
-
-
-def _check_bits(kind: type, left: Any, right: Any) -> None:
-    """Refuse integers of which the result could be too large, before it is computed."""
-    bits = [int(value).bit_length() for value in (left, right) if type(value) in (int, bool)]
-    too_large = max(bits) > MAX_BITS
-    if len(bits) == 2:
-        if kind is ast.Pow:
-            too_large = too_large or (right > 0 and bits[0] * right > 2 * MAX_BITS and bits[0] > 1)
-        elif kind is ast.LShift:
-            too_large = too_large or bits[0] + right > MAX_BITS
-    if too_large:
-        raise NotLiteralError(f"too large: an integer of more than {MAX_BITS} bits")
 
 
 COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
@@ -195,12 +197,119 @@ COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
     ast.In: lambda item, container: item in container,
     ast.NotIn: lambda item, container: item not in container,
 }  # fmt: skip
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitOr: operator.or_,
     ast.BitAnd: operator.and_, ast.BitXor: operator.xor,
 }  # fmt: skip
-SET_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.BitOr: operator.or_, ast.BitAnd: operator.and_, ast.Sub: operator.sub, ast.BitXor: operator.xor,
+SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+
+
+# Texts
+
+_INF = math.inf
+_FLAT = frozenset({int, str, bool, type(None)})
+
+
+def write(value: Any) -> str | None:
+    """The text of a value: the same for what is the same and has the same types. Sets are sorted.
+
+    Returns:
+        An expression that `read` and Python understand. None if there is none (an object, a subclass), or
+        if it is longer than `MAX_SOURCE`.
+
+    Example:
+        >>> write({"b": (1.5, float("inf")), "a": {3, 1}, "c": [float("nan"), set()]})
+        "{'b': (1.5, float('inf')), 'a': {1, 3}, 'c': [float('nan'), set()]}"
+        >>> write(object()) is None
+        True
+    """
+    try:
+        text = _write(value)
+    except (
+        NotLiteralError,
+        RecursionError,
+        ValueError,
+    ):  # ValueError: more digits than Python prints
+        return None
+    return text if len(text) <= MAX_SOURCE else None
+
+
+def _write(value: Any) -> str:
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        raise NotLiteralError("no plain data")
+    return writer(value)
+
+
+def _bounded(texts: Iterable[str]) -> list[str]:
+    """The same texts, no more of them than one value may have characters."""
+    found, size = [], 0
+    for text in texts:
+        found.append(text)
+        size += len(text)
+        if size > MAX_SOURCE:
+            raise NotLiteralError("too long")
+    return found
+
+
+def _joined(values: Any) -> str:
+    return ", ".join(_bounded(map(_write, values)))
+
+
+def _sorted(values: Any) -> str:
+    return ", ".join(sorted(_bounded(map(_write, values))))
+
+
+def _write_integer(value: int) -> str:
+    if value.bit_length() > 4 * MAX_SOURCE:
+        raise NotLiteralError("too long")
+    return repr(value)
+
+
+def _write_text(value: Any) -> str:
+    if len(value) > MAX_SOURCE:
+        raise NotLiteralError("too long")
+    return repr(value)
+
+
+def _write_float(value: float) -> str:
+    return repr(value) if -_INF < value < _INF else f"float('{value}')"
+
+
+def _write_complex(value: complex) -> str:
+    plus_real, plus_imag = (math.copysign(1.0, part) > 0 for part in (value.real, value.imag))
+    plain = (plus_imag or value.imag != 0.0) if value.real != 0.0 else (plus_real and plus_imag)
+    if plain and abs(value.real) < _INF and abs(value.imag) < _INF:
+        return repr(value)
+    # `repr` of it is a sum, which loses the sign of a zero.
+    return f"complex({_write_float(value.real)}, {_write_float(value.imag)})"
+
+
+def _write_list(value: list[Any]) -> str:
+    return repr(value) if _is_flat(value) else f"[{_joined(value)}]"
+
+
+def _write_tuple(value: tuple[Any, ...]) -> str:
+    if _is_flat(value):
+        return repr(value)
+    return f"({_joined(value)},)" if len(value) == 1 else f"({_joined(value)})"
+
+
+def _is_flat(values: Any) -> bool:
+    """Whether Python's own text of a list or tuple, which is made much faster, is the same."""
+    return 3 * len(values) <= MAX_SOURCE and _FLAT.issuperset(map(type, values))
+
+
+def _write_dict(value: dict[Any, Any]) -> str:
+    parts = (f"{_write(key)}: {_write(item)}" for key, item in value.items())
+    return f"{{{', '.join(_bounded(parts))}}}"
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    type(None): repr, bool: repr, int: _write_integer, float: _write_float, complex: _write_complex,
+    str: _write_text, bytes: _write_text, list: _write_list, tuple: _write_tuple, dict: _write_dict,
+    set: lambda value: f"{{{_sorted(value)}}}" if value else "set()",
+    frozenset: lambda value: f"frozenset({{{_sorted(value)}}})" if value else "frozenset()",
 }  # fmt: skip
