@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from codea1_env.cluster.errors import ClusterError
-from codea1_env.cluster.nodes import LOST, LostError, Node, asked, nodes
-from codea1_env.cluster.requests import Failure, Request, packed, unpacked
+from codea1_env.cluster.actors import Failure, Request, packed, unpacked
+from codea1_env.cluster.nodes import LOST, ClusterError, LostError, Node, asked, nodes
 from codea1_env.sandbox import InfraError, SandboxError
 
 BATCH = 64

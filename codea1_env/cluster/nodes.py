@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import codea1_env
-from codea1_env.cluster import probe
-from codea1_env.cluster.errors import ClusterError
+from codea1_env.sandbox import SandboxError
 from codea1_env.support.extras import require
 
 _log = logging.getLogger(__name__)
@@ -23,6 +22,14 @@ _versions: dict[str, str] = {}
 """Id of a node -> the version of this package that it has: asked once, for it takes a process."""
 START = 120.0
 """Seconds that a node has to start an actor."""
+
+
+class ClusterError(SandboxError):
+    """There is no cluster, or none of its nodes can contain programs. The message says what to do."""
+
+
+class LostError(OSError):
+    """A node or an actor is gone, or does not answer: nothing is known of what it was asked."""
 
 
 def connect(address: str | None) -> Any:
@@ -39,7 +46,6 @@ def connect(address: str | None) -> Any:
         ClusterError: There is no cluster at the address.
     """
     ray: Any = require("ray", "ray")
-    ray.cloudpickle.register_pickle_by_value(probe)
     # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
     if ray.is_initialized():
@@ -136,10 +142,6 @@ def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], a
     return handle
 
 
-class LostError(OSError):
-    """A node or an actor is gone, or does not answer: nothing is known of what it was asked."""
-
-
 def asked(ray: Any, reference: Any, timeout: float = START) -> Any:
     """The answer of an actor or a task.
 
@@ -184,8 +186,18 @@ def check_version(ray: Any, node: Node) -> None:
         ClusterError: It does.
         OSError: The node is gone.
     """
+
+    def found_version() -> (
+        str
+    ):  # inside, so that it is sent as code: the node may have no such package
+        try:
+            import codea1_env
+        except ImportError:
+            return ""
+        return codea1_env.__version__
+
     if node.id not in _versions:
-        task = ray.remote(max_retries=0, **on_node(ray, node))(probe.found_version)
+        task = ray.remote(max_retries=0, **on_node(ray, node))(found_version)
         _versions[node.id] = asked(ray, task.remote())
     found = _versions[node.id]
     if found != codea1_env.__version__:

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .endings import one_line
+from .clocks import cpu_time_of
 from .inside import codec
 from .inside.codec import frames
-from .results import AnalysisError, InfraError, SandboxError
-from .worker import cpu_time_of, environment, interpreter
+from .results import AnalysisError, InfraError, SandboxError, one_line
+from .worker import start_helper
 
 _TIMEOUT = 10.0
 # On a busy machine a request may take that much longer than the processor time it needs.
@@ -152,16 +152,7 @@ class _Helper:
         self._receive, their_send = os.pipe()
         os.set_blocking(self._send, False)
         try:
-            self._process = subprocess.Popen(
-                interpreter("start.py", "analysis.analyst", str(their_receive), str(their_send)),
-                pass_fds=[their_receive, their_send],
-                env=environment(0),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            self._process = start_helper("analysis.analyst", their_receive, their_send)
         except BaseException:
             os.close(self._send)
             os.close(self._receive)
