@@ -99,10 +99,11 @@ def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
         return TestResult(Outcome.FORBIDDEN, stop.value, cpu)
     if stop is Stop.LEFT:
         return TestResult(Outcome.EXITED, stop.value, cpu)
-    if (number := ended.signal_number) is not None:
+    if ended.code < 0:
+        number = -ended.code
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
         return TestResult(Outcome.SIGNALLED, f"the process died from {name}", cpu)
-    message = f"the process ended with status {ended.exit_code} before it had answered"
+    message = f"the process ended with status {ended.code} before it had answered"
     return TestResult(Outcome.EXITED, message, cpu)
 
 

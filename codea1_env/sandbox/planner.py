@@ -203,19 +203,11 @@ def _as_set(value: Any) -> set[Any]:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{each.__name__: each for each in (abs, len, list, max, min, round, sorted, sum, tuple)},
     "-": operator.sub,
     "not": operator.not_,
-    "abs": abs,
     "isclose": lambda left, right, tolerances: math.isclose(left, right, **tolerances),
-    "len": len,
-    "list": list,
-    "max": max,
-    "min": min,
-    "round": round,
     "set": _as_set,
-    "sorted": sorted,
-    "sum": sum,
-    "tuple": tuple,
     "returned": lambda value: True,
 }
 

@@ -26,6 +26,9 @@ from .workers import Attempt, Run, WorkerPool
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
 
+Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
+"""Positional and keyword arguments of each call."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -280,7 +283,7 @@ class Sandbox:
         self,
         code: str,
         name: str,
-        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
+        arguments: Arguments,
         *,
         limits: Limits | None = None,
         hash_seed: int = 0,
@@ -308,7 +311,7 @@ class Sandbox:
         self,
         code: str,
         name: str,
-        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
+        arguments: Arguments,
         *,
         limits: Limits | None = None,
         hash_seed: int = 0,
@@ -317,12 +320,7 @@ class Sandbox:
         return self._later(self._calls(code, name, arguments, limits, hash_seed))
 
     def _calls(
-        self,
-        code: str,
-        name: str,
-        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
-        limits: Limits | None,
-        hash_seed: int,
+        self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
     ) -> Task[list[CallResult]]:
         _check_call(code, name, limits, hash_seed)
         numpy = loaded_numpy(numbers=False)
@@ -366,7 +364,7 @@ class Sandbox:
         Args:
             code: Program text.
             name: The function, which the program must define.
-            calls: The arguments of each call, as `call_mode.encoded_arguments` makes them.
+            calls: The arguments of each call, as `encoded_arguments` makes them.
             limits: For each call; see `Job.limits`.
             hash_seed: See `Job.hash_seed`.
         """

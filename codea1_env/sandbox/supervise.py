@@ -280,7 +280,7 @@ class Supervised:
         ended = self._worker.ended(self.dismiss())
         if (
             self.stop is Stop.CLOSED
-            and ended.signal_number == signal.SIGKILL
+            and ended.code == -signal.SIGKILL
             and counted >= cpu_backstop(self.limits)
         ):
             self.ran_out_of_cpu_time()
@@ -290,11 +290,10 @@ class Supervised:
         return ended
 
     def _check_is_own_end(self, ended: Ended) -> None:
-        number = ended.signal_number
         if not self.ready:
-            how = f"signal {number}" if number else f"status {ended.exit_code}"
+            how = f"signal {-ended.code}" if ended.code < 0 else f"status {ended.code}"
             raise WorkerDiedError(f"a child ended before its program began, with {how}")
-        if number == signal.SIGKILL and self._worker.confines_signals:
+        if ended.code == -signal.SIGKILL and self._worker.confines_signals:
             raise WorkerDiedError("a child was killed from outside, or for want of memory")
 
     def check_is_not_stopped(self) -> None:

@@ -67,15 +67,13 @@ class Ended:
     """How a run's process ended.
 
     Attributes:
-        exit_code: Its exit status, if it ended by itself.
-        signal_number: The signal that ended it, if one did.
+        code: Its exit status, or minus the signal that ended it.
         cpu_time: Seconds of CPU time of all its threads.
         memory: Peak resident memory in bytes.
         reached_backstop: Whether the kernel ended it for its CPU time, before the supervisor had seen it.
     """
 
-    exit_code: int | None
-    signal_number: int | None
+    code: int
     cpu_time: float
     memory: int
     reached_backstop: bool = False
@@ -248,8 +246,7 @@ class Worker:
         """How the child that was to be ended had ended."""
         self._wait(answer)
         status, cpu_time, memory = _ENDED.unpack(answer.data)
-        code = os.waitstatus_to_exitcode(status)
-        return Ended(code if code >= 0 else None, -code if code < 0 else None, cpu_time, memory)
+        return Ended(os.waitstatus_to_exitcode(status), cpu_time, memory)
 
     def close(self) -> None:
         """End the worker and everything that it has forked."""
