@@ -71,10 +71,6 @@ class SandboxActor:
                 f"a right program was judged {result.outcome.value}: {result.message}"
             )
 
-    def level(self) -> str:
-        """How strongly programs are confined here."""
-        return self._sandbox.level
-
     def run(self, requests: bytes) -> bytes:
         """Do a batch of `Request`, each packed for itself, all at once.
 

@@ -56,7 +56,6 @@ class _Home:
     node: Node
     actor: Any
     batches: dict[Any, list[_Task]] = field(default_factory=dict)
-    lost: bool = False
     asked_at: float = 0.0
     heard_at: float = field(default_factory=time.monotonic)
 
@@ -97,12 +96,6 @@ class Dispatcher:
         """The nodes that are at work."""
         with self._changed:
             return [home.node for home in self._homes.values()]
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """The addresses of nodes that are left out, with the reason."""
-        with self._changed:
-            return dict(self._refused)
 
     def submit(self, request: Request) -> Future[Any]:
         """Queue a request. Waits while too many others wait.
@@ -186,12 +179,8 @@ class Dispatcher:
         with self._changed:
             for home in [h for h in self._homes.values() if h.node.id not in found]:
                 self._give_up(home, "the node has left the cluster")
-            new = [
-                node
-                for name, node in found.items()
-                if name not in self._homes
-                and name not in self._refused | dict.fromkeys(self._starting)
-            ]
+            known = {*self._homes, *self._refused, *self._starting}
+            new = [node for node in found.values() if node.id not in known]
             self._starting |= {node.id for node in new}
             self._check_signs_of_life()
         for node in new:
@@ -215,10 +204,9 @@ class Dispatcher:
 
     def _give_up(self, home: _Home, why: str) -> None:
         """Let others do what a node had to do. With the lock held."""
-        if home.lost:
+        if self._homes.get(home.node.id) is not home:  # it has been given up
             return
-        home.lost = True
-        self._homes.pop(home.node.id, None)
+        del self._homes[home.node.id]
         for tasks in home.batches.values():
             self._again(tasks, f"{home.node.address}: {why}")
         home.batches.clear()

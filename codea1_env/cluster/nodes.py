@@ -137,7 +137,7 @@ def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], a
         raise
     except Exception as error:
         raise ClusterError(
-            f"Expect node {node.address} to be able to run {actor.__name__}, actually: {_last_line(error)}"
+            f"Expect node {node.address} to be able to run {actor.__name__}, actually: {_lines(error)[-1].strip()}"
         ) from error
     return handle
 
@@ -149,23 +149,20 @@ def asked(ray: Any, reference: Any, timeout: float = START) -> Any:
         LostError: There will be none.
         Exception: What it raised.
     """
-    errors: Any = require("ray.exceptions", "ray")
     try:
         return ray.get(reference, timeout=timeout)
-    except errors.ActorDiedError as error:
-        # An actor that could not be made has died, too, with what it raised at the end of the message.
-        if "creation task" in str(error) or "The actor died because of an error raised" in str(
-            error
-        ):
-            raise
-        raise LostError(_first_line(error)) from None
     except LOST(ray) as error:
-        raise LostError(_first_line(error)) from None
+        # An actor that could not be made has died, too, with what it raised at the end of the message.
+        unmade = ("creation task", "The actor died because of an error raised")
+        died = isinstance(error, ray.exceptions.ActorDiedError)
+        if died and any(words in str(error) for words in unmade):
+            raise
+        raise LostError(_lines(error)[0].rstrip(".")) from None
 
 
 def LOST(ray: Any) -> tuple[type[Exception], ...]:  # noqa: N802 - classes of an optional package
     """What Ray raises where a node or an actor is gone."""
-    errors: Any = require("ray.exceptions", "ray")
+    errors = ray.exceptions
     return (
         errors.ActorDiedError,
         errors.ActorUnavailableError,
@@ -208,9 +205,5 @@ def check_version(ray: Any, node: Node) -> None:
         )
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def _last_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
+def _lines(error: BaseException) -> list[str]:
+    return str(error).strip().splitlines() or [type(error).__name__]
