@@ -10,7 +10,7 @@ from codea1_env.cluster.actors import Request, SandboxActor
 from codea1_env.cluster.dispatcher import AT_ONCE, Dispatcher
 from codea1_env.cluster.nodes import Node, connect, start_actor
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.sandbox.pool import Task
+from codea1_env.sandbox.pool import SandboxTask
 
 T = TypeVar("T")
 
@@ -63,10 +63,10 @@ class RemoteSandbox(Sandbox):
         """The nodes that programs run on now."""
         return self._cluster.nodes
 
-    def _now(self, task: Task[T]) -> T:
+    def _now(self, task: SandboxTask[T]) -> T:
         return self._later(task).result()
 
-    def _later(self, task: Task[T]) -> Future[T]:
+    def _later(self, task: SandboxTask[T]) -> Future[T]:
         return self._cluster.submit(Request(task.method, task.arguments, task.keywords))
 
     def close(self) -> None:

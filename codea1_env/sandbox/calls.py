@@ -124,7 +124,7 @@ def _answers(
                 stop = Stop.WALL if len(replies) < len(calls) else None
         cpu_time = watch.cpu_time()
         clean = stop is not None or watch.closes_cleanly(child)
-    why, used = _end(child, stop, limits)
+    why, used = _end(child, stop)
     if why is not None:
         if load is None:
             return why, [], used
@@ -135,13 +135,13 @@ def _answers(
     return load if replies else _FLOOD, [_FLOOD] * len(replies), cpu_time
 
 
-def _end(child: Supervised, stop: Stop | None, limits: Limits) -> tuple[TestResult | None, float]:
+def _end(child: Supervised, stop: Stop | None) -> tuple[TestResult | None, float]:
     """End a child: why it has stopped and the CPU time that it used; where it need not be ended, neither is known."""
     if stop is None:
         child.dismiss()
         return None, 0.0
     ended = child.end()
-    return outcome_of(child.stop or stop, ended, limits), child.used(ended)
+    return outcome_of(child.stop or stop, ended), child.used(ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def _replies(slots: Slots, job: bytes, calls: Sequence[bytes], limits: Limits) -
                 keep(child.frames.popleft(), 0.0)
         clean = stop is not None or watch.closes_cleanly(child)
     wall_time = watch.elapsed_unqueued()
-    why, used = _end(child, stop, limits)
+    why, used = _end(child, stop)
     if why is not None:
         cpu_time = max(cpu_time, used)
         spent = max(0.0, cpu_time - sum(result.cpu_time for result in results))

@@ -29,11 +29,13 @@ class Stop(enum.Enum):
     LEFT = "the process closed its result channel and went on"
 
 
-_REACHED = {
-    Stop.CPU: Limit.CPU_TIME,
-    Stop.WALL: Limit.WALL_TIME,
-    Stop.OUTPUT: Limit.OUTPUT,
-    Stop.TOO_LONG: Limit.RESULT,
+_STOPPED: dict[Stop, tuple[Outcome, Limit | None]] = {
+    Stop.CPU: (Outcome.TIMEOUT, Limit.CPU_TIME),
+    Stop.WALL: (Outcome.TIMEOUT, Limit.WALL_TIME),
+    Stop.OUTPUT: (Outcome.OUTPUT_LIMIT, Limit.OUTPUT),
+    Stop.TOO_LONG: (Outcome.OUTPUT_LIMIT, Limit.RESULT),
+    Stop.FLOOD: (Outcome.FORBIDDEN, None),
+    Stop.LEFT: (Outcome.EXITED, None),
 }
 
 
@@ -86,25 +88,19 @@ def too_long(text: str) -> TestResult | None:
     return TestResult(Outcome.SYNTAX_ERROR, f"more than {_MAX_CHARACTERS} characters", called=False)
 
 
-def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
+def outcome_of(stop: Stop, ended: Ended) -> TestResult:
     """The result for a run that has no other: what stopped it, or how its process ended."""
-    cpu = ended.cpu_time
     if ended.reached_backstop and stop is Stop.CLOSED:
         stop = Stop.CPU
-    if stop in _REACHED:
-        timed = stop in (Stop.CPU, Stop.WALL)
-        outcome = Outcome.TIMEOUT if timed else Outcome.OUTPUT_LIMIT
-        return TestResult(outcome, stop.value, cpu, limit=_REACHED[stop])
-    if stop is Stop.FLOOD:
-        return TestResult(Outcome.FORBIDDEN, stop.value, cpu)
-    if stop is Stop.LEFT:
-        return TestResult(Outcome.EXITED, stop.value, cpu)
+    if stop in _STOPPED:
+        outcome, limit = _STOPPED[stop]
+        return TestResult(outcome, stop.value, ended.cpu_time, limit=limit)
     if ended.code < 0:
         number = -ended.code
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
-        return TestResult(Outcome.SIGNALLED, f"the process died from {name}", cpu)
+        return TestResult(Outcome.SIGNALLED, f"the process died from {name}", ended.cpu_time)
     message = f"the process ended with status {ended.code} before it had answered"
-    return TestResult(Outcome.EXITED, message, cpu)
+    return TestResult(Outcome.EXITED, message, ended.cpu_time)
 
 
 _LOAD_OUTCOMES = {

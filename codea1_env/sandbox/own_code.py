@@ -71,12 +71,11 @@ class OwnCodeSandbox(Sandbox):
         return self._folders
 
     def _judging(self, job: Job) -> Attempt[JobResult]:
-        calls = [codec.encode((_JUDGE, [test, job.entry_point], {})) for test in job.tests]
-        if job.final_call is not None:
-            calls.append(codec.encode((job.final_call, [], {})))
-        code = job.code + _APPENDED
-
         def attempt(run: Run, limits: Limits) -> JobResult:
+            calls = [codec.encode((_JUDGE, [test, job.entry_point], {})) for test in job.tests]
+            if job.final_call is not None:
+                calls.append(codec.encode((job.final_call, [], {})))
+            code = job.code + _APPENDED
             limits = replace(
                 limits, call_cpu_time=limits.test_cpu_time, call_wall_time=limits.test_wall_time
             )

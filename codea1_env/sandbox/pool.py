@@ -6,7 +6,7 @@ import atexit
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, as_completed
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
@@ -46,7 +46,7 @@ def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
 
 
-class Task(NamedTuple, Generic[T]):
+class SandboxTask(NamedTuple, Generic[T]):
     """Something to be done in a sandbox: how it is done here, and what a sandbox elsewhere is asked for it."""
 
     attempt: Attempt[T]
@@ -57,7 +57,7 @@ class Task(NamedTuple, Generic[T]):
     method: str
     """Of `Sandbox`: starts it and returns its future."""
     arguments: tuple[Any, ...]
-    keywords: Mapping[str, Any] = {}
+    keywords: dict[str, Any]
 
 
 class _Starters(NamedTuple):
@@ -248,26 +248,26 @@ class Sandbox:
         """Start a job and return at once."""
         return self._later(self._job(job))
 
-    def _job(self, job: Job) -> Task[JobResult]:
+    def _job(self, job: Job) -> SandboxTask[JobResult]:
         if not isinstance(job, Job):
             raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
         mentions = any(map(self._mentions.search, (job.code, *job.tests)))
         kind = WorkerKind(job.hash_seed, mentions, scratch=job.scratch)
-        return Task(self._judging(job), kind, job.limits, "submit", (job,))
+        return SandboxTask(self._judging(job), kind, job.limits, "submit", (job,), {})
 
     def _judging(self, job: Job) -> Attempt[JobResult]:
         return lambda run, limits: judge(run, self._here().planner, job, limits)
 
-    def _now(self, task: Task[T]) -> T:
+    def _now(self, task: SandboxTask[T]) -> T:
         self._pool.check_open()
         self._check_scratch(task.kind)
         return self._run(task)
 
-    def _later(self, task: Task[T]) -> Future[T]:
+    def _later(self, task: SandboxTask[T]) -> Future[T]:
         self._check_scratch(task.kind)
         return self._pool.submit(lambda: self._run(task))
 
-    def _run(self, task: Task[T]) -> T:
+    def _run(self, task: SandboxTask[T]) -> T:
         """Everything that runs in this sandbox goes through here."""
         limits = task.limits if task.limits is not None else self.limits
         return self._pool.run_by_work(task.kind, task.attempt, limits)
@@ -321,7 +321,7 @@ class Sandbox:
 
     def _calls(
         self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
-    ) -> Task[list[CallResult]]:
+    ) -> SandboxTask[list[CallResult]]:
         _check_call(code, name, limits, hash_seed)
         numpy = loaded_numpy(numbers=False)
         packages = bool(self._mentions.search(code))
@@ -346,7 +346,9 @@ class Sandbox:
 
         given = {"limits": limits, "hash_seed": hash_seed}
         kind = WorkerKind(hash_seed, packages)
-        return Task(attempt, kind, limits, "submit_calls", (code, name, list(arguments)), given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_calls", (code, name, list(arguments)), given
+        )
 
     def submit_encoded(
         self,
@@ -376,7 +378,7 @@ class Sandbox:
         given = {"limits": limits, "hash_seed": hash_seed}
         kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
         asked = (code, name, list(calls))
-        return self._later(Task(attempt, kind, limits, "submit_encoded", asked, given))
+        return self._later(SandboxTask(attempt, kind, limits, "submit_encoded", asked, given))
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -410,7 +412,7 @@ class Sandbox:
 
     def _script(
         self, code: str, stdin: str, limits: Limits | None, scratch: bool
-    ) -> Task[ScriptResult]:
+    ) -> SandboxTask[ScriptResult]:
         for name, text in (("code", code), ("stdin", stdin)):
             if not isinstance(text, str):
                 raise TypeError(
@@ -427,7 +429,7 @@ class Sandbox:
 
         kind = WorkerKind(0, bool(self._mentions.search(code)), scratch=scratch)
         given = {"limits": limits, "scratch": scratch}
-        return Task(attempt, kind, limits, "submit_script", (code, stdin), given)
+        return SandboxTask(attempt, kind, limits, "submit_script", (code, stdin), given)
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread, for several runs of which one depends on the last, and return at once.

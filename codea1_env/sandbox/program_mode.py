@@ -74,7 +74,7 @@ def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptR
     if stop is not None:
         if stop is Stop.CLOSED:  # `end` knows whether the process had ended, too
             stop = child.stop or stop
-        why = outcome_of(stop, ended, limits)
+        why = outcome_of(stop, ended)
         spent = max(spent, child.used(ended))
     else:
         assert not isinstance(frame, Stop)
@@ -144,17 +144,17 @@ def run_test(
     cpu = tester.used(ended_test) + program.used(ended_program)
     printed = [a + b for a, b in zip(program.printed(), tester.printed(), strict=True)]
     if isinstance(loaded, Stop):
-        load = outcome_of(stop or loaded, ended_program, limits)
+        load = outcome_of(stop or loaded, ended_program)
     if not load.passed:
         return load, replace(load, cpu_time=cpu, stdout=printed[0], stderr=printed[1]), None
     if verdict in (Stop.CPU, Stop.WALL):
-        result = outcome_of(verdict, ended_program, limits)
+        result = outcome_of(verdict, ended_program)
     elif stop is not None:
-        result = outcome_of(stop, ended_program, limits)
+        result = outcome_of(stop, ended_program)
     elif isinstance(verdict, bytes):
         result = _verdict(verdict)
     else:
-        result = outcome_of(tester.stop or Stop.CLOSED, ended_test, limits)
+        result = outcome_of(tester.stop or Stop.CLOSED, ended_test)
         result = replace(result, message=f"in the test: {result.message}")
     # A program cannot claim that a test has called it, and a test cannot claim to have called the program.
     called = called and result.called
@@ -172,7 +172,7 @@ def run_test(
         return load, result, None
     if isinstance(final, bytes):
         return load, result, readable(Reply(final, 0.0), codec.Meter(codec.VALUES))
-    why = result if final is None else outcome_of(final, ended_program, limits)
+    why = result if final is None else outcome_of(final, ended_program)
     return load, result, CallResult(why.outcome, **cause_of(why))
 
 

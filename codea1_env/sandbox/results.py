@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 MAX_MESSAGE = 500
 _MAX_NAME = 100
@@ -99,23 +99,9 @@ def one_line(text: str) -> str:
     return text[:MAX_MESSAGE]
 
 
-class Cause(TypedDict):
-    """What any result says of how it came, beside the outcome."""
-
-    message: str
-    error: str | None
-    missing_module: str | None
-    limit: Limit | None
-
-
-def cause_of(ending: TestResult | CallResult | ScriptResult) -> Cause:
-    """What another result of the same ending has to say, too."""
-    return {
-        "message": ending.message,
-        "error": ending.error,
-        "missing_module": ending.missing_module,
-        "limit": ending.limit,
-    }
+def cause_of(ending: TestResult | CallResult | ScriptResult) -> dict[str, Any]:
+    """What any result says of how it came, beside the outcome: for another one of the same ending."""
+    return {name: getattr(ending, name) for name in ("message", "error", "missing_module", "limit")}
 
 
 def _settle(ending: TestResult | CallResult | ScriptResult) -> None:
@@ -224,7 +210,7 @@ class ScriptResult:
 
     def verdict(self, outcome: Outcome, message: str) -> TestResult:
         """The result of a test that was run as a script, where its outcome is said by somebody else."""
-        cause: Cause = {**cause_of(self), "message": message}
+        cause = {**cause_of(self), "message": message}
         return TestResult(outcome, cpu_time=self.cpu_time, **cause)
 
 

@@ -24,7 +24,6 @@ _ATTEMPTS = 3
 _THREADS = 2  # for each worker: while it runs one job, the next one and the last one are seen to
 T = TypeVar("T")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 
 class _Slot:
@@ -138,16 +137,8 @@ class Run(Protocol):
         """Return what the task returned."""
 
 
-class Attempt(Protocol[R_co]):
-    """Something that is run in the sandbox, and that can be run again."""
-
-    def __call__(self, run: Run, limits: Limits) -> R_co:
-        """Return the result.
-
-        Args:
-            run: Has a task done by a worker. It may be called several times.
-            limits: What it may use.
-        """
+Attempt = Callable[[Run, Limits], R]
+"""Something that is run in the sandbox within limits, and that can be run again. It may call the first several times."""
 
 
 class WorkerPool:
@@ -177,7 +168,7 @@ class WorkerPool:
         self._gate = threading.Lock()
         self._lock = threading.Lock()
         self._idle: defaultdict[WorkerKind, list[Slots]] = defaultdict(list)
-        self._executor: ThreadPoolExecutor | None = None
+        self._executor = ThreadPoolExecutor(_THREADS * workers, "codea1-sandbox")
         self.closed = False
         self._drained = False
 
@@ -191,9 +182,6 @@ class WorkerPool:
         """
         with self._lock:
             self.check_open()
-            if self._executor is None:
-                threads = _THREADS * self.workers
-                self._executor = ThreadPoolExecutor(threads, "codea1-sandbox")
             return self._executor.submit(function)
 
     @contextlib.contextmanager
@@ -298,9 +286,7 @@ class WorkerPool:
         """Cancel what has not begun, waits for what has, and end all processes."""
         with self._lock:
             self.closed = True
-            executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(cancel_futures=True)
+        self._executor.shutdown(cancel_futures=True)
         with self._having(self.workers):  # also those of tasks in threads of our callers
             self._drained = True
             for idle in self._idle.values():
