@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from codea1_env.cluster.actors import Failure, Request, packed, unpacked
-from codea1_env.cluster.nodes import LOST, ClusterError, LostError, Node, asked, nodes
+from codea1_env.cluster.nodes import LOST, ClusterError, LostError, Node, end_actor, nodes
 from codea1_env.sandbox import InfraError, SandboxError
 
 BATCH = 64
@@ -142,7 +142,7 @@ class Dispatcher:
         with self._changed:
             homes, self._homes = list(self._homes.values()), {}
         for home in homes:
-            self._helpers.submit(self._end, home, gently=True)
+            self._helpers.submit(end_actor, self._ray, home.actor, gently=True)
         self._helpers.shutdown()
 
     # Nodes
@@ -211,16 +211,8 @@ class Dispatcher:
             self._again(tasks, f"{home.node.address}: {why}")
         home.batches.clear()
         # Elsewhere: in a thread that Ray calls us back in, Ray itself must not be called.
-        self._helpers.submit(self._end, home, gently=False)
+        self._helpers.submit(end_actor, self._ray, home.actor, gently=False)
         self._changed.notify_all()
-
-    def _end(self, home: _Home, *, gently: bool) -> None:
-        try:
-            if gently:
-                asked(self._ray, home.actor.close.remote(), 10.0)
-            self._ray.kill(home.actor)
-        except Exception:
-            return
 
     # Batches
 
@@ -274,14 +266,14 @@ class Dispatcher:
     def _done(self, home: _Home, tasks: list[_Task], answer: Future[Any]) -> None:
         error = answer.exception()
         with self._changed:
-            if home.batches.pop(id(tasks), None) is None:
+            if id(tasks) not in home.batches:
                 return  # given up meanwhile: somebody else does it
-            home.heard_at = time.monotonic()
-            self._changed.notify_all()
             if isinstance(error, (*self._lost_errors, LostError)):
-                home.batches[id(tasks)] = tasks
                 self._give_up(home, type(error).__name__)
                 return
+            del home.batches[id(tasks)]
+            home.heard_at = time.monotonic()
+            self._changed.notify_all()
         if error is not None:
             for task in tasks:
                 task.future.set_exception(error)

@@ -8,7 +8,7 @@ import socket
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +140,20 @@ def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], a
             f"Expect node {node.address} to be able to run {actor.__name__}, actually: {_lines(error)[-1].strip()}"
         ) from error
     return handle
+
+
+def end_actor(ray: Any, actor: Any, *, gently: bool) -> None:
+    """End an actor, whatever is wrong with it: it is not needed any more.
+
+    Args:
+        ray: What `connect` returned.
+        actor: It has a method `close`.
+        gently: Whether it is to close what it has.
+    """
+    with suppress(Exception):
+        if gently:
+            asked(ray, actor.close.remote(), 10.0)
+        ray.kill(actor)
 
 
 def asked(ray: Any, reference: Any, timeout: float = START) -> Any:

@@ -15,6 +15,7 @@ from codea1_env.cluster.nodes import (
     Node,
     asked,
     connect,
+    end_actor,
     nodes,
     start_actor,
 )
@@ -151,12 +152,8 @@ class _Place:
         if self._node is not None:
             self._seats.leave(self._node)
             self._node = None
-        if actor is None:
-            return
-        with contextlib.suppress(Exception):  # whatever is wrong with it, it is not needed any more
-            if gently:
-                asked(self._ray, actor.close.remote(), 10.0)
-            self._ray.kill(actor)
+        if actor is not None:
+            end_actor(self._ray, actor, gently=gently)
 
     def hang_up(self) -> None:
         """Take nothing more."""
@@ -224,10 +221,7 @@ class Seats:
         """Give a seat back if the node has more judges than it is to have, and another one fewer."""
         with self._lock:
             free = any(self._taken[each.id] < self._wanted(each) for each in self._there)
-            crowded = any(
-                each.id == node.id and self._taken[each.id] > self._wanted(each)
-                for each in self._there
-            )
+            crowded = node in self._there and self._taken[node.id] > self._wanted(node)
             if free and crowded:
                 self._taken[node.id] -= 1
             return free and crowded
