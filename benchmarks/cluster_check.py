@@ -19,8 +19,8 @@ from typing import Any
 from cluster_simulation import Costs, _times, run_jobs
 
 from codea1_env.cluster import dispatcher
+from codea1_env.cluster.actors import Request, packed, unpacked
 from codea1_env.cluster.nodes import Node
-from codea1_env.cluster.requests import Request, packed, unpacked
 from codea1_env.sandbox import Job
 
 WORKERS = 8

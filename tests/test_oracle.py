@@ -11,8 +11,7 @@ from codea1_env.oracle import MOST_TIMEOUTS, BrokenReferenceError, Oracle, Subje
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test as Call
-from codea1_env.sandbox import RETURNED, Limits, Sandbox
-from codea1_env.sandbox.call_mode import encoded_arguments
+from codea1_env.sandbox import RETURNED, Limits, Sandbox, encoded_arguments
 from codea1_env.sandbox.inside.codec.encoding import encode
 
 LIMITS = Limits(call_cpu_time=0.3, call_wall_time=1.0)

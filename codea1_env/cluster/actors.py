@@ -1,14 +1,50 @@
-"""What runs on a node: a sandbox that answers batches."""
+"""What runs on a node: a sandbox that answers batches, or a referee; and what it is asked: plain values, which can be sent."""
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_env.cluster.requests import Failure, packed, unpacked
 from codea1_env.judging.rules import RefereeConfig
 from codea1_env.judging.spread import answer
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call of one of the methods of `Sandbox` that start a job and return its future."""
+
+    method: str
+    """"submit", "submit_calls", "submit_encoded" or "submit_script"."""
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+
+    def start(self, sandbox: Sandbox) -> Future[Any]:
+        """Start it here."""
+        future: Future[Any] = getattr(sandbox, self.method)(*self.arguments, **self.keywords)
+        return future
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An answer: the sandbox raised."""
+
+    error: Exception
+
+
+def packed(items: Sequence[Any]) -> bytes:
+    """Pickle a batch as one: Ray sends small bytes along with the call, and many small objects slowly."""
+    return pickle.dumps(list(items), pickle.HIGHEST_PROTOCOL)
+
+
+def unpacked(data: bytes) -> list[Any]:
+    """Read what `packed` made. Both ends are this package's own code."""
+    items: list[Any] = pickle.loads(data)
+    return items
 
 
 class SandboxActor:
@@ -34,10 +70,6 @@ class SandboxActor:
             raise RuntimeError(
                 f"a right program was judged {result.outcome.value}: {result.message}"
             )
-
-    def level(self) -> str:
-        """How strongly programs are confined here."""
-        return self._sandbox.level
 
     def run(self, requests: bytes) -> bytes:
         """Do a batch of `Request`, each packed for itself, all at once.
@@ -102,17 +134,11 @@ def _started(data: bytes, sandbox: Sandbox) -> Any:
 
 
 def _packed_answer(future: Any) -> bytes:
-    result = _answer(future)
+    try:
+        result = future if isinstance(future, Failure) else future.result()
+    except Exception as error:
+        result = Failure(error)
     try:
         return packed([result])
     except Exception as error:
         return packed([Failure(TypeError(f"the answer cannot be sent: {error}"))])
-
-
-def _answer(future: Any) -> Any:
-    if isinstance(future, Failure):
-        return future
-    try:
-        return future.result()
-    except Exception as error:
-        return Failure(error)

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from codea1_env.cluster.errors import ClusterError
-from codea1_env.cluster.nodes import LOST, LostError, Node, asked, nodes
-from codea1_env.cluster.requests import Failure, Request, packed, unpacked
+from codea1_env.cluster.actors import Failure, Request, packed, unpacked
+from codea1_env.cluster.nodes import LOST, ClusterError, LostError, Node, end_actor, nodes
 from codea1_env.sandbox import InfraError, SandboxError
 
 BATCH = 64
@@ -57,7 +56,6 @@ class _Home:
     node: Node
     actor: Any
     batches: dict[Any, list[_Task]] = field(default_factory=dict)
-    lost: bool = False
     asked_at: float = 0.0
     heard_at: float = field(default_factory=time.monotonic)
 
@@ -98,12 +96,6 @@ class Dispatcher:
         """The nodes that are at work."""
         with self._changed:
             return [home.node for home in self._homes.values()]
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """The addresses of nodes that are left out, with the reason."""
-        with self._changed:
-            return dict(self._refused)
 
     def submit(self, request: Request) -> Future[Any]:
         """Queue a request. Waits while too many others wait.
@@ -150,7 +142,7 @@ class Dispatcher:
         with self._changed:
             homes, self._homes = list(self._homes.values()), {}
         for home in homes:
-            self._helpers.submit(self._end, home, gently=True)
+            self._helpers.submit(end_actor, self._ray, home.actor, gently=True)
         self._helpers.shutdown()
 
     # Nodes
@@ -187,12 +179,8 @@ class Dispatcher:
         with self._changed:
             for home in [h for h in self._homes.values() if h.node.id not in found]:
                 self._give_up(home, "the node has left the cluster")
-            new = [
-                node
-                for name, node in found.items()
-                if name not in self._homes
-                and name not in self._refused | dict.fromkeys(self._starting)
-            ]
+            known = {*self._homes, *self._refused, *self._starting}
+            new = [node for node in found.values() if node.id not in known]
             self._starting |= {node.id for node in new}
             self._check_signs_of_life()
         for node in new:
@@ -216,24 +204,15 @@ class Dispatcher:
 
     def _give_up(self, home: _Home, why: str) -> None:
         """Let others do what a node had to do. With the lock held."""
-        if home.lost:
+        if self._homes.get(home.node.id) is not home:  # it has been given up
             return
-        home.lost = True
-        self._homes.pop(home.node.id, None)
+        del self._homes[home.node.id]
         for tasks in home.batches.values():
             self._again(tasks, f"{home.node.address}: {why}")
         home.batches.clear()
         # Elsewhere: in a thread that Ray calls us back in, Ray itself must not be called.
-        self._helpers.submit(self._end, home, gently=False)
+        self._helpers.submit(end_actor, self._ray, home.actor, gently=False)
         self._changed.notify_all()
-
-    def _end(self, home: _Home, *, gently: bool) -> None:
-        try:
-            if gently:
-                asked(self._ray, home.actor.close.remote(), 10.0)
-            self._ray.kill(home.actor)
-        except Exception:
-            return
 
     # Batches
 
@@ -287,14 +266,14 @@ class Dispatcher:
     def _done(self, home: _Home, tasks: list[_Task], answer: Future[Any]) -> None:
         error = answer.exception()
         with self._changed:
-            if home.batches.pop(id(tasks), None) is None:
+            if id(tasks) not in home.batches:
                 return  # given up meanwhile: somebody else does it
-            home.heard_at = time.monotonic()
-            self._changed.notify_all()
             if isinstance(error, (*self._lost_errors, LostError)):
-                home.batches[id(tasks)] = tasks
                 self._give_up(home, type(error).__name__)
                 return
+            del home.batches[id(tasks)]
+            home.heard_at = time.monotonic()
+            self._changed.notify_all()
         if error is not None:
             for task in tasks:
                 task.future.set_exception(error)

@@ -8,13 +8,12 @@ import socket
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import codea1_env
-from codea1_env.cluster import probe
-from codea1_env.cluster.errors import ClusterError
+from codea1_env.sandbox import SandboxError
 from codea1_env.support.extras import require
 
 _log = logging.getLogger(__name__)
@@ -23,6 +22,14 @@ _versions: dict[str, str] = {}
 """Id of a node -> the version of this package that it has: asked once, for it takes a process."""
 START = 120.0
 """Seconds that a node has to start an actor."""
+
+
+class ClusterError(SandboxError):
+    """There is no cluster, or none of its nodes can contain programs. The message says what to do."""
+
+
+class LostError(OSError):
+    """A node or an actor is gone, or does not answer: nothing is known of what it was asked."""
 
 
 def connect(address: str | None) -> Any:
@@ -39,7 +46,6 @@ def connect(address: str | None) -> Any:
         ClusterError: There is no cluster at the address.
     """
     ray: Any = require("ray", "ray")
-    ray.cloudpickle.register_pickle_by_value(probe)
     # What Ray notices of lost processes it prints on standard output, which may be for programs; we say it ourselves.
     require("ray._private.worker", "ray").__dict__["print_to_stdstream"] = _noticed
     if ray.is_initialized():
@@ -131,13 +137,23 @@ def start_actor(ray: Any, node: Node, actor: type, arguments: tuple[Any, ...], a
         raise
     except Exception as error:
         raise ClusterError(
-            f"Expect node {node.address} to be able to run {actor.__name__}, actually: {_last_line(error)}"
+            f"Expect node {node.address} to be able to run {actor.__name__}, actually: {_lines(error)[-1].strip()}"
         ) from error
     return handle
 
 
-class LostError(OSError):
-    """A node or an actor is gone, or does not answer: nothing is known of what it was asked."""
+def end_actor(ray: Any, actor: Any, *, gently: bool) -> None:
+    """End an actor, whatever is wrong with it: it is not needed any more.
+
+    Args:
+        ray: What `connect` returned.
+        actor: It has a method `close`.
+        gently: Whether it is to close what it has.
+    """
+    with suppress(Exception):
+        if gently:
+            asked(ray, actor.close.remote(), 10.0)
+        ray.kill(actor)
 
 
 def asked(ray: Any, reference: Any, timeout: float = START) -> Any:
@@ -147,23 +163,20 @@ def asked(ray: Any, reference: Any, timeout: float = START) -> Any:
         LostError: There will be none.
         Exception: What it raised.
     """
-    errors: Any = require("ray.exceptions", "ray")
     try:
         return ray.get(reference, timeout=timeout)
-    except errors.ActorDiedError as error:
-        # An actor that could not be made has died, too, with what it raised at the end of the message.
-        if "creation task" in str(error) or "The actor died because of an error raised" in str(
-            error
-        ):
-            raise
-        raise LostError(_first_line(error)) from None
     except LOST(ray) as error:
-        raise LostError(_first_line(error)) from None
+        # An actor that could not be made has died, too, with what it raised at the end of the message.
+        unmade = ("creation task", "The actor died because of an error raised")
+        died = isinstance(error, ray.exceptions.ActorDiedError)
+        if died and any(words in str(error) for words in unmade):
+            raise
+        raise LostError(_lines(error)[0].rstrip(".")) from None
 
 
 def LOST(ray: Any) -> tuple[type[Exception], ...]:  # noqa: N802 - classes of an optional package
     """What Ray raises where a node or an actor is gone."""
-    errors: Any = require("ray.exceptions", "ray")
+    errors = ray.exceptions
     return (
         errors.ActorDiedError,
         errors.ActorUnavailableError,
@@ -184,8 +197,18 @@ def check_version(ray: Any, node: Node) -> None:
         ClusterError: It does.
         OSError: The node is gone.
     """
+
+    def found_version() -> (
+        str
+    ):  # inside, so that it is sent as code: the node may have no such package
+        try:
+            import codea1_env
+        except ImportError:
+            return ""
+        return codea1_env.__version__
+
     if node.id not in _versions:
-        task = ray.remote(max_retries=0, **on_node(ray, node))(probe.found_version)
+        task = ray.remote(max_retries=0, **on_node(ray, node))(found_version)
         _versions[node.id] = asked(ray, task.remote())
     found = _versions[node.id]
     if found != codea1_env.__version__:
@@ -196,9 +219,5 @@ def check_version(ray: Any, node: Node) -> None:
         )
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def _last_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
+def _lines(error: BaseException) -> list[str]:
+    return str(error).strip().splitlines() or [type(error).__name__]

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
-from codea1_env.cluster.actors import SandboxActor
+from codea1_env.cluster.actors import Request, SandboxActor
 from codea1_env.cluster.dispatcher import AT_ONCE, Dispatcher
 from codea1_env.cluster.nodes import Node, connect, start_actor
-from codea1_env.cluster.requests import Request
-from codea1_env.sandbox import (
-    Answers,
-    CallResult,
-    Job,
-    JobResult,
-    Limits,
-    Sandbox,
-    ScriptResult,
-    TestResult,
-)
+from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.sandbox.pool import SandboxTask
+
+T = TypeVar("T")
 
 
 class RemoteSandbox(Sandbox):
@@ -70,80 +63,11 @@ class RemoteSandbox(Sandbox):
         """The nodes that programs run on now."""
         return self._cluster.nodes
 
-    def run_tests(
-        self,
-        code: str,
-        tests: Sequence[str],
-        *,
-        entry_point: str | None = None,
-        limits: Limits | None = None,
-        capture_output: bool = False,
-    ) -> list[TestResult]:
-        """As `Sandbox.run_tests`."""
-        job = Job(code, tests, entry_point, limits, capture_output=capture_output)
-        return list(self.submit(job).result().tests)
+    def _now(self, task: SandboxTask[T]) -> T:
+        return self._later(task).result()
 
-    def submit(self, job: Job) -> Future[JobResult]:
-        """As `Sandbox.submit`."""
-        if not isinstance(job, Job):
-            raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
-        return self._cluster.submit(Request("submit", (job,)))
-
-    def call(
-        self,
-        code: str,
-        name: str,
-        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-    ) -> list[CallResult]:
-        """As `Sandbox.call`."""
-        calls = self.submit_calls(code, name, arguments, limits=limits, hash_seed=hash_seed)
-        return calls.result()
-
-    def submit_calls(
-        self,
-        code: str,
-        name: str,
-        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-    ) -> Future[list[CallResult]]:
-        """As `Sandbox.submit_calls`."""
-        self._calls(
-            code, name, arguments, hash_seed, limits
-        )  # what is wrong with them is said at once
-        given = {"limits": limits, "hash_seed": hash_seed}
-        return self._cluster.submit(Request("submit_calls", (code, name, list(arguments)), given))
-
-    def submit_encoded(
-        self,
-        code: str,
-        name: str,
-        calls: Sequence[bytes],
-        *,
-        limits: Limits | None = None,
-        hash_seed: int = 0,
-    ) -> Future[Answers]:
-        """As `Sandbox.submit_encoded`."""
-        given = {"limits": limits, "hash_seed": hash_seed}
-        return self._cluster.submit(Request("submit_encoded", (code, name, list(calls)), given))
-
-    def run_script(
-        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
-    ) -> ScriptResult:
-        """As `Sandbox.run_script`."""
-        return self.submit_script(code, stdin, limits=limits, scratch=scratch).result()
-
-    def submit_script(
-        self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
-    ) -> Future[ScriptResult]:
-        """As `Sandbox.submit_script`."""
-        self._script(code, stdin, scratch=False)
-        given = {"limits": limits, "scratch": scratch}
-        return self._cluster.submit(Request("submit_script", (code, stdin), given))
+    def _later(self, task: SandboxTask[T]) -> Future[T]:
+        return self._cluster.submit(Request(task.method, task.arguments, task.keywords))
 
     def close(self) -> None:
         """Cancel what has not been sent, wait for what has, and end the actors. The cluster stays."""

@@ -8,11 +8,10 @@ It knows nothing of games, rewards or models, and can be used alone:
     42
 """
 
-from .call_mode import Answers, encoded_arguments
-from .endings import Limit, Outcome
+from .calls import Answers, encoded_arguments
 from .inside.run.running import RETURNED
+from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
-from .limits import Limits
 from .outcomes import meaning_of
 from .own_code import OwnCodeSandbox
 from .pool import MAX_INPUT, Sandbox, default_sandbox
@@ -20,9 +19,10 @@ from .results import (
     AnalysisError,
     CallResult,
     InfraError,
-    Job,
     JobResult,
     LevelUnavailableError,
+    Limit,
+    Outcome,
     SandboxError,
     ScriptResult,
     TestResult,

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .endings import one_line
+from .clocks import cpu_time_of
 from .inside import codec
 from .inside.codec import frames
-from .results import AnalysisError, InfraError, SandboxError
-from .worker import cpu_time_of, environment, interpreter
+from .results import AnalysisError, InfraError, SandboxError, one_line
+from .worker import start_helper
 
 _TIMEOUT = 10.0
 # On a busy machine a request may take that much longer than the processor time it needs.
@@ -83,15 +83,13 @@ class Analyst:
             try:
                 return self._ask(request, timeout, fresh=attempt > 0)
             except _LostError as error:
-                if attempt + 1 < _TRIES:
-                    continue
-                if isinstance(error, _EndedError):
-                    raise AnalysisError(str(error)) from None
-                raise InfraError(
-                    f"A text could not be analysed, though it was tried {_TRIES} times: {error}. Is memory short, or "
-                    "the machine very busy?"
-                ) from None
-        raise AssertionError("unreachable")
+                lost = error
+        if isinstance(lost, _EndedError):
+            raise AnalysisError(str(lost))
+        raise InfraError(
+            f"A text could not be analysed, though it was tried {_TRIES} times: {lost}. Is memory short, or "
+            "the machine very busy?"
+        )
 
     def _ask(self, request: bytes, timeout: float, fresh: bool) -> bytes:
         with self._lock:
@@ -108,9 +106,6 @@ class Analyst:
         except TimeoutError as error:
             helper.stop()
             raise AnalysisError(f"the analysis process ended: {error}, killed") from None
-        except _LostError:
-            helper.stop()
-            raise
         except (frames.ChannelClosedError, BlockingIOError, BrokenPipeError) as error:
             status = helper.stop()
             message = f"the analysis process ended: {error}, {_in_words(status)}"
@@ -152,16 +147,7 @@ class _Helper:
         self._receive, their_send = os.pipe()
         os.set_blocking(self._send, False)
         try:
-            self._process = subprocess.Popen(
-                interpreter("start.py", "analysis.analyst", str(their_receive), str(their_send)),
-                pass_fds=[their_receive, their_send],
-                env=environment(0),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            self._process = start_helper("analysis.analyst", their_receive, their_send)
         except BaseException:
             os.close(self._send)
             os.close(self._receive)
@@ -183,7 +169,18 @@ class _Helper:
             TimeoutError: It has had its time.
             _LostError: It did not get the time.
         """
-        clock = _Clock(self._process.pid, timeout)
+        end = time.monotonic() + timeout * _WALL_FACTOR
+        cpu_end = cpu_time_of(self._process.pid) + timeout
+
+        def milliseconds_left() -> int:
+            cpu_left = cpu_end - cpu_time_of(self._process.pid)
+            left = end - time.monotonic()
+            if cpu_left <= 0:
+                raise TimeoutError(f"no answer within {timeout:g} s")
+            if left <= 0:
+                raise _LostError(f"no answer within {timeout * _WALL_FACTOR:g} s of a busy machine")
+            return int(min(cpu_left, left) * 1000) + 1
+
         data = memoryview(frames.PREFIX.pack(len(request)) + request)
         received = bytearray()
         size: int | None = None
@@ -191,7 +188,7 @@ class _Helper:
         poll.register(self._receive, select.POLLIN)
         poll.register(self._send, select.POLLOUT)
         while size is None or len(received) < size:
-            ready = {descriptor for descriptor, _ in poll.poll(clock.milliseconds_left())}
+            ready = {descriptor for descriptor, _ in poll.poll(milliseconds_left())}
             if self._send in ready:
                 data = data[os.write(self._send, data[:65536]) :]
                 if not data:
@@ -222,30 +219,3 @@ def _in_words(status: int | None) -> str:
     if status is None:
         return "killed"
     return f"died from signal {-status}" if status < 0 else f"status {status}"
-
-
-class _Clock:
-    """The time that a request has left: CPU time of the helper, and more of the wall clock."""
-
-    def __init__(self, pid: int, timeout: float) -> None:
-        self._pid = pid
-        self._timeout = timeout
-        self._cpu_end = cpu_time_of(pid) + timeout
-        self._end = time.monotonic() + timeout * _WALL_FACTOR
-
-    def milliseconds_left(self) -> int:
-        """Until it is worth looking again.
-
-        Raises:
-            TimeoutError: The helper has used its CPU time.
-            _LostError: It has not, but too much time has gone by.
-        """
-        cpu_left = self._cpu_end - cpu_time_of(self._pid)
-        left = self._end - time.monotonic()
-        if cpu_left <= 0:
-            raise TimeoutError(f"no answer within {self._timeout:g} s")
-        if left <= 0:
-            raise _LostError(
-                f"no answer within {self._timeout * _WALL_FACTOR:g} s of a busy machine"
-            )
-        return int(min(cpu_left, left) * 1000) + 1

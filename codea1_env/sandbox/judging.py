@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
 
-from . import program_mode
-from .endings import RUN_LIMIT, Limit, Outcome
-from .evaluate import Node, TooCostlyError, evaluate
+from .calls import Reply, read, readable, run_calls
 from .inside import codec
-from .limits import Limits
-from .planner import Planner, ProgramPlan, ValuePlan, too_long
-from .results import CallResult, Job, JobResult, TestResult, cause_of
-from .slots import Slots
-from .value_mode import OverBudget, Reply, readable, run_calls
+from .jobs import Job, Limits
+from .outcomes import too_long
+from .planner import Planner, ProgramPlan, TooCostlyError, ValuePlan, evaluate
+from .program_mode import run_test
+from .results import (
+    RUN_LIMIT,
+    CallResult,
+    JobResult,
+    Limit,
+    Outcome,
+    TestResult,
+    cause_of,
+)
+from .workers import Run, Slots
 
-_SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
+_SMALL = 256  # bytes of a reply that is worth keeping
 _REMEMBERED = 4096
 _NOTHING = 1e-9  # seconds: no time is left
-
-T = TypeVar("T")
-
-
-class Run(Protocol):
-    """Has a task done by a worker, again if the worker dies."""
-
-    def __call__(self, task: Callable[[Slots], T]) -> T:
-        """Return what the task returned."""
 
 
 def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
@@ -47,17 +44,17 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
     if why is not None:
         return JobResult(why, (why,) * len(plans))
     results: dict[int, TestResult] = {}
-    valued: list[tuple[int, ValuePlan]] = []
-    programs: list[tuple[int, ProgramPlan]] = []
+    valued: dict[int, ValuePlan] = {}
+    programs: dict[int, ProgramPlan] = {}
     for index, plan in enumerate(plans):
         if isinstance(plan, TestResult):
             results[index] = plan
         elif isinstance(plan, ProgramPlan):
-            programs.append((index, plan))
+            programs[index] = plan
         elif job.entry_point is not None and set(plan.names) != {job.entry_point}:
             results[index] = _undefined(plan.names, job.entry_point)
         else:
-            valued.append((index, plan))
+            valued[index] = plan
     if programs:
         limits = replace(
             limits,
@@ -68,29 +65,25 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
     final_call = None if job.final_call is None else codec.encode((job.final_call, [], {}))
     final: list[CallResult] = []
     if valued or not programs:
-        calls = [call for _, plan in valued for call in plan.calls]
+        calls = [call for plan in valued.values() for call in plan.calls]
         calls += [final_call] if final_call is not None else []
         returned = run(lambda slots: run_calls(slots, job.code, job.entry_point, calls, limits))
         load = returned.load
         limits = _less(limits, returned.cpu_time, returned.wall_time)
         meter = codec.Meter(codec.CHEAP)
-        first = 0
-        for index, plan in valued:
-            replies = returned.results[first : first + len(plan.calls)]
-            verdict = _verdict(plan, replies, meter)
-            first += len(plan.calls)
+        replies = iter(returned.results)
+        for index, plan in valued.items():
+            verdict = _verdict(plan, [next(replies) for _ in plan.calls], meter)
             if verdict is None or verdict.outcome is Outcome.UNENCODABLE:
-                programs.append((index, ProgramPlan(tuple(dict.fromkeys(plan.names)))))
+                programs[index] = plan.as_program()
             if verdict is not None:
                 results[index] = _with_line(verdict, job.tests[index])
-        if final_call is not None:
-            final.append(readable(returned.results[-1], codec.Meter(codec.VALUES)))
-    if load is not None and load.outcome is not Outcome.PASS:
-        results |= dict.fromkeys((index for index, _ in programs), load)
+        final += [readable(reply, codec.Meter(codec.VALUES)) for reply in replies]
+    if load is not None and not load.passed:
+        results |= dict.fromkeys(programs, load)
     elif programs:
-        programs.sort(key=lambda each: each[0])
         loaded, found, said = run(
-            lambda slots: _run_tests(slots, job, programs, limits, final_call)
+            lambda slots: _run_tests(slots, job, sorted(programs.items()), limits, final_call)
         )
         load = load or loaded
         final += said
@@ -100,31 +93,14 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
             if index not in results or result.outcome in (Outcome.PASS, Outcome.ERROR):
                 results[index] = result
     assert load is not None
-    if job.capture_output:
-        judged = {index for index, _ in programs}
-        alone = [
-            (index, ProgramPlan(tuple(dict.fromkeys(plan.names))))
-            for index, plan in valued
-            if index not in judged
-        ]
-        printed = run(lambda slots: _what_is_printed(slots, job, alone, asked))
-        results |= {
-            index: replace(results[index], stdout=each.stdout, stderr=each.stderr)
-            for index, each in printed.items()
-        }
+    # Tests that are judged by values are run again, each alone, only for what is printed then.
+    alone = {index: plan.as_program() for index, plan in valued.items() if index not in programs}
+    if job.capture_output and alone:
+        once = replace(asked, calls_per_test=1).with_room_for(tests=len(alone))
+        _, printed, _ = run(lambda slots: _run_tests(slots, job, alone.items(), once, None))
+        for index, each in printed.items():
+            results[index] = replace(results[index], stdout=each.stdout, stderr=each.stderr)
     return JobResult(load, tuple(results[index] for index in range(len(plans))), tuple(final))
-
-
-def _what_is_printed(
-    slots: Slots, job: Job, tests: Sequence[tuple[int, ProgramPlan]], limits: Limits
-) -> dict[int, TestResult]:
-    """Run tests again that are judged by values, each alone, only for what is printed then."""
-    once = replace(limits, calls_per_test=1)
-    return (
-        _run_tests(slots, job, tests, once.with_room_for(tests=len(tests)), None)[1]
-        if tests
-        else {}
-    )
 
 
 def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
@@ -139,7 +115,7 @@ def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
 def _run_tests(
     slots: Slots,
     job: Job,
-    tests: Sequence[tuple[int, ProgramPlan]],
+    tests: Iterable[tuple[int, ProgramPlan]],
     limits: Limits,
     final_call: bytes | None,
 ) -> tuple[TestResult, dict[int, TestResult], list[CallResult]]:
@@ -154,7 +130,7 @@ def _run_tests(
     test_cpu_time, test_wall_time = limits.test_cpu_time, limits.test_wall_time
     late = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
     for index, plan in tests:
-        if load is not None and load.outcome is not Outcome.PASS:
+        if load is not None and not load.passed:
             results[index] = load
             continue
         if min(limits.run_cpu_time, limits.run_wall_time) <= _NOTHING:
@@ -167,10 +143,7 @@ def _run_tests(
             call_wall_time=min(test_wall_time, limits.run_wall_time),
         )
         started = time.monotonic()
-        loaded, result, said = program_mode.run_test(
-            slots, job.code, job.entry_point, job.tests[index], plan.names, plan.modules, left, plan.code,
-            final_call, job.capture_output,
-        )  # fmt: skip
+        loaded, result, said = run_test(slots, job, job.tests[index], plan, left, final_call)
         final += [said] if said is not None else []
         cut = left.call_cpu_time < test_cpu_time or left.call_wall_time < test_wall_time
         if result.outcome is Outcome.TIMEOUT and cut:
@@ -198,20 +171,6 @@ def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
-def _small_expression(encoded: bytes) -> Node:
-    decoded: Node = codec.decode(encoded)
-    return decoded
-
-
-def _expression(encoded: bytes) -> Node:
-    """The expression of a plan; that of a usual test is read once."""
-    if len(encoded) <= _SMALL:
-        return _small_expression(encoded)
-    decoded: Node = codec.decode(encoded)
-    return decoded
-
-
-@functools.lru_cache(maxsize=_REMEMBERED)
 def _small_verdict(expression: bytes, frame: bytes) -> TestResult | None:
     """The verdict on one small reply: many programs answer a test alike, and most tests come again."""
     return _read_verdict(expression, (Reply(frame, 0.0),), codec.Meter(codec.CHEAP))
@@ -235,14 +194,12 @@ def _read_verdict(
 ) -> TestResult | None:
     cpu_time = sum([result.cpu_time for result in returned])
     values = []
-    for reply in returned:
-        result = reply.read(meter) if isinstance(reply, Reply) else reply
-        if isinstance(result, OverBudget):
-            return None
-        if result.outcome is not Outcome.PASS:
-            return TestResult(result.outcome, cpu_time=cpu_time, **cause_of(result))
-        values.append(result.value)
     try:
-        return evaluate(_expression(expression), values, cpu_time)
-    except TooCostlyError:
+        for reply in returned:
+            result = read(reply, meter)
+            if result.outcome is not Outcome.PASS:
+                return TestResult(result.outcome, cpu_time=cpu_time, **cause_of(result))
+            values.append(result.value)
+        return evaluate(codec.decode(expression), values, cpu_time)
+    except (codec.BudgetError, TooCostlyError):
         return None

@@ -7,13 +7,11 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .inside.confine.confinement import LEVELS
-from .results import InfraError, LevelUnavailableError
-
-if TYPE_CHECKING:
-    from .worker import Worker
+from .jobs import WorkerKind
+from .results import InfraError, LevelUnavailableError, WorkerDiedError
+from .worker import Worker
 
 _ATTEMPTS = 3
 
@@ -83,13 +81,7 @@ def check_machine() -> None:
 
 
 def start_worker(
-    hash_seed: int,
-    level: str,
-    packages: Mapping[str, str],
-    preload: bool = True,
-    calls_only: bool = False,
-    scratch: bool = False,
-    modules: Sequence[str] | None = None,
+    kind: WorkerKind, level: str, packages: Mapping[str, str], modules: Sequence[str] | None
 ) -> Worker:
     """Start a worker; see `Worker`.
 
@@ -97,11 +89,9 @@ def start_worker(
         LevelUnavailableError: The machine does not offer the level. The message says what is missing.
         WorkerDiedError: The process did not start.
     """
-    from .worker import Worker
-
     check_machine()
     try:
-        return Worker(hash_seed, level, packages, preload, calls_only, scratch, modules)
+        return Worker(kind, level, packages, modules)
     except LevelUnavailableError as error:
         raise _unavailable(level, str(error)) from None
 
@@ -113,8 +103,8 @@ def check_works(level: str) -> None:
         LevelUnavailableError: It does not. The message says what is missing.
     """
     check_machine()
-    if not examine(level).works:
-        raise _unavailable(level, examine(level).error)
+    if error := examine(level).error:
+        raise _unavailable(level, error)
 
 
 def _unavailable(level: str, error: str) -> LevelUnavailableError:
@@ -132,29 +122,26 @@ def _remedy(level: str) -> str:
 
 @functools.cache
 def examine(level: str) -> LevelReport:
-    """Start a worker at a level and let a child try what the level forbids. LRUCache.
+    """Start a worker at a level and let a child try what the level forbids.
 
     Raises:
         InfraError: Three workers died, which says nothing of the machine. It is not remembered.
     """
-    from .worker import Worker, WorkerDiedError
-
     try:
         check_machine()
     except LevelUnavailableError as error:  # which has its remedy in it
         return LevelReport(level, {}, str(error))
-    for attempt in range(1, _ATTEMPTS + 1):
+    for _ in range(_ATTEMPTS):
         try:
-            worker = Worker(0, level, {})
+            worker = Worker(WorkerKind(), level, {})
         except LevelUnavailableError as error:
             return LevelReport(level, {}, str(error), _remedy(level))
         except WorkerDiedError as error:
-            if attempt == _ATTEMPTS:
-                raise InfraError(f"{attempt} workers died at level {level!r}: {error}") from None
-            continue
-        worker.close()
-        return LevelReport(level, worker.found)
-    raise AssertionError("unreachable")
+            died = error
+        else:
+            worker.close()
+            return LevelReport(level, worker.found)
+    raise InfraError(f"{_ATTEMPTS} workers died at level {level!r}: {died}") from None
 
 
 def strongest_level() -> str:
@@ -164,15 +151,12 @@ def strongest_level() -> str:
         LevelUnavailableError: It is weaker than "kernel".
     """
     check_machine()
-    reports = []
     for level in ("namespaces", "kernel"):
         report = examine(level)
         if report.works:
             return level
-        reports.append(report)
-    kernel = reports[-1]
     raise LevelUnavailableError(
-        f"Expect a machine that can confine untrusted programs, actually: {kernel.error}. {kernel.remedy}"
+        f"Expect a machine that can confine untrusted programs, actually: {report.error}. {report.remedy}"
         "To run programs that you trust all the same, ask for "
         'Sandbox(level="process"); `codea1 sandbox doctor` shows every layer.'
     )

@@ -1,19 +1,20 @@
-"""Why a run stopped, and the outcome that this amounts to."""
+"""What a program's process is told, what its replies mean, why a run stopped, and the outcome that this amounts to."""
 
 from __future__ import annotations
 
 import enum
 import math
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .endings import MAX_MESSAGE, Limit, Outcome, identifier
 from .inside import codec
-from .limits import Limits
-from .results import TestResult
+from .jobs import Limits
+from .results import MAX_MESSAGE, Limit, Outcome, TestResult, identifier
 from .worker import Ended
+
+_MAX_CHARACTERS = 8_000_000  # of one program, and of one test
 
 
 class Stop(enum.Enum):
@@ -28,11 +29,13 @@ class Stop(enum.Enum):
     LEFT = "the process closed its result channel and went on"
 
 
-_REACHED = {
-    Stop.CPU: Limit.CPU_TIME,
-    Stop.WALL: Limit.WALL_TIME,
-    Stop.OUTPUT: Limit.OUTPUT,
-    Stop.TOO_LONG: Limit.RESULT,
+_STOPPED: dict[Stop, tuple[Outcome, Limit | None]] = {
+    Stop.CPU: (Outcome.TIMEOUT, Limit.CPU_TIME),
+    Stop.WALL: (Outcome.TIMEOUT, Limit.WALL_TIME),
+    Stop.OUTPUT: (Outcome.OUTPUT_LIMIT, Limit.OUTPUT),
+    Stop.TOO_LONG: (Outcome.OUTPUT_LIMIT, Limit.RESULT),
+    Stop.FLOOD: (Outcome.FORBIDDEN, None),
+    Stop.LEFT: (Outcome.EXITED, None),
 }
 
 
@@ -45,28 +48,59 @@ def cpu_backstop(limits: Limits) -> int:
     return 2 * math.ceil(max(limits.run_cpu_time, limits.call_cpu_time)) + 2
 
 
-def outcome_of(stop: Stop, ended: Ended, limits: Limits) -> TestResult:
-    """The result for a run that has no other: what stopped it, or how its process ended."""
-    cpu = ended.cpu_time
-    if stop in _REACHED:
-        timed = stop in (Stop.CPU, Stop.WALL)
-        outcome = Outcome.TIMEOUT if timed else Outcome.OUTPUT_LIMIT
-        return TestResult(outcome, stop.value, cpu, limit=_REACHED[stop])
-    if stop is Stop.FLOOD:
-        return TestResult(Outcome.FORBIDDEN, stop.value, cpu)
-    if stop is Stop.LEFT:
-        return TestResult(Outcome.EXITED, stop.value, cpu)
-    number = ended.signal_number
-    if ended.reached_backstop:
-        return TestResult(Outcome.TIMEOUT, Stop.CPU.value, cpu, limit=Limit.CPU_TIME)
-    if number is not None:
-        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
-        return TestResult(Outcome.SIGNALLED, f"the process died from {name}", cpu)
-    return TestResult(
-        Outcome.EXITED,
-        f"the process ended with status {ended.exit_code} before it had answered",
-        cpu,
+def bounds_of(limits: Limits) -> dict[str, int]:
+    """What any child is told of its limits."""
+    return {
+        "memory": int(limits.memory),
+        "cpu_seconds": cpu_backstop(limits),
+        "result": int(limits.result),
+    }
+
+
+def job_frame(
+    code: str,
+    entry_point: str | None,
+    limits: Limits,
+    names: Sequence[str] = (),
+    *,
+    serving: bool = False,
+    capture: bool = False,
+    stdin: bytes | None = None,
+) -> bytes:
+    """What a candidate's process is told."""
+    return codec.encode(
+        {
+            "code": code,
+            "entry_point": entry_point,
+            "names": list(names),
+            "serves_a_test": serving,
+            "capture": capture,
+            "stdin": stdin,
+            **bounds_of(limits),
+        }
     )
+
+
+def too_long(text: str) -> TestResult | None:
+    """The result for a text that is too long to be a program or a test."""
+    if len(text) <= _MAX_CHARACTERS:
+        return None
+    return TestResult(Outcome.SYNTAX_ERROR, f"more than {_MAX_CHARACTERS} characters", called=False)
+
+
+def outcome_of(stop: Stop, ended: Ended) -> TestResult:
+    """The result for a run that has no other: what stopped it, or how its process ended."""
+    if ended.reached_backstop and stop is Stop.CLOSED:
+        stop = Stop.CPU
+    if stop in _STOPPED:
+        outcome, limit = _STOPPED[stop]
+        return TestResult(outcome, stop.value, ended.cpu_time, limit=limit)
+    if ended.code < 0:
+        number = -ended.code
+        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
+        return TestResult(Outcome.SIGNALLED, f"the process died from {name}", ended.cpu_time)
+    message = f"the process ended with status {ended.code} before it had answered"
+    return TestResult(Outcome.EXITED, message, ended.cpu_time)
 
 
 _LOAD_OUTCOMES = {

@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from .endings import Outcome
+from .calls import readable, run_calls
 from .inside import codec
 from .inside.run import one_process
-from .judging import Run
-from .limits import Limits
+from .jobs import Job, Limits
 from .pool import Sandbox
-from .results import CallResult, Job, JobResult, TestResult, cause_of
-from .value_mode import readable, run_calls
+from .results import CallResult, JobResult, Outcome, TestResult, cause_of
+from .workers import Attempt, Run
 
 _JUDGE = "_codea1_judge"
 _APPENDED = """
@@ -71,13 +70,12 @@ class OwnCodeSandbox(Sandbox):
     def _locate(self, names: Sequence[str]) -> dict[str, str]:
         return self._folders
 
-    def _judge(self, job: Job) -> JobResult:
-        calls = [codec.encode((_JUDGE, [test, job.entry_point], {})) for test in job.tests]
-        if job.final_call is not None:
-            calls.append(codec.encode((job.final_call, [], {})))
-        code = job.code + _APPENDED
-
+    def _judging(self, job: Job) -> Attempt[JobResult]:
         def attempt(run: Run, limits: Limits) -> JobResult:
+            calls = [codec.encode((_JUDGE, [test, job.entry_point], {})) for test in job.tests]
+            if job.final_call is not None:
+                calls.append(codec.encode((job.final_call, [], {})))
+            code = job.code + _APPENDED
             limits = replace(
                 limits, call_cpu_time=limits.test_cpu_time, call_wall_time=limits.test_wall_time
             )
@@ -87,7 +85,7 @@ class OwnCodeSandbox(Sandbox):
             tests = tuple(map(_verdict, results[: len(job.tests)]))
             return JobResult(returned.load, tests, tuple(results[len(tests) :]))
 
-        return self._run(attempt, self._kind(job)._replace(scratch=False), job.limits)
+        return attempt
 
 
 def _verdict(result: CallResult) -> TestResult:

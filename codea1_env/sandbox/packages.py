@@ -1,16 +1,32 @@
-"""Packages outside the standard library: where they are installed, and which others they need."""
+"""Packages outside the standard library: where they are installed, and which others they need.
+
+And what a confined child may see of the file system: these, Python, and its shared libraries.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
+import json
+import os
 import re
-from collections.abc import Iterable, Mapping
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from .inside.confine.confinement import Settings
+from .jobs import WorkerKind
+
 _ALONE = frozenset({"numpy"})
 """Needs no other; every sandbox has it, and its long list of files would take a while to read."""
+
+# Not to be read: data sets, this project's own reference solutions, other people's code.
+_NOT_STANDARD = frozenset({"site-packages", "dist-packages", "test", "idlelib", "ensurepip"})
+_SYSTEM = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+_FIRST_USER = 1_800_000_000
+_USERS = 200_000_000
 
 
 def locate(packages: Iterable[str]) -> dict[str, str]:
@@ -103,3 +119,67 @@ def _top_level(distribution: metadata.Distribution) -> set[str]:
         elif len(file.parts) == 1 and first.endswith((".py", ".so")):
             names.add(first.partition(".")[0])
     return names
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    """Where the shared libraries of this process come from, and where the linker looks for others."""
+    folders = {"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
+    if triplet := sysconfig.get_config_var("MULTIARCH"):
+        folders |= {f"/lib/{triplet}", f"/usr/lib/{triplet}"}
+    with open("/proc/self/maps") as file:
+        for line in file:
+            path = line.rstrip().rpartition(" ")[2]
+            if path.startswith("/") and ".so" in os.path.basename(path):
+                folders.add(os.path.dirname(path))
+    found = {os.path.realpath(folder) for folder in folders if os.path.isdir(folder)}
+    # A package's own libraries are none of the system's.
+    return tuple(sorted(folder for folder in found if "-packages" not in folder))
+
+
+@functools.cache
+def _shared_libraries() -> tuple[str, ...]:
+    return tuple(
+        entry.path
+        for folder in _library_folders()
+        for entry in os.scandir(folder)
+        if ".so" in entry.name and entry.is_file()
+    )
+
+
+def _package_paths(packages: Mapping[str, str]) -> list[str]:
+    places: list[Path] = []
+    for name, folder in packages.items():
+        places += [Path(folder, name), Path(folder, f"{name}.py"), *library_folders(name, folder)]
+    return [os.path.realpath(place) for place in places if place.exists()]
+
+
+def settings(
+    kind: WorkerKind, level: str, packages: Mapping[str, str], modules: Sequence[str] | None
+) -> str:
+    """The settings of a new worker, as JSON. See `Worker`."""
+    standard = sorted(
+        {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    )
+    own = [
+        entry.path
+        for folder in standard
+        for entry in os.scandir(folder)
+        if entry.name not in _NOT_STANDARD
+    ]
+    versions_in = metadata_folders(packages) if modules is not None else []
+    packaged = [*_package_paths(packages), *versions_in]
+    chosen = Settings(
+        level=level,
+        packages=dict(packages),
+        modules=None if modules is None else list(modules),
+        metadata=versions_in,
+        preload=kind.with_packages,
+        calls_only=kind.calls_only,
+        readable=[*own, *packaged, *_shared_libraries(), *_SYSTEM],
+        listable=standard,
+        mounts=[*standard, *packaged, *_library_folders(), *_SYSTEM],
+        scratch=kind.scratch,
+        user=_FIRST_USER + int.from_bytes(os.urandom(8), "little") % _USERS,
+    )
+    return json.dumps(chosen._asdict())

@@ -8,34 +8,29 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, as_completed
-from types import TracebackType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
-from .call_mode import Answers, run_calls
+from .calls import Answers, answer_calls, readable, run_calls
 from .inside import codec
 from .inside.run.running import loaded_numpy
-from .judging import Run, judge
+from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
+from .judging import judge
 from .levels import check_level, strongest_level
-from .limits import Limits, check_limits, check_seed, check_text
 from .packages import locate
 from .planner import Planner
-from .repeating import Attempt, run_by_work
-from .results import CallResult, Job, JobResult, LevelUnavailableError, ScriptResult, TestResult
-from .script_mode import run_script
-from .value_mode import call_values
-from .workers import LocalPool, WorkerKind, WorkerPool
+from .program_mode import run_script
+from .results import CallResult, JobResult, LevelUnavailableError, ScriptResult, TestResult
+from .workers import Attempt, Run, WorkerPool
 
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
 
+Arguments = Sequence[tuple[Sequence[Any], dict[str, Any]]]
+"""Positional and keyword arguments of each call."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def _check_job(job: object) -> None:
-    if not isinstance(job, Job):
-        raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
 
 
 def _check_call(code: object, name: object, limits: object, hash_seed: object) -> None:
@@ -49,6 +44,20 @@ def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
     """Find a mention of a package; without one, a program does not import it."""
     names = [*packages, *(["np"] if "numpy" in packages else [])]
     return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
+
+
+class SandboxTask(NamedTuple, Generic[T]):
+    """Something to be done in a sandbox: how it is done here, and what a sandbox elsewhere is asked for it."""
+
+    attempt: Attempt[T]
+    """Does it."""
+    kind: WorkerKind
+    limits: Limits | None
+    """Overrides those of the sandbox."""
+    method: str
+    """Of `Sandbox`: starts it and returns its future."""
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
 
 
 class _Starters(NamedTuple):
@@ -127,7 +136,7 @@ class Sandbox:
 
     def _start(self) -> _Starters:
         analyst = Analyst()
-        pool = LocalPool(self.workers, lambda: self.level, self._packages, self._modules)
+        pool = WorkerPool(self.workers, lambda: self.level, self._packages, self._modules)
         return _Starters(os.getpid(), pool, analyst, Planner(analyst))
 
     def _here(self) -> _Starters:
@@ -182,8 +191,7 @@ class Sandbox:
             InfraError: The sandbox failed three times.
         """
         job = Job(code, tests, entry_point, limits, capture_output=capture_output)
-        self._pool.check_open()
-        return list(self._judge(job).tests)
+        return list(self._now(self._job(job)).tests)
 
     async def run_tests_async(
         self,
@@ -225,10 +233,8 @@ class Sandbox:
         self, jobs: Sequence[Job], *, progress: Callable[[int, int], None] | None = None
     ) -> list[JobResult]:
         """As `run_many`, with how loading the program ended. The first failure of ours is raised."""
-        jobs = list(jobs)
-        for job in jobs:
-            _check_job(job)
-        futures = [self.submit(job) for job in jobs]
+        tasks = [self._job(job) for job in jobs]
+        futures = [self._later(task) for task in tasks]
         try:
             if progress is not None:
                 for done, _ in enumerate(as_completed(futures), start=1):
@@ -240,37 +246,44 @@ class Sandbox:
 
     def submit(self, job: Job) -> Future[JobResult]:
         """Start a job and return at once."""
-        _check_job(job)
-        self._checked(job.scratch)
-        return self._pool.submit(lambda: self._judge(job))
+        return self._later(self._job(job))
 
-    def _judge(self, job: Job) -> JobResult:
-        def attempt(run: Run, limits: Limits) -> JobResult:
-            return judge(run, self._here().planner, job, limits)
-
-        return self._run(attempt, self._kind(job), job.limits)
-
-    def _run(self, attempt: Attempt[T], kind: WorkerKind, limits: Limits | None) -> T:
-        """Everything that runs in this sandbox goes through here."""
-        return run_by_work(self._pool, kind, attempt, limits if limits is not None else self.limits)
-
-    def _kind(self, job: Job) -> WorkerKind:
+    def _job(self, job: Job) -> SandboxTask[JobResult]:
+        if not isinstance(job, Job):
+            raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
         mentions = any(map(self._mentions.search, (job.code, *job.tests)))
-        return WorkerKind(job.hash_seed, mentions, scratch=self._checked(job.scratch))
+        kind = WorkerKind(job.hash_seed, mentions, scratch=job.scratch)
+        return SandboxTask(self._judging(job), kind, job.limits, "submit", (job,), {})
 
-    def _checked(self, scratch: bool) -> bool:
-        if scratch and self.level != "namespaces":
+    def _judging(self, job: Job) -> Attempt[JobResult]:
+        return lambda run, limits: judge(run, self._here().planner, job, limits)
+
+    def _now(self, task: SandboxTask[T]) -> T:
+        self._pool.check_open()
+        self._check_scratch(task.kind)
+        return self._run(task)
+
+    def _later(self, task: SandboxTask[T]) -> Future[T]:
+        self._check_scratch(task.kind)
+        return self._pool.submit(lambda: self._run(task))
+
+    def _run(self, task: SandboxTask[T]) -> T:
+        """Everything that runs in this sandbox goes through here."""
+        limits = task.limits if task.limits is not None else self.limits
+        return self._pool.run_by_work(task.kind, task.attempt, limits)
+
+    def _check_scratch(self, kind: WorkerKind) -> None:
+        if kind.scratch and self.level != "namespaces":
             raise LevelUnavailableError(
                 'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
                 f"actually: {self.level!r}. `codea1 sandbox doctor` says what the machine lacks."
             )
-        return scratch
 
     def call(
         self,
         code: str,
         name: str,
-        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
+        arguments: Arguments,
         *,
         limits: Limits | None = None,
         hash_seed: int = 0,
@@ -292,30 +305,23 @@ class Sandbox:
             TypeError: An argument is not plain data.
             InfraError: The sandbox failed three times.
         """
-        self._pool.check_open()
-        return self._run(*self._calls(code, name, arguments, hash_seed, limits), limits)
+        return self._now(self._calls(code, name, arguments, limits, hash_seed))
 
     def submit_calls(
         self,
         code: str,
         name: str,
-        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
+        arguments: Arguments,
         *,
         limits: Limits | None = None,
         hash_seed: int = 0,
     ) -> Future[list[CallResult]]:
         """Start calls, as `call` does, and return at once."""
-        attempt, kind = self._calls(code, name, arguments, hash_seed, limits)
-        return self._pool.submit(lambda: self._run(attempt, kind, limits))
+        return self._later(self._calls(code, name, arguments, limits, hash_seed))
 
     def _calls(
-        self,
-        code: str,
-        name: str,
-        arguments: Sequence[tuple[Sequence[Any], dict[str, Any]]],
-        hash_seed: int,
-        limits: Limits | None,
-    ) -> tuple[Attempt[list[CallResult]], WorkerKind]:
+        self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
+    ) -> SandboxTask[list[CallResult]]:
         _check_call(code, name, limits, hash_seed)
         numpy = loaded_numpy(numbers=False)
         packages = bool(self._mentions.search(code))
@@ -334,9 +340,15 @@ class Sandbox:
             raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
 
         def attempt(run: Run, limits: Limits) -> list[CallResult]:
-            return run(lambda slots: call_values(slots, code, name, calls, limits, numpy))
+            meter = codec.Meter(codec.VALUES)
+            returned = run(lambda slots: run_calls(slots, code, name, calls, limits))
+            return [readable(reply, meter, numpy) for reply in returned.results]
 
-        return attempt, WorkerKind(hash_seed, packages)
+        given = {"limits": limits, "hash_seed": hash_seed}
+        kind = WorkerKind(hash_seed, packages)
+        return SandboxTask(
+            attempt, kind, limits, "submit_calls", (code, name, list(arguments)), given
+        )
 
     def submit_encoded(
         self,
@@ -354,17 +366,19 @@ class Sandbox:
         Args:
             code: Program text.
             name: The function, which the program must define.
-            calls: The arguments of each call, as `call_mode.encoded_arguments` makes them.
+            calls: The arguments of each call, as `encoded_arguments` makes them.
             limits: For each call; see `Job.limits`.
             hash_seed: See `Job.hash_seed`.
         """
         _check_call(code, name, limits, hash_seed)
 
         def attempt(run: Run, limits: Limits) -> Answers:
-            return run(lambda slots: run_calls(slots, code, name, calls, limits))
+            return run(lambda slots: answer_calls(slots, code, name, calls, limits))
 
+        given = {"limits": limits, "hash_seed": hash_seed}
         kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
-        return self._pool.submit(lambda: self._run(attempt, kind, limits))
+        asked = (code, name, list(calls))
+        return self._later(SandboxTask(attempt, kind, limits, "submit_encoded", asked, given))
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -388,19 +402,17 @@ class Sandbox:
             ...     sandbox.run_script("print(int(input()) + 1)", "41").stdout
             '42\n'
         """
-        self._pool.check_open()
-        return self._run(*self._script(code, stdin, scratch), limits)
+        return self._now(self._script(code, stdin, limits, scratch))
 
     def submit_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> Future[ScriptResult]:
         """Start a program, as `run_script` does, and return at once."""
-        attempt, kind = self._script(code, stdin, scratch)
-        return self._pool.submit(lambda: self._run(attempt, kind, limits))
+        return self._later(self._script(code, stdin, limits, scratch))
 
     def _script(
-        self, code: str, stdin: str, scratch: bool
-    ) -> tuple[Attempt[ScriptResult], WorkerKind]:
+        self, code: str, stdin: str, limits: Limits | None, scratch: bool
+    ) -> SandboxTask[ScriptResult]:
         for name, text in (("code", code), ("stdin", stdin)):
             if not isinstance(text, str):
                 raise TypeError(
@@ -415,9 +427,9 @@ class Sandbox:
         def attempt(run: Run, limits: Limits) -> ScriptResult:
             return run(lambda slots: run_script(slots, code, data, limits))
 
-        return attempt, WorkerKind(
-            0, bool(self._mentions.search(code)), scratch=self._checked(scratch)
-        )
+        kind = WorkerKind(0, bool(self._mentions.search(code)), scratch=scratch)
+        given = {"limits": limits, "scratch": scratch}
+        return SandboxTask(attempt, kind, limits, "submit_script", (code, stdin), given)
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread, for several runs of which one depends on the last, and return at once.
@@ -446,12 +458,7 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> Any:

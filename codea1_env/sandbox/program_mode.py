@@ -1,22 +1,34 @@
-"""Any other test: it runs in its own process and reaches the program's process through handles."""
+"""A program as a whole: as a script that reads standard input and prints, or with a test that is a program, too.
+
+The test runs in its own process and reaches the program's process through handles.
+"""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .endings import NEVER_CALLED, Outcome, identifier, one_line
+from .calls import Reply, readable
+from .clocks import share_processor
 from .inside import codec
-from .limits import Limits
-from .outcomes import Stop, cpu_backstop, outcome_of, reply_of
-from .results import CallResult, TestResult, cause_of
-from .slots import Slots
-from .supervise import Supervised, end_all
-from .value_mode import Reply, job_frame, readable
+from .jobs import Job, Limits
+from .outcomes import Stop, bounds_of, job_frame, load_of, outcome_of, reply_of
+from .planner import ProgramPlan
+from .results import (
+    NEVER_CALLED,
+    CallResult,
+    Outcome,
+    ScriptResult,
+    TestResult,
+    cause_of,
+    identifier,
+    one_line,
+)
+from .supervise import Supervised, dismissed_on_error, end_all
 from .watch import Watch
-from .worker import Ended, WorkerDiedError, share_processor
+from .worker import Ended
+from .workers import Slots
 
 _VERDICTS = {
     outcome.value: outcome
@@ -31,180 +43,164 @@ _MAX_TRACEBACK = 4000
 _MOST_LINES = 1 << 30
 
 
+def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:
+    """Run a program once that reads standard input and prints, as in APPS and LiveCodeBench.
+
+    Args:
+        slots: Where the process comes from.
+        code: Program text.
+        stdin: What it reads.
+        limits: The limits of one call are for the whole program.
+    """
+    try:
+        job = job_frame(code, None, limits, stdin=stdin)
+    except codec.SizeError:
+        return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
+    child = slots.take()
+    child.keep_output(is_answer=True)
+    with dismissed_on_error([child]):
+        child.start(limits, job, may_send=1)
+        watch = Watch(child)
+        frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
+        stop = frame if isinstance(frame, Stop) else None
+        if stop is None and not watch.closes_cleanly(child):
+            stop = Stop.FLOOD
+        child.read_all_output()
+        if child.stop is Stop.OUTPUT:
+            stop = Stop.OUTPUT
+        spent = watch.lap()
+    ended = child.end()
+    stdout, stderr = child.printed()
+    if stop is not None:
+        if stop is Stop.CLOSED:  # `end` knows whether the process had ended, too
+            stop = child.stop or stop
+        why = outcome_of(stop, ended)
+        spent = max(spent, child.used(ended))
+    else:
+        assert not isinstance(frame, Stop)
+        why = load_of(frame)
+    return ScriptResult(why.outcome, stdout, cpu_time=spent, stderr=stderr, **cause_of(why))
+
+
 def run_test(
-    slots: Slots,
-    code: str,
-    entry_point: str | None,
-    test: str,
-    names: Sequence[str],
-    modules: Sequence[str],
-    limits: Limits,
-    compiled: bytes = b"",
-    final_call: bytes | None = None,
-    capture: bool = False,
+    slots: Slots, job: Job, test: str, plan: ProgramPlan, limits: Limits, final_call: bytes | None
 ) -> tuple[TestResult, TestResult, CallResult | None]:
     """Judge one test with a process for the program and a process for the test.
 
     Args:
         slots: Where both processes come from.
-        code: Program text.
-        entry_point: The only name that the test may use from the program; None for any.
+        job: The program, and what the test may use of it.
         test: Test text.
-        names: The names that the test uses and that may come from the program.
-        modules: The common modules that it uses without importing them.
+        plan: What the test uses.
         limits: The call limits are for loading, and again for the test.
-        compiled: What the test compiles to, where its plan knows it.
         final_call: An encoded call of the program, made when the test's process has ended.
-        capture: Whether to keep what both print.
 
     Returns:
         How loading ended, the verdict, and what came of the final call.
     """
-    program, tester = slots.take(with_test=True).with_test()
-    pair = _Pair(program, tester, limits, final_call, capture)
-    return pair.run(code, entry_point, test, names, modules, compiled)
-
-
-class _Pair:
-    """A program's process and a test's process."""
-
-    def __init__(
-        self,
-        program: Supervised,
-        test: Supervised,
-        limits: Limits,
-        final_call: bytes | None,
-        capture: bool,
-    ) -> None:
-        self.program = program
-        self.test = test
-        self.limits = limits
-        self._final_call = final_call
-        self._capture = capture
-        self._running = [test, program]
-        self._ended_test: Ended | None = None
-
-    def run(
-        self,
-        code: str,
-        entry_point: str | None,
-        test: str,
-        names: Sequence[str],
-        modules: Sequence[str],
-        compiled: bytes,
-    ) -> tuple[TestResult, TestResult, CallResult | None]:
-        verdict: bytes | Stop | None = None
-        final: bytes | Stop | None = None
-        offered = [name for name in names if entry_point in (None, name)]
-        if self._capture:
-            self.program.keep_output()
-            self.test.keep_output()
-        try:
-            self.program.start(
-                self.limits,
-                job_frame(
-                    code, entry_point, self.limits, offered, serving=True, capture=self._capture
-                ),
-                may_send=2 if self._final_call is None else 3,
-            )
-            self.test.start(self.limits, may_send=1)
-            share_processor(self.program.pid, self.test.pid)
-            self.watch = Watch(self.program, self.test)
-            loaded = self._frame(self.program)
-            if isinstance(loaded, bytes):
-                load, exports = _exports(loaded, offered)
-                if load.outcome is Outcome.PASS:
-                    self.watch.lap()
-                    self.test.send(self._test_job(test, modules, exports, compiled))
-                    verdict = self._frame(self.test)
-            if self.program.stop is None and isinstance(loaded, bytes):
-                self.program.read()  # that it was called stands in its pipe: it said so before it answered
-            if self.program.ended_by_itself():  # whatever the test says: a crash is never a pass
-                self.program.stop = self.program.stop or Stop.CLOSED
-            called = bool(self.program.frames)
-            if isinstance(loaded, bytes) and [*self.program.frames] not in ([], [b"called"]):
-                self.program.stop = Stop.FLOOD
-            stop = self.program.stop
-            if self._final_call is not None and stop is None and isinstance(verdict, bytes):
-                final = self._call_program(self._final_call)
-        except BaseException:
-            for child in self._running:
-                with contextlib.suppress(WorkerDiedError):
-                    child.dismiss()
-            raise
-        lost = verdict is Stop.CLOSED and stop is None and self._test_lost_program()
-        if lost:  # its end was noticed there first
-            self.program.stop = stop = Stop.CLOSED
-        *first, ended_program = end_all(*self._running)
-        ended_test = self._ended_test or first[0]
-        cpu = self.test.used(ended_test) + self.program.used(ended_program)
-        if isinstance(loaded, Stop):
-            load = outcome_of(stop or loaded, ended_program, self.limits)
-        if load.outcome is not Outcome.PASS:
-            return load, replace(load, cpu_time=cpu, **self._printed()), None
-        if verdict in (Stop.CPU, Stop.WALL):
-            result = outcome_of(verdict, ended_program, self.limits)
-        elif stop is not None:
-            result = outcome_of(stop, ended_program, self.limits)
-        elif isinstance(verdict, bytes):
-            result = _verdict(verdict)
-        else:
-            result = outcome_of(self.test.stop or Stop.CLOSED, ended_test, self.limits)
-            result = replace(result, message=f"in the test: {result.message}")
-        # A program cannot claim that a test has called it, and a test cannot claim to have called the program.
-        called = called and result.called
-        if result.outcome is Outcome.PASS and not called:
-            result = TestResult(Outcome.ERROR, NEVER_CALLED, vacuous=True)
-        result = replace(
-            result, cpu_time=cpu, called=called, peak_memory=ended_program.memory, **self._printed()
+    program, tester = slots.take_pair()
+    running = [tester, program]
+    ended_test: Ended | None = None
+    verdict: bytes | Stop | None = None
+    final: bytes | Stop | None = None
+    offered = [name for name in plan.names if job.entry_point in (None, name)]
+    if job.capture_output:
+        program.keep_output()
+        tester.keep_output()
+    with dismissed_on_error(running):
+        told = job_frame(
+            job.code, job.entry_point, limits, offered, serving=True, capture=job.capture_output
         )
-        if self._final_call is None:
-            return load, result, None
-        if isinstance(final, bytes):
-            return load, result, readable(Reply(final, 0.0), codec.Meter(codec.VALUES))
-        why = result if final is None else outcome_of(final, ended_program, self.limits)
-        return load, result, CallResult(why.outcome, **cause_of(why))
+        program.start(limits, told, may_send=2 if final_call is None else 3)
+        tester.start(limits, may_send=1)
+        share_processor(program.pid, tester.pid)
+        watch = Watch(program, tester)
+        loaded = watch.frame(program, limits.call_cpu_time, limits.call_wall_time)
+        if isinstance(loaded, bytes):
+            load, exports = _exports(loaded, offered)
+            if load.passed:
+                watch.lap()
+                tester.send(_test_job(test, plan, exports, limits, capture=job.capture_output))
+                verdict = watch.frame(tester, limits.call_cpu_time, limits.call_wall_time)
+        if program.stop is None and isinstance(loaded, bytes):
+            program.read()  # that it was called stands in its pipe: it said so before it answered
+        if program.ended_by_itself():  # whatever the test says: a crash is never a pass
+            program.stop = program.stop or Stop.CLOSED
+        called = bool(program.frames)
+        if isinstance(loaded, bytes) and [*program.frames] not in ([], [b"called"]):
+            program.stop = Stop.FLOOD
+        stop = program.stop
+        if final_call is not None and stop is None and isinstance(verdict, bytes):
+            # When the verdict is there. The test's process is ended first: it has no say.
+            running.remove(tester)
+            ended_test = tester.end()
+            final = _called(program, final_call, limits)
+    # Whether the test's process has ended because the program's process had: its end was noticed there first.
+    lost = verdict is Stop.CLOSED and stop is None
+    if lost and tester.ended_by_itself(1.0) and program.ended_by_itself(0.2):
+        program.stop = stop = Stop.CLOSED
+    *first, ended_program = end_all(*running)
+    ended_test = ended_test or first[0]
+    cpu = tester.used(ended_test) + program.used(ended_program)
+    printed = [a + b for a, b in zip(program.printed(), tester.printed(), strict=True)]
+    if isinstance(loaded, Stop):
+        load = outcome_of(stop or loaded, ended_program)
+    if not load.passed:
+        return load, replace(load, cpu_time=cpu, stdout=printed[0], stderr=printed[1]), None
+    if verdict in (Stop.CPU, Stop.WALL):
+        result = outcome_of(verdict, ended_program)
+    elif stop is not None:
+        result = outcome_of(stop, ended_program)
+    elif isinstance(verdict, bytes):
+        result = _verdict(verdict)
+    else:
+        result = outcome_of(tester.stop or Stop.CLOSED, ended_test)
+        result = replace(result, message=f"in the test: {result.message}")
+    # A program cannot claim that a test has called it, and a test cannot claim to have called the program.
+    called = called and result.called
+    if result.passed and not called:
+        result = TestResult(Outcome.ERROR, NEVER_CALLED, vacuous=True)
+    result = replace(
+        result,
+        cpu_time=cpu,
+        called=called,
+        peak_memory=ended_program.memory,
+        stdout=printed[0],
+        stderr=printed[1],
+    )
+    if final_call is None:
+        return load, result, None
+    if isinstance(final, bytes):
+        return load, result, readable(Reply(final, 0.0), codec.Meter(codec.VALUES))
+    why = result if final is None else outcome_of(final, ended_program)
+    return load, result, CallResult(why.outcome, **cause_of(why))
 
-    def _printed(self) -> dict[str, Any]:
-        program, test = self.program.printed(), self.test.printed()
-        return {"stdout": program[0] + test[0], "stderr": program[1] + test[1]}
 
-    def _call_program(self, call: bytes) -> bytes | Stop:
-        """Call the program when the verdict is there. The test's process is ended first: it has no say."""
-        self._running.remove(self.test)
-        self._ended_test = self.test.end()
-        self.program.frames.clear()
-        watch = Watch(self.program)
-        watch.lap()
-        self.program.send(call)
-        while True:
-            frame = watch.frame(self.program, self.limits.call_cpu_time, self.limits.call_wall_time)
-            if frame != b"called":  # of a request that the test did not wait for
-                return frame
+def _called(program: Supervised, call: bytes, limits: Limits) -> bytes | Stop:
+    """Call a program that has served a test."""
+    program.frames.clear()
+    watch = Watch(program)
+    watch.lap()
+    program.send(call)
+    while True:
+        frame = watch.frame(program, limits.call_cpu_time, limits.call_wall_time)
+        if frame != b"called":  # of a request that the test did not wait for
+            return frame
 
-    def _test_lost_program(self) -> bool:
-        """Whether the test's process has ended because the program's process had."""
-        return self.test.ended_by_itself(1.0) and self.program.ended_by_itself(0.2)
 
-    def _frame(self, child: Supervised) -> bytes | Stop:
-        limits = self.limits
-        return self.watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
-
-    def _test_job(
-        self, test: str, modules: Sequence[str], exports: list[Any], compiled: bytes
-    ) -> bytes:
-        return codec.encode(
-            {
-                "test": "" if compiled else test,
-                "compiled": compiled,
-                "modules": list(modules),
-                "exports": exports,
-                "memory": int(self.limits.memory),
-                "cpu_seconds": cpu_backstop(self.limits),
-                "result": int(self.limits.result),
-                "capture": self._capture,
-            }
-        )
+def _test_job(
+    test: str, plan: ProgramPlan, exports: list[Any], limits: Limits, *, capture: bool
+) -> bytes:
+    return codec.encode(
+        {
+            "test": "" if plan.code else test,
+            "compiled": plan.code,
+            "modules": list(plan.modules),
+            "exports": exports,
+            "capture": capture,
+            **bounds_of(limits),
+        }
+    )
 
 
 def _exports(frame: bytes, offered: Sequence[str]) -> tuple[TestResult, list[Any]]:

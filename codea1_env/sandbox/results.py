@@ -1,32 +1,107 @@
-"""What goes into the sandbox and what comes out: plain, frozen values."""
+"""What comes out of the sandbox: how something ended, in plain, frozen values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import enum
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
-from .endings import Limit, Outcome, identifier, one_line
-from .limits import Limits, check_limits, check_seed, check_text, exact_text
-
-
-class Cause(TypedDict):
-    """What any result says of how it came, beside the outcome."""
-
-    message: str
-    error: str | None
-    missing_module: str | None
-    limit: Limit | None
+MAX_MESSAGE = 500
+_MAX_NAME = 100
+NEVER_CALLED = "the program was never called"
+"""Message of an ERROR where a test would hold for any program."""
+RUN_LIMIT = "the limit of the whole run was reached"
+"""Message of a TIMEOUT where a test had no time left because of others of its job."""
 
 
-def cause_of(ending: TestResult | CallResult | ScriptResult) -> Cause:
-    """What another result of the same ending has to say, too."""
-    return {
-        "message": ending.message,
-        "error": ending.error,
-        "missing_module": ending.missing_module,
-        "limit": ending.limit,
-    }
+class Outcome(enum.StrEnum):
+    """How a test or a call ended. The list is closed: nothing else can be reported.
+
+    Each is its text as well, so that `json.dumps(dataclasses.asdict(result))` works.
+
+    Example:
+        >>> Outcome("timeout") is Outcome.TIMEOUT
+        True
+    """
+
+    PASS = "pass"
+    """The test held; for a call: it returned."""
+    FAIL = "fail"
+    """An assertion was false."""
+    ERROR = "error"
+    """An exception was raised, the program does not define what was asked for, or a test never called it."""
+    TIMEOUT = "timeout"
+    """The CPU or wall-clock limit was reached."""
+    MEMORY = "memory"
+    """The memory limit was reached."""
+    OUTPUT_LIMIT = "output_limit"
+    """A larger value was returned than the limits allow; for a script, more was printed."""
+    EXITED = "exited"
+    """The process ended by itself before it had answered."""
+    SIGNALLED = "signalled"
+    """The process died from a signal (a crash, or a signal it sent to itself)."""
+    UNENCODABLE = "unencodable"
+    """The value is not plain data, so that it cannot leave the process."""
+    SYNTAX_ERROR = "syntax_error"
+    """The text cannot be compiled."""
+    FORBIDDEN = "forbidden"
+    """It tried something that the sandbox does not allow."""
+    INFRA_ERROR = "infra_error"
+    """Our own failure. It is raised as `InfraError`, and never turned into a reward."""
+
+
+class Limit(enum.StrEnum):
+    """Which limit was reached. The list is closed.
+
+    Example:
+        >>> Limit("wall_time") is Limit.WALL_TIME
+        True
+    """
+
+    CPU_TIME = "cpu_time"
+    """CPU time: of the call or the test, or what the run had left for it when it began."""
+    WALL_TIME = "wall_time"
+    """The same of wall-clock time."""
+    RUN = "run"
+    """Others of the job had used what all may use together, so that this one had less time, or none."""
+    MEMORY = "memory"
+    """`Limits.memory`."""
+    OUTPUT = "output"
+    """`Limits.output`: more was printed."""
+    RESULT = "result"
+    """`Limits.result`, or what may be kept of a run's values, or what reading one may cost."""
+
+
+def identifier(text: object) -> str | None:
+    """A name that a hostile process gave, if it can be one; to be compared and shown, never looked up.
+
+    Example:
+        >>> identifier("KeyError"), identifier("a b"), identifier(b"KeyError"), identifier("x" * 101)
+        ('KeyError', None, None, None)
+    """
+    if type(text) is not str or len(text) > _MAX_NAME or not text.isidentifier():
+        return None
+    return text
+
+
+def one_line(text: str) -> str:
+    r"""A text of hostile origin as one short line of printable characters, that can be encoded.
+
+    Example:
+        >>> one_line("a\nb\x1b[2J\ud800")
+        'a\\nb\\x1b[2J\\ud800'
+    """
+    text = text[:MAX_MESSAGE]
+    if not text.isprintable():
+        text = "".join(
+            each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+        )
+    return text[:MAX_MESSAGE]
+
+
+def cause_of(ending: TestResult | CallResult | ScriptResult) -> dict[str, Any]:
+    """What any result says of how it came, beside the outcome: for another one of the same ending."""
+    return {name: getattr(ending, name) for name in ("message", "error", "missing_module", "limit")}
 
 
 def _settle(ending: TestResult | CallResult | ScriptResult) -> None:
@@ -135,68 +210,8 @@ class ScriptResult:
 
     def verdict(self, outcome: Outcome, message: str) -> TestResult:
         """The result of a test that was run as a script, where its outcome is said by somebody else."""
-        return TestResult(
-            outcome,
-            message,
-            self.cpu_time,
-            error=self.error,
-            missing_module=self.missing_module,
-            limit=self.limit,
-        )
-
-
-@dataclass(frozen=True)
-class Job:
-    """A program and the tests to run on it.
-
-    Attributes:
-        code: Program text.
-        tests: Test texts. Each is judged on its own: a test sees no names of another.
-        entry_point: The name that the tests may use from the program. None offers every name that the
-            program defines and the test uses, except names of builtins and standard modules.
-        limits: Overrides the sandbox's limits.
-        hash_seed: 0 or 1. Runs with different seeds differ in the order of sets of strings and live in
-            different processes, so that a result that depends on it shows.
-        final_call: Name of a function of the program that is called without arguments in each process
-            that has run the program, when the tests of that process are over. It lets a program of ours
-            report what the tests did to it; the tests cannot change what it says.
-        scratch: Whether program and tests each have a folder that they may write to: their current one, of 16 MiB,
-            empty at the start and gone afterwards. Without it they can write no file. Only at level "namespaces",
-            since no other can bound it.
-        capture_output: Whether results carry what program and test print. A test that only says what a call returns
-            runs once more for it, in a process of its own: verdicts and times are those without it.
-    """
-
-    code: str
-    tests: Sequence[str] = ()
-    entry_point: str | None = None
-    limits: Limits | None = None
-    hash_seed: int = 0
-    final_call: str | None = None
-    scratch: bool = False
-    capture_output: bool = False
-
-    def __post_init__(self) -> None:
-        check_text("Job.code", self.code)
-        for name in ("entry_point", "final_call"):
-            if getattr(self, name) is not None:
-                check_text(f"Job.{name}", getattr(self, name), "a str or None")
-        check_limits("Job.limits", self.limits)
-        if not isinstance(self.tests, (str, list, tuple)):
-            object.__setattr__(self, "tests", tuple(self.tests))  # a generator gives its items once
-        if isinstance(self.tests, str) or not all(isinstance(test, str) for test in self.tests):
-            raise TypeError(
-                f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}"
-            )
-        if not all(type(test) is str for test in self.tests):  # np.str_, say
-            object.__setattr__(self, "tests", tuple(map(exact_text, self.tests)))
-        object.__setattr__(self, "code", exact_text(self.code))
-        check_seed("Job.hash_seed", self.hash_seed)
-        for name in ("scratch", "capture_output"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(
-                    f"Expect Job.{name} to be True or False, actually: {getattr(self, name)!r}"
-                )
+        cause = {**cause_of(self), "message": message}
+        return TestResult(outcome, cpu_time=self.cpu_time, **cause)
 
 
 @dataclass(frozen=True)
@@ -226,3 +241,7 @@ class LevelUnavailableError(SandboxError):
 
 class AnalysisError(SandboxError):
     """An analysis function raised, hung or crashed on the text that it was given."""
+
+
+class WorkerDiedError(SandboxError):
+    """The worker process is gone or does not answer; its runs have no result."""

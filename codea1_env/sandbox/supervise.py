@@ -2,52 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import select
 import signal
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from .clocks import WallLimit, counted_cpu_time_of, cpu_time_of, is_stopped
 from .inside.codec import frames
-from .limits import Limits
+from .jobs import Limits
 from .outcomes import Stop, cpu_backstop
-from .wall_limit import WallLimit
-from .worker import (
-    Answer,
-    ChildProcess,
-    Ended,
-    Worker,
-    WorkerDiedError,
-    counted_cpu_time_of,
-    is_stopped,
-    queue_time_of,
-)
+from .results import WorkerDiedError
+from .worker import Answer, ChildProcess, Ended, Worker
 
 _READ = 1 << 18
 _EXIT_TIMEOUT = 1.0  # from the end of a process's channel to its own end
 
 
-@dataclass(frozen=True)
-class Pipes:
-    """A pipe: the end that stays here, and the end that the child gets."""
-
-    ours: int
-    theirs: int
-
-
-def pipe_to_child() -> Pipes:
-    """A pipe on which the child reads."""
-    theirs, ours = os.pipe()
+def _pipe(*, to_child: bool) -> tuple[int, int]:
+    """A pipe: the end that stays here, which never blocks, and the end that the child gets."""
+    receive, send = os.pipe()
+    ours, theirs = (send, receive) if to_child else (receive, send)
     os.set_blocking(ours, False)
-    return Pipes(ours, theirs)
-
-
-def pipe_from_child() -> Pipes:
-    """A pipe on which the child writes."""
-    ours, theirs = os.pipe()
-    os.set_blocking(ours, False)
-    return Pipes(ours, theirs)
+    return ours, theirs
 
 
 def is_readable(descriptor: int, timeout: float = 0.0) -> bool:
@@ -64,33 +44,37 @@ class Supervised:
         worker: The worker that forks it.
         role: b"c", b"t" or b"v". What one for calls (v) prints goes nowhere.
         peers: Descriptors that connect it to another child.
+
+    Attributes:
+        streams: Where its standard output and its standard error come out.
+        ready: Whether foreign code has begun: what happened before is no fault of it.
+        handle: From the start on, a descriptor that becomes readable when it has ended.
+        pid: From the start on, its process number.
     """
 
-    def __init__(self, worker: Worker, role: bytes, peers: tuple[int, ...]) -> None:
+    handle: int
+    pid: int
+
+    def __init__(self, worker: Worker, role: bytes, peers: tuple[int, ...] = ()) -> None:
         self._worker = worker
-        job, reply = pipe_to_child(), pipe_from_child()
-        theirs = [job.theirs, reply.theirs]
-        self.job, self.reply = job.ours, reply.ours
-        self._open = {job.ours, reply.ours}
-        self.streams: tuple[int, ...] = ()
-        """Where its standard output and its standard error come out."""
+        pipes = [_pipe(to_child=True), _pipe(to_child=False)]
         if role != b"v":
-            streams = pipe_from_child(), pipe_from_child()
-            theirs += [stream.theirs for stream in streams]
-            self.streams = streams[0].ours, streams[1].ours
-            self._open.update(self.streams)
-        self.process: ChildProcess | None = None
+            pipes += [_pipe(to_child=False), _pipe(to_child=False)]
+        ours, theirs = zip(*pipes, strict=True)
+        self.job, self.reply, *streams = ours
+        self.streams = tuple(streams)
+        self._open = set(ours)
+        self._process: ChildProcess | None = None
         self.frames: deque[bytes] = deque()
         self.stop: Stop | None = None
         self.frames_left = 0
         self.ready = False
-        """Whether foreign code has begun: what happened before is no fault of it."""
         self._unsent = bytearray()
         self._received = bytearray()
         self._printed: dict[int, bytearray] = {}
         self._output_is_answer = False
         try:
-            self._asked = worker.fork(role, [*theirs, *peers])
+            self._asked = worker.ask(role, [*theirs, *peers])
         except BaseException:
             self.close_pipes()
             raise
@@ -98,7 +82,7 @@ class Supervised:
             for descriptor in theirs:
                 os.close(descriptor)
 
-    def start(self, limits: Limits, *job: bytes, may_send: int = 2) -> None:
+    def start(self, limits: Limits, *job: bytes, may_send: int) -> None:
         """Wait for the child and queue its first frames.
 
         Args:
@@ -110,34 +94,17 @@ class Supervised:
         self.limits = limits
         self.frames_left = may_send
         try:
-            self.process = self._worker.forked(self._asked)
+            self._process = self._worker.forked(self._asked)
         except BaseException:
             self.close_pipes()
             raise
-        self.cpu_at_start = self.process.cpu_time()
+        self.handle, self.pid = self._process.pidfd, self._process.pid
+        self._cpu_at_start = cpu_time_of(self.pid)
         self.send(*job)
-
-    @property
-    def handle(self) -> int:
-        """A descriptor that becomes readable when the child has ended."""
-        assert self.process is not None
-        return self.process.pidfd
-
-    @property
-    def pid(self) -> int:
-        """Its process number."""
-        assert self.process is not None
-        return self.process.pid
 
     def cpu_time(self) -> float:
         """Seconds of CPU time since it was started."""
-        assert self.process is not None
-        return max(0.0, self.process.cpu_time() - self.cpu_at_start)
-
-    def queue_time(self) -> float:
-        """Seconds of its life in which it had no processor although it could have run."""
-        assert self.process is not None
-        return queue_time_of(self.process.pid)
+        return max(0.0, cpu_time_of(self.pid) - self._cpu_at_start)
 
     def ran_out_of_cpu_time(self) -> None:
         """Note that a limit of CPU time ended it."""
@@ -231,13 +198,8 @@ class Supervised:
         kept = self._printed.get(stream)
         if kept is not None:
             kept += data[: int(self.limits.output) + 1 - len(kept)]
-            full = len(kept) > self.limits.output
-            if (
-                full
-                and self._output_is_answer
-                and stream == self.streams[0]
-                and self.stop is not Stop.FLOOD
-            ):
+            is_answer = self._output_is_answer and stream == self.streams[0]
+            if is_answer and len(kept) > self.limits.output and self.stop is not Stop.FLOOD:
                 self.stop = Stop.OUTPUT
         return bool(data)
 
@@ -268,12 +230,11 @@ class Supervised:
         Raises:
             WorkerDiedError: The machine is too busy to tell.
         """
-        if is_readable(self.handle) or not timeout:
-            return is_readable(self.handle)
-        wall = WallLimit([self], timeout)
-        while not wall.is_over():
-            if is_readable(self.handle, wall.left()):
-                return True
+        if not is_readable(self.handle) and timeout:
+            wall = WallLimit([self.pid], timeout)
+            while not wall.is_over():
+                if is_readable(self.handle, wall.left()):
+                    return True
         return is_readable(self.handle)
 
     # The end
@@ -297,14 +258,14 @@ class Supervised:
 
     def used(self, ended: Ended) -> float:
         """Seconds of CPU time from its start to its end."""
-        return max(0.0, ended.cpu_time - self.cpu_at_start)
+        return max(0.0, ended.cpu_time - self._cpu_at_start)
 
     def dismiss(self) -> Answer:
         """End a child whose end does not matter; does not wait for it."""
         self.close_pipes()
-        if self.process is None:
-            self.process = self._worker.forked(self._asked)
-        return self._worker.end(self.process)
+        if self._process is None:
+            self._process = self._worker.forked(self._asked)
+        return self._worker.end(self._process)
 
     def end(self) -> Ended:
         """Kill the child if it still runs, frees everything, and say how it had ended.
@@ -315,11 +276,11 @@ class Supervised:
         self.read_all_output()
         if self.stop is Stop.CLOSED and not self.ended_by_itself(_EXIT_TIMEOUT):
             self.stop = Stop.LEFT
-        counted = counted_cpu_time_of(self.pid) if self.process is not None else 0.0
+        counted = counted_cpu_time_of(self.pid)
         ended = self._worker.ended(self.dismiss())
         if (
             self.stop is Stop.CLOSED
-            and ended.signal_number == signal.SIGKILL
+            and ended.code == -signal.SIGKILL
             and counted >= cpu_backstop(self.limits)
         ):
             self.ran_out_of_cpu_time()
@@ -330,13 +291,9 @@ class Supervised:
 
     def _check_is_own_end(self, ended: Ended) -> None:
         if not self.ready:
-            how = (
-                f"signal {ended.signal_number}"
-                if ended.signal_number
-                else f"status {ended.exit_code}"
-            )
+            how = f"signal {-ended.code}" if ended.code < 0 else f"status {ended.code}"
             raise WorkerDiedError(f"a child ended before its program began, with {how}")
-        if ended.signal_number == signal.SIGKILL and self._worker.confines_signals:
+        if ended.code == -signal.SIGKILL and self._worker.confines_signals:
             raise WorkerDiedError("a child was killed from outside, or for want of memory")
 
     def check_is_not_stopped(self) -> None:
@@ -347,6 +304,18 @@ class Supervised:
         """
         if self._worker.confines_signals and is_stopped(self.pid):
             raise WorkerDiedError("a child was stopped from outside")
+
+
+@contextlib.contextmanager
+def dismissed_on_error(children: Sequence[Supervised]) -> Iterator[None]:
+    """Free children whatever is raised meanwhile."""
+    try:
+        yield
+    except BaseException:
+        for child in children:
+            with contextlib.suppress(WorkerDiedError):
+                child.dismiss()
+        raise
 
 
 def end_all(*children: Supervised) -> list[Ended]:

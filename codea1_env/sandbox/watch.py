@@ -6,10 +6,9 @@ import math
 import select
 import time
 
+from .clocks import WallLimit, queue_time_of, wait_for_processor
 from .outcomes import Stop
 from .supervise import Supervised, is_readable
-from .wall_limit import WallLimit, wait_for_processor
-from .worker import own_queue_time
 
 _LAST_BYTES_TIMEOUT = 2.0
 _SHORT = 0.5  # seconds that need no second look
@@ -24,6 +23,7 @@ class Watch:
 
     def __init__(self, *children: Supervised) -> None:
         self.children = children
+        self._pids = [child.pid for child in children]
         self._poll = select.poll()
         self._by_descriptor: dict[int, tuple[Supervised, str]] = {}
         for child in children:
@@ -44,7 +44,7 @@ class Watch:
         elapsed = self.elapsed()
         if elapsed <= _SHORT:
             return elapsed
-        return max(0.0, elapsed - sum(each.queue_time() for each in self.children))
+        return max(0.0, elapsed - sum(map(queue_time_of, self._pids)))
 
     def _add(self, descriptor: int, child: Supervised, what: str) -> None:
         self._by_descriptor[descriptor] = (child, what)
@@ -65,18 +65,13 @@ class Watch:
 
         Args:
             seconds: How long.
-            own_queued: `own_queue_time()` when the watch began.
+            own_queued: `queue_time_of("thread-self")` when the watch began.
         """
         idle = self.elapsed() - self.cpu_time()
         if idle <= seconds:
             return False
-        idle -= sum(each.queue_time() for each in self.children) + own_queue_time() - own_queued
-        return idle > seconds and not wait_for_processor(self.children)
-
-    def lap_total(self) -> float:
-        """CPU seconds since the watch began. Begins a lap."""
-        self._cpu_before = self.cpu_time()
-        return self._cpu_before
+        idle -= sum(map(queue_time_of, self._pids)) + queue_time_of("thread-self") - own_queued
+        return idle > seconds and not wait_for_processor(self._pids)
 
     def frame(self, child: Supervised, cpu_limit: float, wall_limit: float) -> bytes | Stop:
         """The next frame of a child, or why none came.
@@ -92,7 +87,7 @@ class Watch:
         """
         # A child that waited in the queue before its job gets no less time: what counts is since they were forked,
         # or since somebody looked for another frame.
-        wall = WallLimit(self.children, wall_limit, self._queued)
+        wall = WallLimit(self._pids, wall_limit, self._queued)
         while not child.frames:
             stop = next((each.stop for each in self.children if each.stop is not None), None)
             spent = self.cpu_time() - self._cpu_before

@@ -10,35 +10,21 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .paths import settings
-from .results import LevelUnavailableError, SandboxError
+from .jobs import WorkerKind
+from .packages import settings
+from .results import LevelUnavailableError, WorkerDiedError
 
-_INSIDE = Path(__file__).parent / "inside"
+_START = Path(__file__).parent / "inside" / "start.py"
 _NUMBER = struct.Struct("<i")
 _ENDED = struct.Struct("<idq")
 _START_TIMEOUT = 60.0
 _ANSWER_TIMEOUT = 30.0
-_CPUCLOCK_PROF, _CPUCLOCK_SCHED = 0, 2
-_PROCESSOR_FIELD = 36  # of /proc/PID/stat, counted from the state, which follows the name
-HASH_SEEDS = ("0", "1000003")
-
-
-class WorkerDiedError(SandboxError):
-    """The worker process is gone or does not answer; its runs have no result."""
-
-
-def interpreter(script: str, *arguments: str) -> list[str]:
-    """The command of a helper process: no site-packages, no user folder, no script folder on the path.
-
-    Not `-I`, which would ignore the fixed hash seed.
-    """
-    return [sys.executable, "-s", "-S", "-P", "-B", str(_INSIDE / script), *arguments]
+_HASH_SEEDS = ("0", "1000003")
 
 
 def environment(hash_seed: int) -> dict[str, str]:
@@ -48,7 +34,7 @@ def environment(hash_seed: int) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TZ": "UTC",
         "HOME": "/nonexistent",
-        "PYTHONHASHSEED": HASH_SEEDS[hash_seed],
+        "PYTHONHASHSEED": _HASH_SEEDS[hash_seed],
         "LD_BIND_NOW": "1",  # else every child looks up the functions of the C library anew
         # numpy must not start threads: the worker forks.
         "OPENBLAS_NUM_THREADS": "1",
@@ -57,20 +43,37 @@ def environment(hash_seed: int) -> dict[str, str]:
     }
 
 
+def start_helper(
+    module: str, *descriptors: int, hash_seed: int = 0, stderr: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
+    """Start a module of `inside` in a process of its own, which gets these descriptors and nothing else of ours.
+
+    No site-packages, no user folder, no script folder on the path. Not `-I`, which would ignore the fixed hash seed.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-s", "-S", "-P", "-B", str(_START), module, *map(str, descriptors)],
+        pass_fds=descriptors,
+        env=environment(hash_seed),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        start_new_session=True,
+    )
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a run's process ended.
 
     Attributes:
-        exit_code: Its exit status, if it ended by itself.
-        signal_number: The signal that ended it, if one did.
+        code: Its exit status, or minus the signal that ended it.
         cpu_time: Seconds of CPU time of all its threads.
         memory: Peak resident memory in bytes.
         reached_backstop: Whether the kernel ended it for its CPU time, before the supervisor had seen it.
     """
 
-    exit_code: int | None
-    signal_number: int | None
+    code: int
     cpu_time: float
     memory: int
     reached_backstop: bool = False
@@ -83,74 +86,6 @@ def _outer_pid(pidfd: int) -> int:
         return int(os.read(descriptor, 4096).split(b"\nPid:", 1)[1].split(None, 1)[0])
     finally:
         os.close(descriptor)
-
-
-def cpu_time_of(pid: int) -> float:
-    """Seconds of CPU time of a process so far, read from the kernel's clock of it; 0 if it is gone."""
-    return _clock_of(pid, _CPUCLOCK_SCHED)
-
-
-def counted_cpu_time_of(pid: int) -> float:
-    """The same as the kernel counts it for RLIMIT_CPU: by ticks of a clock. Also of one that has ended."""
-    return _clock_of(pid, _CPUCLOCK_PROF)
-
-
-def _clock_of(pid: int, kind: int) -> float:
-    try:
-        # As clock_getcpuclockid(3) makes it, for another process than ours.
-        return time.clock_gettime((~pid << 3) | kind)
-    except OSError:
-        return 0.0
-
-
-def queue_time_of(pid: int) -> float:
-    """Seconds so far in which a process's main thread could have run but had no processor."""
-    return _queue_time(str(pid))
-
-
-def own_queue_time() -> float:
-    """The same of the calling thread."""
-    return _queue_time("thread-self")
-
-
-def _queue_time(of: str) -> float:
-    try:
-        with open(f"/proc/{of}/schedstat") as file:
-            return int(file.read().split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):  # gone, or the kernel does not tell
-        return 0.0
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped, as by SIGSTOP."""
-    return _state_of(pid) in ("T", "t")
-
-
-def is_held_up(pid: int) -> bool:
-    """Whether a process's main thread could run, and perhaps does, or waits for the disk."""
-    return _state_of(pid) in ("R", "D")
-
-
-def _state_of(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):  # gone
-        return ""
-
-
-def share_processor(first: int, second: int) -> None:
-    """Keep two processes that take turns on one processor: waking a neighbour is much the slower way.
-
-    The processor is the one that the kernel has chosen for the first.
-    """
-    try:
-        with open(f"/proc/{first}/stat") as file:
-            processor = int(file.read().rpartition(")")[2].split()[_PROCESSOR_FIELD])
-        for pid in (first, second):
-            os.sched_setaffinity(pid, {processor})
-    except (OSError, IndexError, ValueError):  # gone, or not ours to place: they work all the same
-        return
 
 
 @dataclass
@@ -167,10 +102,6 @@ class ChildProcess:
     pid: int
     pidfd: int
 
-    def cpu_time(self) -> float:
-        """Seconds of CPU time so far."""
-        return cpu_time_of(self.pid)
-
 
 @dataclass
 class Answer:
@@ -184,13 +115,10 @@ class Worker:
     """One warmed-up interpreter that forks a fresh child for each run.
 
     Args:
-        hash_seed: 0 or 1, see `Job.hash_seed`.
+        kind: What its jobs need of it. Only at level "namespaces" its children can have folders that they may write to.
         level: How strongly its children are confined.
         packages: Top-level packages outside the standard library that programs may import, with the
-            folder that holds each.
-        preload: Whether to import them before the first run.
-        calls_only: Whether it forks programs whose functions are only called, and nothing else.
-        scratch: Whether its children have a folder that they may write to. Only at level "namespaces".
+            folder that holds each. They are imported before the first run if jobs of this kind mention any.
         modules: What it imports in place of the packages, when it is confined: at level "namespaces". None imports
             the packages before, as they are trusted.
 
@@ -206,39 +134,28 @@ class Worker:
 
     def __init__(
         self,
-        hash_seed: int,
+        kind: WorkerKind,
         level: str,
         packages: Mapping[str, str],
-        preload: bool = True,
-        calls_only: bool = False,
-        scratch: bool = False,
         modules: Sequence[str] | None = None,
     ) -> None:
+        self.kind = kind
         self.ran_out = False
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")
         self._unanswered: deque[Answer] = deque()
         self._unclaimed: set[int] = set()  # handles that nobody has asked for yet
         self._last_end: Answer | None = None
-        self._start(hash_seed, settings(level, packages, preload, calls_only, scratch, modules))
-
-    def _start(self, hash_seed: int, chosen: str) -> None:
+        chosen = settings(kind, level, packages, modules)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen(
-                interpreter("start.py", "run.zygote", str(theirs.fileno())),
-                pass_fds=[theirs.fileno()],
-                env=environment(hash_seed),
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
+            self._process = start_helper(
+                "run.zygote", theirs.fileno(), hash_seed=kind.hash_seed, stderr=subprocess.PIPE
             )
         self._control.settimeout(_START_TIMEOUT)
         try:
             self._control.send(chosen.encode())
-            report = json.loads(self._receive())
+            report = json.loads(self._receive(1 << 16)[0])
             if "error" in report:
                 raise LevelUnavailableError(report["error"])
             if "failed" in report:
@@ -254,14 +171,14 @@ class Worker:
         """The number of the worker process."""
         return self._process.pid
 
-    def _receive(self) -> bytes:
+    def _receive(self, size: int) -> tuple[bytes, list[int]]:
         try:
-            answer = self._control.recv(1 << 16)
+            data, handles, _, _ = socket.recv_fds(self._control, size, 1)
         except OSError as error:
             raise WorkerDiedError(f"a worker does not answer: {error}") from None
-        if not answer:
+        if not data:
             raise WorkerDiedError(f"a worker process has ended: {self._last_words()}")
-        return answer
+        return data, handles
 
     def _last_words(self) -> str:
         assert self._process.stderr is not None
@@ -273,7 +190,27 @@ class Worker:
         words = self._process.stderr.read() or b""
         return f"status {self._process.returncode}, {words[-1000:].decode(errors='replace')}"
 
-    def _ask(self, request: bytes, descriptors: list[int]) -> Answer:
+    def _wait(self, answer: Answer) -> None:
+        """Receive answers, which come in the order of the requests, until this one is there."""
+        while not answer.data:
+            data, handles = self._receive(64)
+            first = self._unanswered.popleft()
+            first.data = data
+            if handles:
+                first.handle = handles[0]
+                self._unclaimed.add(first.handle)
+
+    def ask(self, request: bytes, descriptors: list[int]) -> Answer:
+        """Send a request and do not wait for the answer.
+
+        Args:
+            request: b"c" for a child for a program, b"t" for one for a test, b"v" for a program that is only called; or
+                b"k" and the number of a child that is to be ended.
+            descriptors: A new child's ends of the pipes of its run. They may be closed afterwards.
+
+        Raises:
+            WorkerDiedError: The worker is gone.
+        """
         try:
             socket.send_fds(self._control, [request], descriptors)
         except OSError as error:
@@ -281,33 +218,6 @@ class Worker:
         answer = Answer()
         self._unanswered.append(answer)
         return answer
-
-    def _wait(self, answer: Answer) -> None:
-        """Receive answers, which come in the order of the requests, until this one is there."""
-        while not answer.data:
-            try:
-                data, handles, _, _ = socket.recv_fds(self._control, 64, 1)
-            except OSError as error:
-                raise WorkerDiedError(f"a worker does not answer: {error}") from None
-            if not data:
-                raise WorkerDiedError(f"a worker process has ended: {self._last_words()}")
-            first = self._unanswered.popleft()
-            first.data = data
-            if handles:
-                first.handle = handles[0]
-                self._unclaimed.add(first.handle)
-
-    def fork(self, role: bytes, descriptors: list[int]) -> Answer:
-        """Ask for a child and do not wait for it.
-
-        Args:
-            role: b"c" for a program, b"t" for a test, b"v" for a program that is only called.
-            descriptors: The child's ends of the pipes of its run. They may be closed afterwards.
-
-        Raises:
-            WorkerDiedError: The worker is gone.
-        """
-        return self._ask(role, descriptors)
 
     def forked(self, answer: Answer) -> ChildProcess:
         """The child that was asked for."""
@@ -324,7 +234,7 @@ class Worker:
             WorkerDiedError: The worker is gone.
         """
         os.close(process.pidfd)
-        self._last_end = self._ask(b"k" + _NUMBER.pack(process.inner_pid), [])
+        self._last_end = self.ask(b"k" + _NUMBER.pack(process.inner_pid), [])
         return self._last_end
 
     def wait_for_ends(self) -> None:
@@ -336,8 +246,7 @@ class Worker:
         """How the child that was to be ended had ended."""
         self._wait(answer)
         status, cpu_time, memory = _ENDED.unpack(answer.data)
-        code = os.waitstatus_to_exitcode(status)
-        return Ended(code if code >= 0 else None, -code if code < 0 else None, cpu_time, memory)
+        return Ended(os.waitstatus_to_exitcode(status), cpu_time, memory)
 
     def close(self) -> None:
         """End the worker and everything that it has forked."""

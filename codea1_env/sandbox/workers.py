@@ -1,65 +1,147 @@
-"""Shares out workers among jobs: starts them when needed, replaces those that die, tries again."""
+"""Shares out workers among jobs: starts them when needed, replaces those that die, tries again.
+
+A slow machine is no verdict: what runs out of CPU time while the machine is slow gets another run, alone.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from . import pace
+from . import clocks
+from .jobs import Limits, WorkerKind
 from .levels import start_worker
-from .results import InfraError, SandboxError
-from .slots import Slots
-from .worker import WorkerDiedError
+from .results import InfraError, SandboxError, WorkerDiedError
+from .supervise import Supervised, dismissed_on_error
+from .worker import Worker
 
 _ATTEMPTS = 3
 _THREADS = 2  # for each worker: while it runs one job, the next one and the last one are seen to
 T = TypeVar("T")
+R = TypeVar("R")
 
 
-class WorkerKind(NamedTuple):
-    """What a job needs of a worker.
+class _Slot:
+    """A child for a program and, connected to it, room for a child for a test.
 
-    Attributes:
-        hash_seed: See `Job.hash_seed`.
-        with_packages: Whether it mentions a package outside the standard library. Workers without them
-            fork faster.
-        calls_only: Whether its program's function is only called, which needs a smaller worker still.
-        scratch: See `Job.scratch`.
+    Args:
+        worker: Forks the children.
+        with_test: Whether to fork the test's child already.
     """
 
-    hash_seed: int
-    with_packages: bool
-    calls_only: bool = False
-    scratch: bool = False
+    def __init__(self, worker: Worker, *, with_test: bool) -> None:
+        self._worker = worker
+        (receive, to_program), (from_program, send) = os.pipe(), os.pipe()
+        self._test_ends: tuple[int, ...] = (to_program, from_program)
+        self._test: Supervised | None = None
+        try:
+            self.program = Supervised(worker, b"c", (receive, send))
+        except BaseException:
+            self._close_test_ends()
+            raise
+        finally:
+            os.close(receive)
+            os.close(send)
+        if with_test:
+            self.pair()
+
+    def _close_test_ends(self) -> None:
+        for descriptor in self._test_ends:
+            os.close(descriptor)
+        self._test_ends = ()
+
+    def alone(self) -> Supervised:
+        """The program's child, which no test will reach."""
+        with dismissed_on_error([self.program]):
+            try:
+                if self._test is not None:
+                    self._test.dismiss()
+            finally:
+                self._close_test_ends()
+        return self.program
+
+    def pair(self) -> tuple[Supervised, Supervised]:
+        """The program's child and the test's child."""
+        if self._test is None:
+            with dismissed_on_error([self.program]):
+                try:
+                    self._test = Supervised(self._worker, b"t", self._test_ends)
+                finally:
+                    self._close_test_ends()
+        return self.program, self._test
 
 
-class WorkerPool(Protocol):
-    """Where jobs run. The one pool here is of processes on this machine."""
+class Slots:
+    """A worker and the children that it has ready.
 
-    closed: bool
-    """Whether `close` was called."""
+    Args:
+        worker: Forks the children. Where they have folders, these are new when none of the children is left.
+    """
 
-    def run(self, task: Callable[[Slots], T], kind: WorkerKind, *, alone: bool = False) -> T:
-        """Run a task as soon as a worker is free, or, `alone`, while no other runs; returns its result."""
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self._ready: _Slot | Supervised | None = None
+        self._last_had_test = False
 
-    def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Call a function in a thread of its own, and return at once.
+    def _take(self, *, with_test: bool) -> _Slot:
+        # So that no process or file of the last run is there in this one, where it could have left any.
+        if self.worker.kind.scratch or not self.worker.confines_signals:
+            self.worker.wait_for_ends()
+        self._last_had_test = with_test
+        slot, self._ready = self._ready, None
+        assert not isinstance(slot, Supervised)
+        return slot if slot is not None else _Slot(self.worker, with_test=with_test)
 
-        It calls `run` for what needs a worker: what it does before and after keeps no worker waiting.
-        """
+    def take(self) -> Supervised:
+        """A child for a program, usually one that is ready. The next one is made without one for a test, too."""
+        return self._take(with_test=False).alone()
 
-    def check_open(self) -> None:
-        """Refuse work after `close`."""
+    def take_pair(self) -> tuple[Supervised, Supervised]:
+        """A child for a program and one for a test, usually ready. The next ones are made likewise."""
+        return self._take(with_test=True).pair()
+
+    def take_callee(self) -> Supervised:
+        """A child for calls, usually one that is ready."""
+        child, self._ready = self._ready, None
+        assert not isinstance(child, _Slot)
+        return child if child is not None else Supervised(self.worker, b"v")
+
+    def get_ready(self) -> None:
+        """Has the next ones made, between two jobs: while one runs, it would only take its processor."""
+        if self.worker.kind.scratch or self._ready is not None:
+            return
+        if self.worker.kind.calls_only:
+            self._ready = Supervised(self.worker, b"v")
+        else:
+            self._ready = _Slot(self.worker, with_test=self._last_had_test)
 
     def close(self) -> None:
-        """Cancel what has not begun, waits for what has, and free everything."""
+        """End the worker with all that it has forked."""
+        with contextlib.suppress(WorkerDiedError):
+            if isinstance(self._ready, Supervised):
+                self._ready.dismiss()
+            elif self._ready is not None:
+                self._ready.alone().dismiss()
+        self.worker.close()
 
 
-class LocalPool:
+class Run(Protocol):
+    """Has a task done by a worker, again if the worker dies."""
+
+    def __call__(self, task: Callable[[Slots], T]) -> T:
+        """Return what the task returned."""
+
+
+Attempt = Callable[[Run, Limits], R]
+"""Something that is run in the sandbox within limits, and that can be run again. It may call the first several times."""
+
+
+class WorkerPool:
     """Worker processes on this machine.
 
     Args:
@@ -74,7 +156,7 @@ class LocalPool:
         workers: int,
         level: Callable[[], str],
         packages: Mapping[str, str],
-        modules: Sequence[str] | None = None,
+        modules: Sequence[str] | None,
     ) -> None:
         self.workers = workers
         self._level = level
@@ -86,21 +168,20 @@ class LocalPool:
         self._gate = threading.Lock()
         self._lock = threading.Lock()
         self._idle: defaultdict[WorkerKind, list[Slots]] = defaultdict(list)
-        self._executor: ThreadPoolExecutor | None = None
+        self._executor = ThreadPoolExecutor(_THREADS * workers, "codea1-sandbox")
         self.closed = False
         self._drained = False
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Call a function in a thread, and return at once. See `WorkerPool.submit`.
+        """Call a function in a thread of its own, and return at once.
+
+        It calls `run` for what needs a worker: what it does before and after keeps no worker waiting.
 
         Raises:
             SandboxError: The sandbox is closed.
         """
         with self._lock:
             self.check_open()
-            if self._executor is None:
-                threads = _THREADS * self.workers
-                self._executor = ThreadPoolExecutor(threads, "codea1-sandbox")
             return self._executor.submit(function)
 
     @contextlib.contextmanager
@@ -112,7 +193,7 @@ class LocalPool:
             yield
 
     def run(self, task: Callable[[Slots], T], kind: WorkerKind, *, alone: bool = False) -> T:
-        """Run a task in this thread as soon as a place is free, or all are. See `WorkerPool.run`.
+        """Run a task in this thread as soon as a place is free, or, `alone`, all are: no other runs then.
 
         Raises:
             InfraError: It failed three times because of the sandbox itself.
@@ -135,7 +216,12 @@ class LocalPool:
                     self._discard(slots)
                     raise
                 else:
-                    self._get_ready(slots, kind)
+                    try:
+                        slots.get_ready()
+                    except (WorkerDiedError, OSError):  # its last job is done all the same
+                        self._discard(slots)
+                    else:
+                        self._give_back(slots, kind)
                     return result
         raise InfraError(
             f"a job failed {_ATTEMPTS} times because of the sandbox itself; check free memory, "
@@ -148,29 +234,42 @@ class LocalPool:
                 self.check_open()
             if self._idle[kind]:
                 return self._idle[kind].pop()
-        pace.measure()  # while little else runs: what it takes at best is worth knowing
-        worker = start_worker(
-            kind.hash_seed, self._level(), self._packages, *kind[1:], modules=self._modules
-        )
-        return Slots(worker, calls_only=kind.calls_only, scratch=kind.scratch)
+        clocks.measure()  # while little else runs: what it takes at best is worth knowing
+        return Slots(start_worker(kind, self._level(), self._packages, self._modules))
 
     def _give_back(self, slots: Slots | None, kind: WorkerKind) -> None:
         if slots is not None:
             with self._lock:
                 self._idle[kind].append(slots)
 
-    def _get_ready(self, slots: Slots, kind: WorkerKind) -> None:
-        try:
-            slots.get_ready()
-        except (WorkerDiedError, OSError):  # its last job is done all the same
-            self._discard(slots)
-        else:
-            self._give_back(slots, kind)
-
     def _discard(self, slots: Slots | None) -> None:
         if slots is not None:
             with contextlib.suppress(WorkerDiedError, OSError):
                 slots.close()
+
+    def run_by_work(self, kind: WorkerKind, attempt: Attempt[R], limits: Limits) -> R:
+        """Run something within limits that say how much of this machine at its best it may use.
+
+        It is repeated at most once, so that what never ends has an end, and only where a limit of CPU time was
+        reached: who sleeps is not slowed down.
+        """
+        ran_out = False
+
+        def run(task: Callable[[Slots], T]) -> T:
+            def noting(slots: Slots) -> T:
+                nonlocal ran_out
+                slots.worker.ran_out = False
+                result = task(slots)
+                ran_out = ran_out or slots.worker.ran_out
+                return result
+
+            return self.run(noting, kind)
+
+        result = attempt(run, limits)
+        slowness = clocks.slowness() if ran_out else 1.0
+        if slowness <= clocks.ENOUGH:
+            return result
+        return attempt(lambda task: self.run(task, kind, alone=True), limits.times(slowness))
 
     def check_open(self) -> None:
         """Refuse work after `close`.
@@ -187,9 +286,7 @@ class LocalPool:
         """Cancel what has not begun, waits for what has, and end all processes."""
         with self._lock:
             self.closed = True
-            executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(cancel_futures=True)
+        self._executor.shutdown(cancel_futures=True)
         with self._having(self.workers):  # also those of tasks in threads of our callers
             self._drained = True
             for idle in self._idle.values():

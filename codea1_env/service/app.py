@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from codea1_env.sandbox import (
     Job,
     JobResult,
     Limits,
+    Outcome,
     SandboxError,
     ScriptResult,
 )
@@ -20,7 +22,6 @@ from codea1_env.support.extras import require
 
 from .files import Parcel
 from .gate import Admission, App, HttpGate
-from .metrics import Metrics
 from .schemas import (
     CEILING,
     BadBodyError,
@@ -53,6 +54,39 @@ class Runner(Protocol):
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
     ) -> Future[ScriptResult]:
         """Start a program and return at once."""
+
+
+class Metrics:
+    """Counts of requests and outcomes."""
+
+    def __init__(self) -> None:
+        self._responses: Counter[tuple[str, int]] = Counter()
+        self._outcomes: Counter[str] = Counter()
+        self._cpu_seconds = 0.0
+
+    def answered(self, route: str, status: int) -> None:
+        """Count a response."""
+        self._responses[route, status] += 1
+
+    def judged(self, outcome: Outcome, cpu_time: float = 0.0) -> None:
+        """Count an outcome."""
+        self._outcomes[outcome] += 1
+        self._cpu_seconds += cpu_time
+
+    def text(self, **gauges: int) -> str:
+        """All counts, with the gauges, in Prometheus' text format."""
+        lines = []
+        for name, value in gauges.items():
+            lines += [f"# TYPE codea1_{name} gauge", f"codea1_{name} {value}"]
+        lines.append("# TYPE codea1_responses_total counter")
+        for (route, status), count in sorted(self._responses.items()):
+            lines.append(f'codea1_responses_total{{route="{route}",code="{status}"}} {count}')
+        lines.append("# TYPE codea1_outcomes_total counter")
+        for outcome in Outcome:
+            lines.append(f'codea1_outcomes_total{{outcome="{outcome}"}} {self._outcomes[outcome]}')
+        lines.append("# TYPE codea1_program_cpu_seconds_total counter")
+        lines.append(f"codea1_program_cpu_seconds_total {self._cpu_seconds:.6f}")
+        return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True)
@@ -175,4 +209,4 @@ def make_app(
     }
     for path, (method, answer) in routes.items():
         app.add_route(path, answer, methods=[method])
-    return HttpGate(app, admission, metrics, token)
+    return HttpGate(app, admission, metrics.answered, token)

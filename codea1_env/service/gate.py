@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from .metrics import Metrics
-
 MAX_BODY = 32 << 20
 """Bytes of one request."""
 MAX_BODIES = 512 << 20
@@ -116,16 +114,20 @@ class HttpGate:
     Args:
         app: The application (ASGI).
         admission: The queue.
-        metrics: Counts responses.
+        answered: Counts responses: called with the route and the status.
         token: What clients have to say; None asks for nothing.
     """
 
     def __init__(
-        self, app: App, admission: Admission, metrics: Metrics, token: str | None = None
+        self,
+        app: App,
+        admission: Admission,
+        answered: Callable[[str, int], None],
+        token: str | None,
     ) -> None:
         self._app = app
         self._admission = admission
-        self._metrics = metrics
+        self._answered = answered
         self._token = token.encode() if token is not None else None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -136,7 +138,7 @@ class HttpGate:
 
         async def counting(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.answered(route, message["status"])
+                self._answered(route, message["status"])
             elif not message.get("more_body"):
                 # The last piece is empty, and waits until the others are read: till then the answer takes memory,
                 # and its request a place.

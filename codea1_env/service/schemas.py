@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, TypeVar
 
@@ -130,12 +130,7 @@ def job_of(body: RunTests, default: Limits, ceiling: Limits) -> Job:
     Raises:
         ValueError: A word is unknown, or more is asked for than there may be.
     """
-    names = [each.name for each in fields(body)]
-    for name in vars(body):
-        if name not in names:
-            raise ValueError(
-                f"Expect fields to be some of: {', '.join(names)}, actually: {name!r:.50}"
-            )
+    names = _known("fields", vars(body), body)
     limits = limits_of(body.limits, default, ceiling)
     most = MAX_CAPTURED // (2 * max(1, len(body.tests)))
     if body.capture_output and limits.output > most:
@@ -200,18 +195,23 @@ def limits_of(asked: Mapping[str, float], default: Limits, ceiling: Limits) -> L
             ...
         ValueError: Expect call_cpu_time to be above 0 and at most 2, actually: 1e+09
     """
-    names = [each.name for each in fields(Limits)]
+    _known("limits", asked, default)
     for name, value in asked.items():
+        _check(name, value, getattr(ceiling, name))
+    whole = {name: int(asked[name]) for name in ("memory", "output", "result") if name in asked}
+    changes: dict[str, Any] = {**asked, **whole}
+    return replace(default, **changes)
+
+
+def _known(what: str, said: Iterable[str], kind: Any) -> list[str]:
+    """The fields of a dataclass, which all that is said has to be."""
+    names = [each.name for each in fields(kind)]
+    for name in said:
         if name not in names:
             raise ValueError(
-                f"Expect limits to be some of: {', '.join(names)}, actually: {name!r:.50}"
+                f"Expect {what} to be some of: {', '.join(names)}, actually: {name!r:.50}"
             )
-        _check(name, value, getattr(ceiling, name))
-    changes: dict[str, Any] = dict(asked)
-    for name in ("memory", "output", "result"):
-        if name in asked:
-            changes[name] = int(asked[name])
-    return replace(default, **changes)
+    return names
 
 
 def _check(name: str, value: float, most: float) -> None:
@@ -232,30 +232,30 @@ def run_response(result: ScriptResult, stdout: str, files: Mapping[str, str]) ->
     # The sandbox says in one line what the interpreter would have printed at the end.
     apart = "\n" if result.stderr and not result.stderr.endswith("\n") else ""
     stderr = result.stderr if ok else f"{result.stderr}{apart}{result.message}\n"
-    return {
-        "status": "Success" if ok else "Failed",
-        "message": result.message,
-        "compile_result": None,
-        "run_result": {
-            "status": _RUN_STATUS.get(result.outcome, "Finished"),
-            "execution_time": result.cpu_time,
-            "cpu_time": result.cpu_time,
-            "return_code": None if timed_out else int(not ok),
-            "stdout": stdout,
-            "stderr": stderr,
-        },
-        "executor_pod_name": None,
-        "files": dict(files),
+    run = {
+        "status": _RUN_STATUS.get(result.outcome, "Finished"),
+        "execution_time": result.cpu_time,
+        "cpu_time": result.cpu_time,
+        "return_code": None if timed_out else int(not ok),
+        "stdout": stdout,
+        "stderr": stderr,
     }
+    return _response("Success" if ok else "Failed", result.message, run, files)
 
 
 def failure_response(message: str) -> dict[str, Any]:
     """Our own failure, in SandboxFusion's shape: clients try again."""
+    return _response("SandboxError", message, None, {})
+
+
+def _response(
+    status: str, message: str, run: dict[str, Any] | None, files: Mapping[str, str]
+) -> dict[str, Any]:
     return {
-        "status": "SandboxError",
+        "status": status,
         "message": message,
         "compile_result": None,
-        "run_result": None,
+        "run_result": run,
         "executor_pod_name": None,
-        "files": {},
+        "files": dict(files),
     }

@@ -18,10 +18,10 @@ from clusters import join, ray_processes  # noqa: E402
 
 from codea1_env import load_problems  # noqa: E402
 from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox  # noqa: E402
+from codea1_env.cluster.actors import Failure, Request, packed, unpacked  # noqa: E402
 from codea1_env.cluster.dispatcher import Dispatcher  # noqa: E402
 from codea1_env.cluster.nodes import nodes  # noqa: E402
-from codea1_env.cluster.requests import Failure, Request, packed, unpacked  # noqa: E402
-from codea1_env.cluster.seats import Seats  # noqa: E402
+from codea1_env.cluster.remote_judges import Seats  # noqa: E402
 from codea1_env.referee import Referee  # noqa: E402
 from codea1_env.responses import Program  # noqa: E402
 from codea1_env.sandbox import (  # noqa: E402

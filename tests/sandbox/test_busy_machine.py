@@ -16,12 +16,10 @@ from codea1_env.sandbox import (
     Limits,
     Outcome,
     Sandbox,
-    call_mode,
+    clocks,
     encoded_arguments,
-    program_mode,
+    outcomes,
     supervise,
-    value_mode,
-    wall_limit,
     worker,
 )
 
@@ -104,8 +102,8 @@ def test_a_child_that_has_not_yet_had_a_processor_is_waited_for(starved_sandbox)
 
 def test_where_the_machine_is_too_busy_to_tell_nothing_is_told(starved_sandbox, monkeypatch):
     """It counts as our failure, which is tried again by a fresh worker; that one is not starved here."""
-    monkeypatch.setattr(wall_limit, "_LEAST_PATIENCE", 0.1)
-    monkeypatch.setattr(wall_limit, "_MOST_PATIENCE", 0.0)
+    monkeypatch.setattr(clocks, "_LEAST_PATIENCE", 0.1)
+    monkeypatch.setattr(clocks, "_MOST_PATIENCE", 0.0)
     pids = worker_pids()
     for _ in range(3):  # the first children were there before
         assert starved_sandbox.run_tests(SAME, ["assert f(1) == 1"])[0].passed
@@ -137,7 +135,7 @@ def test_a_kernel_that_counts_more_time_than_was_used_has_ended_a_program_in_a_s
     run, monkeypatch
 ):
     """It counts by ticks. Who was killed at its limit has not been killed from outside."""
-    for module in (call_mode, program_mode, value_mode, supervise):
+    for module in (outcomes, supervise):
         monkeypatch.setattr(module, "cpu_backstop", lambda limits: 2)
     ended = worker.Worker.ended
 

@@ -271,20 +271,20 @@ def test_a_closed_sandbox_says_so():
 
 def test_workers_that_die_are_replaced_or_the_failure_is_raised(monkeypatch):
     """Ours, not the program's: it is tried again, and never becomes an outcome."""
-    from codea1_env.sandbox import slots
-    from codea1_env.sandbox.worker import WorkerDiedError
+    from codea1_env.sandbox import workers
+    from codea1_env.sandbox.results import WorkerDiedError
 
     failures = 2
 
-    def take(self: slots.Slots) -> Any:
+    def take(self: workers.Slots) -> Any:
         nonlocal failures
         failures -= 1
         if failures >= 0:
             raise WorkerDiedError("killed")
         return take_callee(self)
 
-    take_callee = slots.Slots.take_callee
-    monkeypatch.setattr(slots.Slots, "take_callee", take)
+    take_callee = workers.Slots.take_callee
+    monkeypatch.setattr(workers.Slots, "take_callee", take)
     with Sandbox() as sandbox:
         assert list(ask(sandbox, "def f(x): return x", 1).replies) == [returned(1)]
         failures = 3
@@ -299,6 +299,6 @@ def test_a_killed_worker_is_replaced():
 
     with Sandbox() as sandbox:
         assert ask(sandbox, "def f(x): return x", 1).load.passed
-        [idle] = [each for kind in sandbox._pool._idle.values() for each in kind]  # type: ignore[attr-defined]
+        [idle] = [each for kind in sandbox._pool._idle.values() for each in kind]
         os.kill(idle.worker.pid, signal.SIGKILL)
         assert list(ask(sandbox, "def f(x): return x", 2).replies) == [returned(2)]

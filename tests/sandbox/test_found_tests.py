@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
-from codea1_env.sandbox.endings import NEVER_CALLED
+from codea1_env.sandbox.results import NEVER_CALLED
 
 PASS, FAIL, ERROR = Outcome.PASS, Outcome.FAIL, Outcome.ERROR
 RIGHT, WRONG = "def f(x): return x + 1", "def f(x): return x"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from codea1_env.sandbox import Limit, Limits, Outcome, Sandbox
-from codea1_env.sandbox.endings import RUN_LIMIT
+from codea1_env.sandbox.results import RUN_LIMIT
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
 

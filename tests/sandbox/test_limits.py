@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult, pace
+from codea1_env.sandbox import Limits, Outcome, Sandbox, TestResult, clocks
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
 # One time for tests of both kinds, so that what holds for one is asked of the other, too.
@@ -68,7 +68,7 @@ def test_test_and_program_together_are_one_call(sandbox: Sandbox) -> None:
     code = "import time\ndef f(x):\n    end = time.process_time() + x\n    while time.process_time() < end: pass"
     # Together more than a machine that is found to be slow gives it.
     test = "pass\nfor _ in range(25): f(0.04)"
-    assert pace.MOST * SHORT.call_cpu_time < 25 * 0.04
+    assert clocks.MOST * SHORT.call_cpu_time < 25 * 0.04
     assert judge(sandbox, code, test).outcome is TIMEOUT
     assert judge(sandbox, code, test, call_cpu_time=3.0, call_wall_time=5.0).outcome is PASS
 
@@ -117,7 +117,7 @@ def test_a_bad_call_keeps_the_results_before_and_after_it(sandbox: Sandbox, act:
 
 
 def test_the_cpu_time_of_a_run(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "slowness", lambda: 1.0)  # else it may be run again, with more time
+    monkeypatch.setattr(clocks, "slowness", lambda: 1.0)  # else it may be run again, with more time
     limits = Limits(call_cpu_time=0.2, call_wall_time=5.0, run_cpu_time=0.5)
     tests = [f"assert f({x}) == {x}" for x in (1, *[2] * 10, 1)]
     results = sandbox.run_tests(program(SPIN), tests, limits=limits)

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.sandbox import Outcome
-from codea1_env.sandbox.evaluate import evaluate
 from codea1_env.sandbox.inside import codec
 from codea1_env.sandbox.inside.analysis import plan_program
 from codea1_env.sandbox.inside.analysis.plan import plan_test, plan_tests
+from codea1_env.sandbox.planner import evaluate
 
 
 def echo(value: Any = None, /, *more: Any, **named: Any) -> Any:

@@ -7,9 +7,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from codea1_env.sandbox import Job, Limits, Outcome, Sandbox, SandboxError, pace, workers
-from codea1_env.sandbox.call_mode import encoded_arguments
-from codea1_env.sandbox.slots import Slots
+from codea1_env.sandbox import (
+    Job,
+    Limits,
+    Outcome,
+    Sandbox,
+    SandboxError,
+    clocks,
+    encoded_arguments,
+    workers,
+)
+from codea1_env.sandbox.jobs import WorkerKind
 
 PASS, TIMEOUT = Outcome.PASS, Outcome.TIMEOUT
 LIMITS = Limits(
@@ -85,11 +93,11 @@ class Runs:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     runs = Runs()
-    plain = workers.LocalPool.run
+    plain = workers.WorkerPool.run
 
-    def run(self: workers.LocalPool, task: Callable[[Slots], object], kind: workers.WorkerKind, *,
+    def run(self: workers.WorkerPool, task: Callable[[workers.Slots], object], kind: WorkerKind, *,
             alone: bool = False) -> object:  # fmt: skip
-        def counted(slots: Slots) -> object:
+        def counted(slots: workers.Slots) -> object:
             beside = runs.begin()
             try:
                 return task(slots)
@@ -98,7 +106,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
         return plain(self, counted, kind, alone=alone)
 
-    monkeypatch.setattr(workers.LocalPool, "run", run)
+    monkeypatch.setattr(workers.WorkerPool, "run", run)
     return runs
 
 
@@ -109,7 +117,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def the_machine_is(monkeypatch: pytest.MonkeyPatch, slowness: float) -> None:
-    monkeypatch.setattr(pace, "slowness", lambda: slowness)
+    monkeypatch.setattr(clocks, "slowness", lambda: slowness)
 
 
 @ways
@@ -131,7 +139,7 @@ def test_what_never_ends_is_run_twice_and_no_more(
 
 
 @ways
-@pytest.mark.parametrize("slowness", [1.0, pace.ENOUGH])
+@pytest.mark.parametrize("slowness", [1.0, clocks.ENOUGH])
 def test_at_its_best_pace_nothing_is_repeated(
     sandbox: Sandbox, way: Way, slowness: float, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +201,7 @@ def test_close_waits_for_what_is_to_be_repeated(
         asked.set()
         return 3.0
 
-    monkeypatch.setattr(pace, "slowness", slowness)
+    monkeypatch.setattr(clocks, "slowness", slowness)
     with Sandbox(workers=2, limits=LIMITS) as sandbox:
         futures = [sandbox.submit(Job(PROGRAM, [f"assert f({NEEDS}) == {NEEDS}"])) for _ in "12"]
         assert asked.wait(30.0)
@@ -205,9 +213,9 @@ def test_close_waits_for_what_is_to_be_repeated(
 
 def test_the_slowness_is_the_time_now_over_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.003, 0.002, 0.004, *[0.003] * 3, *[0.1] * 3, *[0.001] * 3])
-    monkeypatch.setattr(pace, "_sample", lambda: next(times))
-    monkeypatch.setattr(pace, "_best", float("inf"))
-    assert pace.measure() == 0.002  # the best of some: a single one may have found cold caches
-    assert pace.slowness() == pytest.approx(1.5)
-    assert pace.slowness() == pace.MOST
-    assert pace.slowness() == 1.0
+    monkeypatch.setattr(clocks, "_sample", lambda: next(times))
+    monkeypatch.setattr(clocks, "_best", float("inf"))
+    assert clocks.measure() == 0.002  # the best of some: a single one may have found cold caches
+    assert clocks.slowness() == pytest.approx(1.5)
+    assert clocks.slowness() == clocks.MOST
+    assert clocks.slowness() == 1.0

@@ -19,7 +19,7 @@ from codea1_env.sandbox import (
     TestResult,
     meaning_of,
 )
-from codea1_env.sandbox.endings import identifier
+from codea1_env.sandbox.results import identifier
 
 LIMITS = Limits(
     call_cpu_time=0.3, call_wall_time=1.0, run_cpu_time=3.0, run_wall_time=6.0, calls_per_test=1,

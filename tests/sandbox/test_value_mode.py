@@ -13,7 +13,7 @@ import pytest
 from plain_python import PlainPython
 
 from codea1_env.sandbox import Job, Outcome, Sandbox
-from codea1_env.sandbox.endings import NEVER_CALLED
+from codea1_env.sandbox.results import NEVER_CALLED
 
 ECHO = "def echo(*args, **kwargs):\n    return kwargs or (args[0] if len(args) == 1 else args)"
 

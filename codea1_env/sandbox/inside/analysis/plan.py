@@ -2,7 +2,7 @@
 
 Runs in the analysis process. A plan is plain data. In a value plan the calls' arguments and every
 constant are literals, so that the supervisor can make the calls and evaluate the rest itself
-(`evaluate.py`) with exactly the result that Python would give. What would be large or slow to plan is
+(`planner.py`) with exactly the result that Python would give. What would be large or slow to plan is
 run as a program instead, in a process with limits.
 
     ("value", names, calls, nodes)   names and encoded calls (name, args, kwargs); a tree of tuples

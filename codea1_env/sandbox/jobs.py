@@ -1,8 +1,10 @@
-"""What a program may use, and what is asked of those who say so."""
+"""What goes into the sandbox: a job, and what its program may use."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 _MOST = 1 << 40
 
@@ -86,13 +88,78 @@ class Limits:
             >>> Limits(call_cpu_time=2.0).times(1.5).call_cpu_time
             3.0
         """
-        return replace(
-            self,
-            call_cpu_time=self.call_cpu_time * factor,
-            call_wall_time=self.call_wall_time * factor,
-            run_cpu_time=self.run_cpu_time * factor,
-            run_wall_time=self.run_wall_time * factor,
-        )
+        times = ("call_cpu_time", "call_wall_time", "run_cpu_time", "run_wall_time")
+        return replace(self, **{name: getattr(self, name) * factor for name in times})
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program and the tests to run on it.
+
+    Attributes:
+        code: Program text.
+        tests: Test texts. Each is judged on its own: a test sees no names of another.
+        entry_point: The name that the tests may use from the program. None offers every name that the
+            program defines and the test uses, except names of builtins and standard modules.
+        limits: Overrides the sandbox's limits.
+        hash_seed: 0 or 1. Runs with different seeds differ in the order of sets of strings and live in
+            different processes, so that a result that depends on it shows.
+        final_call: Name of a function of the program that is called without arguments in each process
+            that has run the program, when the tests of that process are over. It lets a program of ours
+            report what the tests did to it; the tests cannot change what it says.
+        scratch: Whether program and tests each have a folder that they may write to: their current one, of 16 MiB,
+            empty at the start and gone afterwards. Without it they can write no file. Only at level "namespaces",
+            since no other can bound it.
+        capture_output: Whether results carry what program and test print. A test that only says what a call returns
+            runs once more for it, in a process of its own: verdicts and times are those without it.
+    """
+
+    code: str
+    tests: Sequence[str] = ()
+    entry_point: str | None = None
+    limits: Limits | None = None
+    hash_seed: int = 0
+    final_call: str | None = None
+    scratch: bool = False
+    capture_output: bool = False
+
+    def __post_init__(self) -> None:
+        check_text("Job.code", self.code)
+        for name in ("entry_point", "final_call"):
+            if getattr(self, name) is not None:
+                check_text(f"Job.{name}", getattr(self, name), "a str or None")
+        check_limits("Job.limits", self.limits)
+        if not isinstance(self.tests, str):
+            object.__setattr__(self, "tests", tuple(self.tests))  # a generator gives its items once
+        if isinstance(self.tests, str) or not all(isinstance(test, str) for test in self.tests):
+            raise TypeError(
+                f"Expect Job.tests to be a sequence of str, actually: {self.tests!r:.100}"
+            )
+        object.__setattr__(self, "tests", tuple(map(_exact, self.tests)))
+        object.__setattr__(self, "code", _exact(self.code))
+        check_seed("Job.hash_seed", self.hash_seed)
+        for name in ("scratch", "capture_output"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(
+                    f"Expect Job.{name} to be True or False, actually: {getattr(self, name)!r}"
+                )
+
+
+class WorkerKind(NamedTuple):
+    """What a job needs of a worker.
+
+    Attributes:
+        hash_seed: See `Job.hash_seed`.
+        with_packages: Whether it mentions a package outside the standard library. Workers without them
+            fork faster.
+        calls_only: Whether its program's function is only called, which needs a smaller worker still.
+        scratch: See `Job.scratch`.
+    """
+
+    hash_seed: int = 0
+    with_packages: bool = True
+    calls_only: bool = False
+    scratch: bool = False
 
 
 def check_text(name: str, value: object, wanted: str = "a str") -> None:
@@ -105,7 +172,7 @@ def check_text(name: str, value: object, wanted: str = "a str") -> None:
         raise TypeError(f"Expect {name} to be {wanted}, actually: {type(value)}")
 
 
-def exact_text(text: str) -> str:
+def _exact(text: str) -> str:
     """A text of a derived class, such as numpy's, as a plain one."""
     return text if type(text) is str else str.__str__(text)
 
