@@ -12,13 +12,14 @@ from __future__ import annotations
 import errno
 import os
 import re
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.memory import available_memory, weights_memory
-from codea1_env.agents.llm.quiet_loading import quiet_loading
 from codea1_env.agents.smollm2 import (
     HUB_ID,
     SPACE,
@@ -236,3 +237,28 @@ def _check_memory(folder: Path, torch: Any, dtype: str, device: str) -> None:
             f"Expect a model that fits into memory, actually: {folder} needs {needed / 1e9:.1f} GB as {dtype}, and "
             f"{free / 1e9:.1f} GB are free on {device}. Choose a smaller model or another device."
         )
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """No progress bars and no advice of transformers and the hub: what happens is said by our own lines."""
+    models: Any = require("transformers").utils.logging
+    hub: Any = require("huggingface_hub.utils")
+    bars = models.is_progress_bar_enabled()
+    levels = models.get_verbosity(), hub.logging.get_verbosity()
+    bars_of_hub = not hub.are_progress_bars_disabled()
+    models.disable_progress_bar()
+    models.set_verbosity_error()
+    hub.logging.set_verbosity_error()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hub.disable_progress_bars()
+        try:
+            yield
+        finally:
+            models.set_verbosity(levels[0])
+            hub.logging.set_verbosity(levels[1])
+            if bars_of_hub:
+                hub.enable_progress_bars()
+            if bars:
+                models.enable_progress_bar()

@@ -17,9 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.agents.llm.completions import Backend, Completion, Messages, SamplingConfig
-from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.agents.protocols import Experience
 from codea1_env.spaces import Observation
 

@@ -7,18 +7,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.chat import encode_all, encode_chat
 from codea1_env.agents.llm.completions import (
     BackendError,
     Completion,
     Messages,
     SamplingConfig,
+    encode_all,
+    encode_chat,
+    report,
 )
 from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
-from codea1_env.agents.llm.decoding_attention import fast_decoding
-from codea1_env.agents.llm.quiet_loading import quiet_loading
-from codea1_env.agents.llm.reporting import report
+from codea1_env.agents.llm.fast_on_cpu import fast_decoding
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
+from codea1_env.agents.models import quiet_loading
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.chat import encode_all, encode_chat
 from codea1_env.agents.llm.completions import (
     BackendError,
     Completion,
     Messages,
     SamplingConfig,
+    encode_all,
+    encode_chat,
 )
 from codea1_env.agents.models import load_tokenizer
 from codea1_env.support.extras import MissingExtraError, require

@@ -22,10 +22,9 @@ import torch
 from test_transformers_backend import peft_model
 from tiny import tiny_tokenizer
 
-from codea1_env.agents.llm import http_json
+from codea1_env.agents.llm import openai_backend
 from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
-from codea1_env.agents.llm.http_json import JSONClient
-from codea1_env.agents.llm.openai_backend import OpenAIBackend
+from codea1_env.agents.llm.openai_backend import JSONClient, OpenAIBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 
 SAMPLING = SamplingConfig(temperature=0.5, max_completion_length=9, stop=("END",))
@@ -89,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_json, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(openai_backend, "FIRST_DELAY", 0.01)
 
 
 @pytest.fixture
