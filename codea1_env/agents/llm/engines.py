@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from codea1_env.agents.llm import vllm_backend
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
+from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import (
@@ -25,12 +26,25 @@ from codea1_env.agents.models import (
 from codea1_env.support.extras import missing, require
 
 EngineKind = Literal["vllm", "server"]
-"""vLLM in this process, or a server elsewhere."""
+"""What generates for a run beside the trained models: vLLM in this process, or a server elsewhere."""
+Engine = Literal["transformers", "vllm"]
+"""What can generate in this process."""
+
 
 GPU_SHARE = 0.4
 """Of the GPU's memory for all engines together; the learners want the rest."""
+_GPU_SHARE_ALONE = 0.9  # for an engine that shares it with nobody
 _VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM makes room for; an adapter may be of any rank up to that."""
+_ADAPTER = "player"
+SAMPLING = SamplingConfig(
+    temperature=0.7,
+    top_p=0.95,
+    max_prompt_length=4096,
+    max_completion_length=512,
+    stop=("\n```\n",),
+)
+"""As the paper evaluates its models; answers end behind their first block of code."""
 
 
 class Engines:
@@ -82,8 +96,7 @@ class Engines:
             MissingExtraError: vLLM is not installed.
         """
         if folder not in self._started:
-            start = self._server if self._kind == "server" else self._vllm
-            self._started[folder] = start(folder)
+            self._started[folder] = self._start(folder)
         return self._started[folder]
 
     def close(self) -> None:
@@ -92,30 +105,17 @@ class Engines:
             engine.close()
         self._started.clear()
 
-    def _server(self, folder: Path) -> Backend:
-        from codea1_env.agents.llm.openai_backend import OpenAIBackend
-        from codea1_env.agents.models import load_tokenizer
-
-        return OpenAIBackend(
-            self._server_url,
-            tokenizer=load_tokenizer(folder),
-            context_length=self._context_length,
-            vllm=True,
-        )
-
-    def _vllm(self, folder: Path) -> Backend:
-        from codea1_env.agents.llm.vllm_backend import VLLMBackend
-        from codea1_env.agents.models import best_device
-
-        # A graph is not worth its compilation where there is no GPU.
-        return VLLMBackend(
-            folder,
-            context_length=self._context_length,
-            max_lora_rank=room_for(self._lora_rank),
-            max_loras=self._players[folder],
-            gpu_memory_utilization=GPU_SHARE / len(self._players),
-            enforce_eager=best_device() == "cpu",
-        )
+    def _start(self, folder: Path) -> Backend:
+        if self._kind == "server":
+            return OpenAIBackend(
+                self._server_url,
+                tokenizer=load_tokenizer(folder),
+                context_length=self._context_length,
+                vllm=True,
+            )
+        share = GPU_SHARE / len(self._players)
+        rank = room_for(self._lora_rank)
+        return _vllm(folder, self._context_length, rank, self._players[folder], share)
 
 
 def check_engine(kind: Any) -> None:
@@ -146,21 +146,6 @@ def room_for(rank: int) -> int:
         (8, 16, 32)
     """
     return next((room for room in _VLLM_RANKS if room >= rank), rank)
-
-
-SAMPLING = SamplingConfig(
-    temperature=0.7,
-    top_p=0.95,
-    max_prompt_length=4096,
-    max_completion_length=512,
-    stop=("\n```\n",),
-)
-"""As the paper evaluates its models; answers end behind their first block of code."""
-_ADAPTER = "player"
-_GPU_SHARE = 0.9  # of its memory for an engine that shares it with nobody
-
-Engine = Literal["transformers", "vllm"]
-"""What can generate in this process."""
 
 
 def is_model(name: str) -> bool:
@@ -194,16 +179,23 @@ def load_player(
         BackendError: The engine cannot start.
         MissingExtraError: The engine is not installed.
     """
-    start: Callable[[Path, SamplingConfig, int | None], Backend] = _vllm
+    weights = _weights_of(name)
+    engine: Backend
     if backend == "transformers":
-        start = partial(_transformers, computing or computing_for(name))
-    folder = Path(name).expanduser()
-    if not (folder / "adapter_config.json").is_file():
-        return LLMAgent(start(resolve(name), sampling, None), sampling, seed)
-    settings = _adapter_settings(folder)
-    engine = start(resolve(settings.base), sampling, settings.rank)
+        chosen = computing or choose_computing(weights.model, best_device())
+        model = load_model(weights.model, dtype=chosen.generation_dtype, device=best_device())
+        tokenizer = load_tokenizer(weights.model)
+        engine = TransformersBackend(model, tokenizer, threads=chosen.generation_threads)
+    else:
+        transformers = require("transformers")
+        config = transformers.AutoConfig.from_pretrained(weights.model, local_files_only=True)
+        wanted = sampling.max_prompt_length + sampling.max_completion_length
+        length = min(wanted, config.max_position_embeddings)
+        engine = _vllm(weights.model, length, weights.rank, 1, _GPU_SHARE_ALONE)
+    if weights.adapter is None:
+        return LLMAgent(engine, sampling, seed)
     try:
-        engine.update(folder, _ADAPTER)
+        engine.update(weights.adapter, _ADAPTER)
     except BackendError as error:
         raise ModelError(str(error)) from error
     return LLMAgent(engine, sampling, seed, adapter=_ADAPTER)
@@ -221,45 +213,41 @@ def computing_for(name: str, dtype: Dtype | None = None, threads: int | None = N
         ModelError: There is no such model.
         ValueError: This machine does not have what is asked for.
     """
-    folder = Path(name).expanduser()
-    if (folder / "adapter_config.json").is_file():
-        name = _adapter_settings(folder).base
-    return choose_computing(resolve(name), best_device(), dtype=dtype, threads=threads)
+    return choose_computing(_weights_of(name).model, best_device(), dtype=dtype, threads=threads)
 
 
-def _transformers(
-    computing: Computing, folder: Path, sampling: SamplingConfig, rank: int | None
+def _vllm(
+    folder: Path, context_length: int, rank: int | None, adapters: int, gpu_share: float
 ) -> Backend:
-    model = load_model(folder, dtype=computing.generation_dtype, device=best_device())
-    return TransformersBackend(model, load_tokenizer(folder), threads=computing.generation_threads)
-
-
-def _vllm(folder: Path, sampling: SamplingConfig, rank: int | None) -> Backend:
-    from codea1_env.agents.llm.vllm_backend import VLLMBackend
-
-    config = require("transformers").AutoConfig.from_pretrained(folder, local_files_only=True)
-    wanted = sampling.max_prompt_length + sampling.max_completion_length
-    return VLLMBackend(
+    # A graph is not worth its compilation where there is no GPU.
+    return vllm_backend.VLLMBackend(
         folder,
-        context_length=min(wanted, config.max_position_embeddings),
+        context_length=context_length,
         max_lora_rank=rank,
-        max_loras=1,
-        gpu_memory_utilization=_GPU_SHARE,
+        max_loras=adapters,
+        gpu_memory_utilization=gpu_share,
         enforce_eager=best_device() == "cpu",
     )
 
 
-class _Adapter(NamedTuple):
-    base: str
-    """The model that it belongs to."""
-    rank: int
+class _Weights(NamedTuple):
+    """What a name stands for."""
+
+    model: Path
+    adapter: Path | None = None
+    rank: int | None = None
+    """Of the adapter."""
 
 
-def _adapter_settings(folder: Path) -> _Adapter:
+def _weights_of(name: str) -> _Weights:
+    folder = Path(name).expanduser()
+    if not (folder / "adapter_config.json").is_file():
+        return _Weights(resolve(name))
     try:
         settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-        return _Adapter(str(settings["base_model_name_or_path"]), int(settings["r"]))
+        base, rank = str(settings["base_model_name_or_path"]), int(settings["r"])
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f"Expect {folder}/adapter_config.json to name the adapter's model and rank, actually: {error!r}"
         ) from error
+    return _Weights(resolve(base), folder, rank)
