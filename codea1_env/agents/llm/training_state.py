@@ -11,7 +11,6 @@ Equal state gives equal bytes, which `torch.save` and `save_pretrained` do not p
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -52,10 +51,8 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
         target = folder / "adapter"
         target.mkdir()
         save_file(_on_cpu(get_peft_model_state_dict(model)), target / "adapter_model.safetensors")
-        config = {
-            key: _plain(value) for key, value in model.peft_config["default"].to_dict().items()
-        }
-        write_json(target / "adapter_config.json", config | {"inference_mode": True})
+        config = model.peft_config["default"].to_dict() | {"inference_mode": True}
+        write_json(target / "adapter_config.json", config, _plain)
         return target
     target = folder / "model"
     model.save_pretrained(target)
@@ -69,6 +66,7 @@ def load_weights(model: Any, folder: Path) -> None:
     Raises:
         ValueError: A file is missing or damaged, or is of another model.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
@@ -83,10 +81,8 @@ def load_weights(model: Any, folder: Path) -> None:
             model.load_state_dict(weights, strict=False)  # tied weights are there once
     except (OSError, RuntimeError, KeyError) as error:
         raise ValueError(f"Expect weights of this model in {folder}, actually: {error}") from error
-    except Exception as error:
-        if type(error).__name__ == "SafetensorError":
-            raise ValueError(f"Expect complete weights in {folder}, actually: {error}") from error
-        raise
+    except SafetensorError as error:
+        raise ValueError(f"Expect complete weights in {folder}, actually: {error}") from error
 
 
 def save_trainer(drive: Drive, base: str, folder: Path) -> None:
@@ -198,13 +194,5 @@ def _on_cpu(tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of peft's configuration as JSON; sets in a fixed order."""
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    try:
-        json.dumps(value)
-    except TypeError:
-        return str(value)
-    return value
+    """What peft's configuration has beside JSON's kinds; sets in a fixed order."""
+    return sorted(value) if isinstance(value, (set, frozenset)) else str(value)
