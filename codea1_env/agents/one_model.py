@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
-from codea1_env.agents.pools import Pool
 from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
+from codea1_env.agents.tabular import Pool
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
