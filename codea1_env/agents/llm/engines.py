@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,9 +74,7 @@ class Engines:
         server_url: str,
     ) -> None:
         check_engine(kind)
-        self._players: dict[Path, int] = {}
-        for folder in models.values():
-            self._players[folder] = self._players.get(folder, 0) + 1
+        self._players = Counter(models.values())
         if kind == "server" and len(self._players) > 1:
             named = ", ".join(f"{role}: {folder}" for role, folder in models.items())
             raise BackendError(

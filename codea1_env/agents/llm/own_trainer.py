@@ -153,7 +153,9 @@ def check_losses(trainer: Any, where: Callable[[], str]) -> None:
     from transformers import TrainerCallback
 
     compute = trainer.compute_loss
-    algorithm = _algorithm(trainer)
+    algorithm = type(trainer).__name__
+    if getattr(trainer, "loss_type", None) is not None:
+        algorithm += f" (loss_type={trainer.loss_type!r})"
 
     def compute_loss(*arguments: Any, **named: Any) -> Any:
         result = compute(*arguments, **named)
@@ -185,10 +187,3 @@ def check_losses(trainer: Any, where: Callable[[], str]) -> None:
 
     trainer.compute_loss = compute_loss
     trainer.add_callback(Gradients)
-
-
-def _algorithm(trainer: Any) -> str:
-    """The trainer's class, and which of its losses it takes."""
-    loss_type = getattr(trainer, "loss_type", None)
-    name = type(trainer).__name__
-    return name if loss_type is None else f"{name} (loss_type={loss_type!r})"
