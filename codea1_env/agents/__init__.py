@@ -5,15 +5,7 @@ from __future__ import annotations
 from codea1_env.agents.algorithms import ALGORITHMS, GRPO, RLOO, make_algorithm
 from codea1_env.agents.one_model import TabularSelfPlayer
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
-from codea1_env.agents.protocols import (
-    Agent,
-    Experience,
-    Imitator,
-    Learner,
-    Setting,
-    as_learner,
-    own_player,
-)
+from codea1_env.agents.protocols import Imitator, Learner, Setting, as_learner, own_player
 from codea1_env.agents.scripted import (
     BoundaryTester,
     CopierTester,
@@ -24,6 +16,7 @@ from codea1_env.agents.scripted import (
     ScriptedAgent,
 )
 from codea1_env.agents.tabular import Pool, TabularAgent, pool_of_programs, pool_of_tests
+from codea1_env.rollout import Agent, Experience
 from codea1_env.support.plugins import find_class
 
 __all__ = [

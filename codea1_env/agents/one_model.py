@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
-from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
 from codea1_env.agents.tabular import Pool
 from codea1_env.referee import Referee
+from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 
@@ -168,16 +168,14 @@ class TabularSelfPlayer:
             )
             for key, program in new
         ]
-        running = []
         runs = self._referee.references_run(believed)
-        for pair, problem, loads in zip(new, believed, runs, strict=True):
-            self._texts[pair] = self._tests[pair[0]].items  # if the program says nothing
-            if loads:
-                running.append((pair, problem))
+        running = [each for each in zip(new, believed, runs, strict=True) if each[2]]
         found = self._referee.corrected(
-            [(problem, self._tests[pair[0]].items) for pair, problem in running]
+            [(problem, self._tests[key].items) for (key, _), problem, _ in running]
         )
-        for (pair, _), texts in zip(running, found, strict=True):
+        for pair in new:
+            self._texts[pair] = self._tests[pair[0]].items  # if the program says nothing
+        for (pair, _, _), texts in zip(running, found, strict=True):
             self._texts[pair] = tuple(texts)
 
     def _fingerprints(self) -> dict[str, list[str]]:

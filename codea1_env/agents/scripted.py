@@ -143,16 +143,13 @@ class GoldenTester(ScriptedAgent):
     def answer(self, problem: Problem) -> str:
         """Return golden tests; a test program that lists none as it is."""
         tests: Sequence[str] = problem.tests
-        if not tests and problem.test_program is not None:
-            tests = self._tests_of(problem, problem.test_program) or [problem.test_program]
+        program = problem.test_program
+        if not tests and program is not None:
+            sandbox = self._sandbox or default_sandbox()
+            tests = self.once(
+                problem, lambda: sandbox.analyse(listed_tests, program, problem.entry_point)
+            ) or [program]
         return TEST_SEPARATOR.join(draw(tests, self.num_tests, self.rng))
-
-    def _tests_of(self, problem: Problem, program: str) -> list[str]:
-        def listed() -> list[str]:
-            sandbox = default_sandbox() if self._sandbox is None else self._sandbox
-            return sandbox.analyse(listed_tests, program, problem.entry_point)
-
-        return self.once(problem, listed)
 
 
 class BoundaryTester(ScriptedAgent):

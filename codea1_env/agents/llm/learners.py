@@ -20,7 +20,13 @@ from codea1_env.agents.llm.agent import BothRoles, LanguagePlayer, LLMAgent
 from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig, encode_all
 from codea1_env.agents.llm.computing import Computing, Dtype
 from codea1_env.agents.llm.processes import SharedBackend, world_size
-from codea1_env.agents.llm.trainer_drive import Drive, SFTDrive, TrainerDrive, TrainingRow
+from codea1_env.agents.llm.trainer_drive import (
+    Drive,
+    DriveOptions,
+    SFTDrive,
+    TrainerDrive,
+    TrainingRow,
+)
 from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config, trainer_config
 from codea1_env.agents.llm.training_state import (
     fingerprint,
@@ -29,8 +35,8 @@ from codea1_env.agents.llm.training_state import (
     save_trainer,
     save_weights,
 )
-from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
+from codea1_env.rollout import Experience
 from codea1_env.spaces import Observation
 
 ADAPTER = "default"
@@ -118,7 +124,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
         self.update_engine()
 
     @abstractmethod
-    def _make_drive(self, model: Any, folder: str, **named: Any) -> Drive:
+    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> Drive:
         """Make what trains the model, given a folder that the trainer may write to."""
 
     def save(self, path: Path) -> None:
@@ -210,7 +216,7 @@ class GRPOLearner(TrainedPlayer):
         self._taught = taught
         super().__init__(role, model, tokenizer, samplings, **options)
 
-    def _make_drive(self, model: Any, folder: str, **named: Any) -> TrainerDrive:
+    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> TrainerDrive:
         from trl import GRPOConfig, GRPOTrainer
 
         args = trainer_config(
@@ -219,7 +225,7 @@ class GRPOLearner(TrainedPlayer):
             config_cls=self._config_cls or GRPOConfig,
             temperature=self._samplings[0].temperature,
             max_completion_length=max(each.max_completion_length for each in self._samplings),
-            seed=named["seed"],
+            seed=options["seed"],
             folder=folder,
         )
         # Then the probabilities that answers were drawn with are not quite those that are learned from.
@@ -231,7 +237,7 @@ class GRPOLearner(TrainedPlayer):
             args,
             self.tokenizer,
             engine_samples=self._engine is not None or mixed or self._taught,
-            **named,
+            **options,
         )
 
     def act(self, observations: Sequence[Observation]) -> list[str]:
@@ -340,9 +346,9 @@ class SFTLearner(TrainedPlayer):
         self._fields = fields or {}
         super().__init__("tester", model, tokenizer, [sampling], **options)
 
-    def _make_drive(self, model: Any, folder: str, **named: Any) -> SFTDrive:
-        args = imitation_config(self._fields, self._shape, seed=named["seed"], folder=folder)
-        return SFTDrive(model, args, self.tokenizer, self._shape.rows, **named)
+    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> SFTDrive:
+        args = imitation_config(self._fields, self._shape, seed=options["seed"], folder=folder)
+        return SFTDrive(model, args, self.tokenizer, self._shape.rows, **options)
 
     def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
         """Update the model once, so that it gives these answers more often.

@@ -135,11 +135,7 @@ class OpenAIBackend:
         """
         fields = self._fields(sampling, adapter)
         bodies = [
-            fields
-            | {
-                "messages": [dict(message) for message in messages],
-                "seed": (seed + first + row) % 2**31,
-            }
+            {**fields, "messages": list(messages), "seed": (seed + first + row) % 2**31}
             for row, messages in enumerate(prompts)
         ]
         cancelled = threading.Event()

@@ -19,7 +19,7 @@ from typing import Any
 
 from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.agents.llm.completions import Backend, Completion, Messages, SamplingConfig
-from codea1_env.agents.protocols import Experience
+from codea1_env.rollout import Experience
 from codea1_env.spaces import Observation
 
 _PATIENCE = timedelta(days=7)

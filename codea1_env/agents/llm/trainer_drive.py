@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -52,6 +52,14 @@ class TrainingRow:
     """Whether it was cut off at its greatest length."""
 
 
+class DriveOptions(TypedDict, total=False):
+    """What any `Drive` may be made with; the defaults are there."""
+
+    peft_config: Any
+    name: str
+    seed: int
+
+
 class Drive:
     """A trainer that waits between updates.
 
@@ -61,10 +69,10 @@ class Drive:
         args: The trainer's configuration.
         tokenizer: Of the model.
         size: Answers of an update, of all processes together.
+        more: What else the trainer is made with.
         peft_config: Makes the trainer train an adapter; None to train the model itself.
         name: For messages.
         seed: Decides what the trainer draws.
-        more: What else the trainer is made with.
     """
 
     def __init__(
@@ -74,11 +82,11 @@ class Drive:
         args: Any,
         tokenizer: Any,
         size: int,
+        more: Mapping[str, Any],
         *,
-        peft_config: Any,
-        name: str,
-        seed: int,
-        **more: Any,
+        peft_config: Any = None,
+        name: str = "model",
+        seed: int = 0,
     ) -> None:
         greenlet = require("greenlet").greenlet
         from transformers import PrinterCallback
@@ -178,11 +186,9 @@ class TrainerDrive(Drive):
         model: What is trained, or the base of the adapter that is.
         args: The trainer's configuration.
         tokenizer: Of the model. Has a padding token.
-        peft_config: Makes the trainer train an adapter; None to train the model itself.
         engine_samples: Answers come from another engine than the trained model, whose probabilities differ a
             little: correct for it by importance sampling.
-        name: For messages.
-        seed: Decides what the trainer draws.
+        options: See `Drive`.
     """
 
     def __init__(
@@ -192,29 +198,21 @@ class TrainerDrive(Drive):
         args: Any,
         tokenizer: Any,
         *,
-        peft_config: Any = None,
         engine_samples: bool = False,
-        name: str = "model",
-        seed: int = 0,
+        **options: Unpack[DriveOptions],
     ) -> None:
         from datasets import Dataset
 
         self._engine_samples = engine_samples
         # The prompts are never read: the answers that `rollout_func` returns bring their own.
         prompts = [""] * (args.generation_batch_size // args.num_generations)
-        super().__init__(
-            trainer_cls,
-            model,
-            args,
-            tokenizer,
-            args.generation_batch_size,
-            peft_config=peft_config,
-            name=name,
-            seed=seed,
-            reward_funcs=_rewards,
-            train_dataset=Dataset.from_dict({"prompt": prompts}),
-            rollout_func=self._wait_for_rows,
-        )
+        more = {
+            "train_dataset": Dataset.from_dict({"prompt": prompts}),
+            "reward_funcs": _rewards,
+            "rollout_func": self._wait_for_rows,
+        }
+        size = args.generation_batch_size
+        super().__init__(trainer_cls, model, args, tokenizer, size, more, **options)
 
     def _prepare(self) -> None:
         """Switch the trainer's importance sampling on, which it has for its own vLLM."""
@@ -286,37 +284,19 @@ class SFTDrive(Drive):
         args: The trainer's configuration.
         tokenizer: Of the model.
         size: Answers of an update, of all processes together.
-        peft_config: Makes the trainer train an adapter; None to train the model itself.
-        name: For messages.
-        seed: Decides what the trainer draws.
+        options: See `Drive`.
     """
 
     def __init__(
-        self,
-        model: Any,
-        args: Any,
-        tokenizer: Any,
-        size: int,
-        *,
-        peft_config: Any = None,
-        name: str = "model",
-        seed: int = 0,
+        self, model: Any, args: Any, tokenizer: Any, size: int, **options: Unpack[DriveOptions]
     ) -> None:
         from datasets import Dataset
         from trl import SFTTrainer
 
-        super().__init__(
-            SFTTrainer,
-            model,
-            args,
-            tokenizer,
-            size,
-            peft_config=peft_config,
-            name=name,
-            seed=seed,
-            # Never read, but looked at.
-            train_dataset=Dataset.from_dict({"input_ids": [[0]], "labels": [[0]]}),
-        )
+        # Never read, but looked at.
+        rows = Dataset.from_dict({"input_ids": [[0]], "labels": [[0]]})
+        more = {"train_dataset": rows}
+        super().__init__(SFTTrainer, model, args, tokenizer, size, more, **options)
 
     def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
         """Imitate the answers of one step. See `Drive.update`."""

@@ -19,12 +19,11 @@ DECIDED: Mapping[str, str] = {
     "generation_batch_size": "problems_per_step and num_generations or num_suites",
     "steps_per_generation": "per_device_train_batch_size",
     "num_generations": "num_generations and num_suites of the run",
-    "max_steps": "max_steps of the run",
-    "num_train_epochs": "max_steps of the run",
-    "max_completion_length": "the sampling settings of the run",
-    "temperature": "the sampling settings of the run",
-    "top_p": "the sampling settings of the run",
-    "top_k": "the sampling settings of the run",
+    **dict.fromkeys(("max_steps", "num_train_epochs"), "max_steps of the run"),
+    **dict.fromkeys(
+        ("max_completion_length", "temperature", "top_p", "top_k"),
+        "the sampling settings of the run",
+    ),
     **dict.fromkeys(
         ("min_p", "repetition_penalty", "generation_kwargs", "cache_implementation"), _DRAWING
     ),
@@ -34,11 +33,9 @@ DECIDED: Mapping[str, str] = {
     "output_dir": "output_dir of the run",
     "seed": "seed of the run",
     "resume_from_checkpoint": "--resume",
-    "save_strategy": "save_steps of the run",
-    "save_steps": "save_steps of the run",
+    **dict.fromkeys(("save_strategy", "save_steps"), "save_steps of the run"),
     "eval_strategy": "eval_steps of the run",
-    "logging_strategy": "nothing: every step is logged",
-    "logging_steps": "nothing: every step is logged",
+    **dict.fromkeys(("logging_strategy", "logging_steps"), "nothing: every step is logged"),
 }
 """Fields that follow from the run -> what decides them."""
 

@@ -93,11 +93,17 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
         base: Fingerprint of the model that training began with.
         folder: An existing folder.
     """
+    import torch
     from safetensors.torch import save_file
 
     trainer = drive.trainer
     optimizer = trainer.optimizer.state_dict()
-    tensors, numbers = _flatten(optimizer["state"])
+    values = {
+        f"{index}.{name}": value
+        for index, named in optimizer["state"].items()
+        for name, value in named.items()
+    }
+    tensors = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
     save_file(_on_cpu(tensors), folder / "optimizer.safetensors")
     state = {
         "version": _VERSION,
@@ -108,7 +114,7 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
         "entropy": {name: getattr(trainer, name, None) for name in _ENTROPY},
         "schedule": trainer.lr_scheduler.state_dict(),
         "param_groups": optimizer["param_groups"],
-        "numbers": numbers,
+        "numbers": {key: value for key, value in values.items() if key not in tensors},
     }
     write_json(folder / "trainer.json", state)
 
@@ -141,9 +147,11 @@ def load_trainer(drive: Drive, base: str, folder: Path) -> None:
         {key: tuple(value) if key == "betas" else value for key, value in group.items()}
         for group in state["param_groups"]
     ]
-    trainer.optimizer.load_state_dict(
-        {"state": _unflatten(tensors, state["numbers"]), "param_groups": groups}
-    )
+    values: dict[int, dict[str, Any]] = {}
+    for key, value in {**tensors, **state["numbers"]}.items():
+        index, name = key.split(".", 1)
+        values.setdefault(int(index), {})[name] = value
+    trainer.optimizer.load_state_dict({"state": values, "param_groups": groups})
     trainer.lr_scheduler.load_state_dict(state["schedule"])
     for name, value in state["counters"].items():
         setattr(trainer.state, name, value)
@@ -166,27 +174,6 @@ def _same_shapes(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pa
             f"Expect an adapter of this model in {folder}, actually it is of another model or rank: "
             f"{names[0]} has shape {shapes.get(names[0])}, wanted: {expected.get(names[0])}."
         )
-
-
-def _flatten(state: Mapping[int, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Separate an optimizer's tensors from its numbers, by names like "3.exp_avg"."""
-    import torch
-
-    tensors: dict[str, Any] = {}
-    numbers: dict[str, Any] = {}
-    for index, values in state.items():
-        for name, value in values.items():
-            kind = tensors if isinstance(value, torch.Tensor) else numbers
-            kind[f"{index}.{name}"] = value
-    return tensors, numbers
-
-
-def _unflatten(tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    state: dict[int, dict[str, Any]] = {}
-    for key, value in {**tensors, **numbers}.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    return state
 
 
 def _on_cpu(tensors: Mapping[str, Any]) -> dict[str, Any]:

