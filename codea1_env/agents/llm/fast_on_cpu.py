@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+# ---- Writing ----------------------------------------------------------------------------------------------
+
 _NAME = "codea1_grouped"
 
 
@@ -91,6 +93,8 @@ def grouped_attention(
     result = scores.softmax(-1).to(value.dtype) @ value
     return result.reshape(rows, 1, heads, size), None
 
+
+# ---- Learning ---------------------------------------------------------------------------------------------
 
 _WORTH = 0.9
 """Rows are packed if that leaves less than this share of their tokens."""

@@ -53,11 +53,10 @@ def _containers(root: Path, groups: Path) -> list[int]:
         return []
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            base, limit, used = root, "memory.max", "memory.current"
-        elif "memory" in controllers.split(","):
+        base, limit, used = root, "memory.max", "memory.current"
+        if "memory" in controllers.split(","):
             base, limit, used = root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
-        else:
+        elif controllers:
             continue
         # A container may see its own group as the root, under another path.
         for folder in (base / path.lstrip("/"), base):
@@ -80,6 +79,9 @@ def _reclaimable(folder: Path) -> int:
     except (OSError, ValueError):
         return 0
     return int(rows.get("total_inactive_file", rows.get("inactive_file", "0")))
+
+
+# ---- What a model needs -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -255,6 +255,9 @@ def _assistant(code: str) -> Message:
     return Message(role="assistant", content=in_block(code))
 
 
+# ---- A problem's text, taken apart -------------------------------------------------------------------------
+
+
 def in_block(code: str) -> str:
     r"""Code as an answer shows it.
 
