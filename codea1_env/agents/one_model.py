@@ -81,12 +81,13 @@ class TabularSelfPlayer:
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Draw one answer for each observation: a program, or a suite if it is the tester's turn."""
         keys = [self._problems[observation].task_id for observation in observations]
-        drawn: list[int | _Suite] = []
-        for key, observation in zip(keys, observations, strict=True):
-            if observation["turn"]:
-                drawn.append(self._draw_suite(key, observation["code"]))
-            else:
-                drawn.append(self.policies["programs"].draw(key, self.rng)[0])
+        programs = self.policies["programs"]
+        drawn = [
+            self._draw_suite(key, observation["code"])
+            if observation["turn"]
+            else programs.draw(key, self.rng)[0]
+            for key, observation in zip(keys, observations, strict=True)
+        ]
         self._find_values(
             (key, each.program)
             for key, each in zip(keys, drawn, strict=True)

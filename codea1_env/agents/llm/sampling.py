@@ -239,10 +239,10 @@ def _layer_class() -> Any:
             start, self._length = self._length, self._length + keys.shape[-2]
             if not self.is_initialized:
                 self.lazy_initialization(keys, values)
-                self._stores = [self._store(keys), self._store(values)]
+                self._stores = [self._with_room(each[:, :, :0]) for each in (keys, values)]
             elif self._length > self._stores[0].shape[-2]:
                 self._room = 2 * self._length
-                self._stores = [self._moved(old, start) for old in self._stores]
+                self._stores = [self._with_room(old[:, :, :start]) for old in self._stores]
             for store, new in zip(self._stores, (keys, values), strict=True):
                 store[:, :, start : self._length] = new
             self._look()
@@ -252,18 +252,16 @@ def _layer_class() -> Any:
             return self._length
 
         def batch_select_indices(self, indices: Tensor) -> None:
-            self._stores = [self._moved(old, self._length, indices) for old in self._stores]
+            both = (self.keys, self.values)
+            self._stores = [self._with_room(each.index_select(0, indices)) for each in both]
             self._look()
 
-        def _store(self, like: Tensor, rows: int | None = None) -> Tensor:
-            shape = (like.shape[0] if rows is None else rows, like.shape[1])
-            return like.new_empty((*shape, max(self._room, self._length), like.shape[3]))
-
-        def _moved(self, old: Tensor, length: int, rows: Tensor | None = None) -> Tensor:
-            new = self._store(old, None if rows is None else len(rows))
-            kept = old[:, :, :length]
-            new[:, :, :length] = kept if rows is None else kept.index_select(0, rows)
-            return new
+        def _with_room(self, begun: Tensor) -> Tensor:
+            """A tensor that begins with these keys or values and has room for more."""
+            room = max(self._room, self._length)
+            store = begun.new_empty((*begun.shape[:2], room, begun.shape[3]))
+            store[:, :, : begun.shape[2]] = begun
+            return store
 
         def _look(self) -> None:
             self.keys, self.values = (store[:, :, : self._length] for store in self._stores)
