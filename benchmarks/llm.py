@@ -23,9 +23,8 @@ from rich.console import Console
 from rich.table import Table
 from trl import GRPOConfig, GRPOTrainer
 
-from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
-from codea1_env.agents.llm.rows import TrainingRow
-from codea1_env.agents.llm.trainer_drive import TrainerDrive
+from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow
+from codea1_env.agents.llm.trainer_settings import UpdateShape, trainer_config
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 
 Rows = list[TrainingRow]

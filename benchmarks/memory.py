@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from codea1_env.agents.llm import transformers_backend
-from codea1_env.agents.llm.model_shape import shape_of
-from codea1_env.agents.llm.rows import TrainingRow
+from codea1_env.agents.llm.memory import shape_of
+from codea1_env.agents.llm.trainer_drive import TrainingRow
 from codea1_env.agents.models import resolve
 from codea1_env.cli.train_settings import SourcesAndFolder, base_settings
 from codea1_env.training import TrainConfig

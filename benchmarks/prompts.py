@@ -26,7 +26,7 @@ from rich.table import Table
 from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import Message, SamplingConfig
-from codea1_env.agents.llm.task_text import Task, in_block
+from codea1_env.agents.llm.prompts import Task, in_block
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 from codea1_env.judging.programs import read_programs

@@ -201,7 +201,7 @@ def test_a_server_is_asked_for_one_test_at_a_time(server, tmp_path, capsys):
 
 
 def test_a_server_that_is_gone(server, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("codea1_env.agents.llm.http_json.FIRST_DELAY", 0.01)
+    monkeypatch.setattr("codea1_env.agents.llm.openai_backend.FIRST_DELAY", 0.01)
     server.shutdown()
     server.server_close()
     arguments = [*FEW, "--agent", server.url, "--model", "m", "--output-dir", str(tmp_path)]

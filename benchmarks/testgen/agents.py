@@ -34,7 +34,7 @@ from rich.table import Table
 
 from codea1_env.agents.llm.agent import LLMAgent
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.player import computing_for, load_player
+from codea1_env.agents.llm.engines import computing_for, load_player
 from codea1_env.agents.llm.prompts import FewShot
 from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox

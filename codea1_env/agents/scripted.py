@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from codea1_env.agents.protocols import Experience
 from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.calls import listed_tests
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.shown_tests import split_examples
+from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import Observation
 
@@ -143,16 +143,13 @@ class GoldenTester(ScriptedAgent):
     def answer(self, problem: Problem) -> str:
         """Return golden tests; a test program that lists none as it is."""
         tests: Sequence[str] = problem.tests
-        if not tests and problem.test_program is not None:
-            tests = self._tests_of(problem, problem.test_program) or [problem.test_program]
+        program = problem.test_program
+        if not tests and program is not None:
+            sandbox = self._sandbox or default_sandbox()
+            tests = self.once(
+                problem, lambda: sandbox.analyse(listed_tests, program, problem.entry_point)
+            ) or [program]
         return TEST_SEPARATOR.join(draw(tests, self.num_tests, self.rng))
-
-    def _tests_of(self, problem: Problem, program: str) -> list[str]:
-        def listed() -> list[str]:
-            sandbox = default_sandbox() if self._sandbox is None else self._sandbox
-            return sandbox.analyse(listed_tests, program, problem.entry_point)
-
-        return self.once(problem, listed)
 
 
 class BoundaryTester(ScriptedAgent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from codea1_env.problems import Problem
 from codea1_env.spaces import Observation
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a value. Floats keep every bit."""
-    path.write_text(json.dumps(value, sort_keys=True) + "\n", encoding="utf-8")
+def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = None) -> None:
+    """Write a value. Floats keep every bit; `default` makes plain data of what is none."""
+    text = json.dumps(value, sort_keys=True, default=default)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:

@@ -39,19 +39,18 @@ def _variants(test: str, entry_point: str) -> dict[str, list[str]]:
     parts = _parse(test, entry_point)
     if parts is None:
         return {"wrong": [], "weak": [], "boundary": []}
-    arguments, keywords, value = parts
+    arguments, value = parts
 
-    def call(args: list[object], named: dict[str, object]) -> str:
-        listed = [*map(literal, args), *(f"{k}={literal(item)}" for k, item in named.items())]
+    def call(given: list[tuple[str, object]]) -> str:
+        listed = [f"{name}={literal(item)}" if name else literal(item) for name, item in given]
         return f"{entry_point}({', '.join(listed)})"
 
-    original = call(arguments, keywords)
-    near = []
-    for position, argument in enumerate(arguments):
-        for moved in boundary_values(argument):
-            near.append(call([*arguments[:position], moved, *arguments[position + 1 :]], keywords))
-    for name, argument in keywords.items():
-        near += [call(arguments, {**keywords, name: moved}) for moved in boundary_values(argument)]
+    original = call(arguments)
+    near = [
+        call([*arguments[:place], (name, moved), *arguments[place + 1 :]])
+        for place, (name, argument) in enumerate(arguments)
+        for moved in boundary_values(argument)
+    ]
     return {
         "wrong": [f"assert {original} == {literal(other_value(value))}"],
         "weak": [original, f"assert {original} is {'None' if value is None else 'not None'}"],
@@ -59,27 +58,25 @@ def _variants(test: str, entry_point: str) -> dict[str, list[str]]:
     }
 
 
-def _parse(test: str, entry_point: str) -> tuple[list[object], dict[str, object], object] | None:
-    """Return arguments, keyword arguments and value of `assert entry_point(...) == value`."""
+def _parse(test: str, entry_point: str) -> tuple[list[tuple[str, object]], object] | None:
+    """Return the arguments, each with its keyword or "", and the value of `assert entry_point(...) == value`."""
     try:
-        body = ast.parse(test).body
-        if len(body) != 1 or not isinstance(body[0], ast.Assert):
-            return None
-        compare = body[0].test
-        if not isinstance(compare, ast.Compare) or len(compare.ops) != 1:
-            return None
-        call = compare.left
-        if not (isinstance(compare.ops[0], ast.Eq) and isinstance(call, ast.Call)):
-            return None
-        if not isinstance(call.func, ast.Name) or call.func.id != entry_point:
-            return None
-        if any(keyword.arg is None for keyword in call.keywords):
-            return None
-        arguments = [read(argument) for argument in call.args]
-        keywords = {str(item.arg): read(item.value) for item in call.keywords}
-        return arguments, keywords, read(compare.comparators[0])
+        match ast.parse(test).body:
+            case [
+                ast.Assert(
+                    test=ast.Compare(
+                        left=ast.Call(func=ast.Name(id=name)) as call,
+                        ops=[ast.Eq()],
+                        comparators=[value],
+                    )
+                )
+            ] if name == entry_point and all(keyword.arg for keyword in call.keywords):
+                arguments = [("", read(argument)) for argument in call.args]
+                arguments += [(str(item.arg), read(item.value)) for item in call.keywords]
+                return arguments, read(value)
     except (SyntaxError, ValueError, RecursionError, MemoryError, NotLiteralError):
-        return None  # not text that can be parsed, or not literals
+        pass  # not text that can be parsed, or not literals
+    return None
 
 
 def boundary_values(value: object) -> list[object]:
@@ -91,29 +88,23 @@ def boundary_values(value: object) -> list[object]:
         >>> boundary_values(True)
         [False]
     """
-    made: list[object]
-    if isinstance(value, bool):
-        made = [not value]
-    elif isinstance(value, int):
-        made = [0, 1, -1, value - 1, value + 1, -value]
-    elif isinstance(value, float):
-        made = [0.0, 1.0, -1.0, -value, value + 0.5]
-    elif isinstance(value, (str, list, tuple)):
-        made = [
-            value[:0],
-            value[:1],
-            value[:-1],
-            value[::-1],
-            value * 2 if len(value) < 50 else value,
-        ]
-        if isinstance(value, str):
-            made += [value.upper(), f" {value}"]
-    elif isinstance(value, set):
-        made = [set(), set(sorted(value, key=literal)[:1])]
-    elif isinstance(value, dict):
-        made = [{}, dict(list(value.items())[:1]), dict(list(value.items())[::-1])]
-    else:
-        made = []
+    made: list[object] = []
+    match value:
+        case bool():
+            made = [not value]
+        case int():
+            made = [0, 1, -1, value - 1, value + 1, -value]
+        case float():
+            made = [0.0, 1.0, -1.0, -value, value + 0.5]
+        case str() | list() | tuple():
+            twice = value * 2 if len(value) < 50 else value
+            made = [value[:0], value[:1], value[:-1], value[::-1], twice]
+            if isinstance(value, str):
+                made += [value.upper(), f" {value}"]
+        case set():
+            made = [set(), set(sorted(value, key=literal)[:1])]
+        case dict():
+            made = [{}, dict(list(value.items())[:1]), dict(list(value.items())[::-1])]
     kept: list[object] = []
     for item in made:
         # As text, because 1 == True and 0.0 == -0.0.
@@ -129,24 +120,25 @@ def other_value(value: object) -> object:
         >>> other_value([1]), other_value("a"), other_value(None)
         ([1, None], 'a?', 0)
     """
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, float):
-        return value + 1.0 if abs(value) < 1e15 else 0.0
-    if isinstance(value, (int, complex)):
-        return value + 1
-    if isinstance(value, str):
-        return value + "?"
-    if isinstance(value, bytes):
-        return value + b"?"
-    if isinstance(value, list):
-        return [*value, None]
-    if isinstance(value, tuple):
-        return (*value, None)
-    if isinstance(value, dict):
-        return {**value, "?": None}
-    if isinstance(value, set):
-        return {*value, "?"}
+    match value:
+        case bool():
+            return not value
+        case float():
+            return value + 1.0 if abs(value) < 1e15 else 0.0
+        case int() | complex():
+            return value + 1
+        case str():
+            return value + "?"
+        case bytes():
+            return value + b"?"
+        case list():
+            return [*value, None]
+        case tuple():
+            return (*value, None)
+        case dict():
+            return {**value, "?": None}
+        case set():
+            return {*value, "?"}
     return 0
 
 

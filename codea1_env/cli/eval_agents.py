@@ -14,12 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
-from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LLMAgent
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
-from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
+from codea1_env.agents.llm.engines import Engine, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
-from codea1_env.agents.llm.player import Engine, is_model, load_player
 from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.agents.models import ModelError
 from codea1_env.agents.scripted import ScriptedAgent

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 
-from codea1_env.agents.llm.reporting import listening
+from codea1_env.agents.llm.completions import listening
 from codea1_env.cli.eval_groups import SHOWN, table_of_groups
 from codea1_env.cli.tables import parts_of
 from codea1_env.evaluation.best_of_n.runs import CHOSEN

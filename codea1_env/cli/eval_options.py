@@ -17,7 +17,7 @@ from rich.console import Console
 import codea1_env
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
-from codea1_env.agents.llm.player import Engine, computing_for
+from codea1_env.agents.llm.engines import Engine, computing_for
 from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
 from codea1_env.cli.eval_agents import (

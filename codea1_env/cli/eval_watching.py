@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.cli.eval_agents import is_server
 from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.evaluation.running import AgentOf

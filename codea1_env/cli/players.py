@@ -20,7 +20,7 @@ from codea1_env.agents import (
     pool_of_programs,
     pool_of_tests,
 )
-from codea1_env.agents.llm.player import computing_for, is_model, load_player
+from codea1_env.agents.llm.engines import computing_for, is_model, load_player
 from codea1_env.agents.models import DEFAULT_MODEL
 from codea1_env.cli.errors import InputError, unknown_name
 from codea1_env.cli.parsing import ComputingOptions

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.rollout import Rollouts
 from codea1_env.training.errors import RunError
 from codea1_env.training.players import Players

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from codea1_env.agents import Learner
+from codea1_env.agents.llm.agent import LanguagePlayer
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
-from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.agents.llm.own_trainer import find_trainer
 from codea1_env.agents.llm.processes import (
     LeadingPlayer,
@@ -175,9 +175,9 @@ class LanguageModels:
             raise RunError(str(error)) from error
 
     def _learner(self, plan: _Plan) -> Learner:
-        from codea1_env.agents.llm.grpo_learner import GRPOLearner
-        from codea1_env.agents.llm.grpo_settings import DECIDED, UpdateShape, check_fields
-        from codea1_env.agents.llm.hooked_trainer import decided_by, with_algorithm
+        from codea1_env.agents.llm.learners import GRPOLearner
+        from codea1_env.agents.llm.own_trainer import decided_by, with_algorithm
+        from codea1_env.agents.llm.trainer_settings import DECIDED, UpdateShape, check_fields
 
         config, algorithm = self._config, self._algorithm(plan.role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
@@ -201,8 +201,8 @@ class LanguageModels:
 
         It trains like those of the run, but for the size of its batch.
         """
-        from codea1_env.agents.llm.grpo_learner import GRPOLearner
-        from codea1_env.agents.llm.grpo_settings import UpdateShape
+        from codea1_env.agents.llm.learners import GRPOLearner
+        from codea1_env.agents.llm.trainer_settings import UpdateShape
 
         self._look_at_all(role)
         plan = _Plan(role, self._folders[role], learns=True, seed=0)
@@ -221,8 +221,8 @@ class LanguageModels:
         )
 
     def _imitator(self, plan: _Plan) -> Learner:
-        from codea1_env.agents.llm.grpo_settings import UpdateShape
-        from codea1_env.agents.llm.sft_learner import SFTLearner
+        from codea1_env.agents.llm.learners import SFTLearner
+        from codea1_env.agents.llm.trainer_settings import UpdateShape
 
         config = self._config
         return SFTLearner(
@@ -251,8 +251,7 @@ class LanguageModels:
         }
 
     def _frozen(self, plan: _Plan) -> Learner:
-        from codea1_env.agents.llm.agent import LLMAgent
-        from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
+        from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LLMAgent
 
         engine = self._engine(plan.folder, trained=False)
         agent = LLMAgent(
@@ -273,9 +272,7 @@ class LanguageModels:
         Raises:
             RunError: The model or the engine cannot be had as configured.
         """
-        from codea1_env.agents.llm.agent import LLMAgent
-        from codea1_env.agents.llm.both_roles import BothRoles
-        from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
+        from codea1_env.agents.llm.agent import BothRoles, FrozenLanguagePlayer, LLMAgent
 
         self._look_at_all(role)
         config, adapter = self._config, role if self._config.lora_rank else None
@@ -310,7 +307,7 @@ class LanguageModels:
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
         """A model in float32 to train, or one whose weights all players share that do not change them."""
-        from codea1_env.agents.llm.grpo_learner import share_weights
+        from codea1_env.agents.llm.learners import share_weights
 
         if trained:
             return load_model(folder, dtype="float32", device=best_device())

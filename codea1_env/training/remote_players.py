@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from codea1_env.agents import Experience
-from codea1_env.agents.llm.agent import LLMAgent, Usage
+from codea1_env.agents.llm.agent import LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import Message
-from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.spaces import Observation
 from codea1_env.training.role_group import RoleGroup
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.agents.llm.agent import LanguagePlayer
 from codea1_env.evaluation import HeldOut, PassRates, hold_out, kills, pass_rates
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import ALGORITHMS, make_algorithm
-from codea1_env.agents.algorithms import teaches
-from codea1_env.agents.grpo import GRPO, clipped_loss, group_advantages, k3
+from codea1_env.agents.algorithms import (
+    GRPO,
+    RLOO,
+    ReinforcePlusPlus,
+    clipped_loss,
+    group_advantages,
+    k3,
+    teaches,
+)
 from codea1_env.agents.policy import AlgorithmError, Sample, SoftmaxPolicy, in_groups
-from codea1_env.agents.rloo import RLOO, ReinforcePlusPlus
 
 TABULAR = [name for name, kind in ALGORITHMS.items() if teaches(kind, "tabular")]
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from codea1_env import Sandbox
-from codea1_env.agents.llm import http_json
+from codea1_env.agents.llm import openai_backend
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run as codea1
@@ -222,7 +222,7 @@ def test_bad_settings(
     message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_json, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(openai_backend, "FIRST_DELAY", 0.01)
     with pytest.raises(RunError, match=message):
         run(tmp_path / "run", sandbox, **{"model": model, **changes})
     assert not (tmp_path / "run").exists()  # which can be used again

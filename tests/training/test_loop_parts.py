@@ -8,7 +8,7 @@ import time
 
 from rich.console import Console
 
-from codea1_env.agents.llm.reporting import report
+from codea1_env.agents.llm.completions import report
 from codea1_env.problems import Problem
 from codea1_env.training.metrics import mean
 from codea1_env.training.problems_of_run import problems_of_step

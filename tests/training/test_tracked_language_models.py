@@ -14,9 +14,8 @@ from test_language_models import run
 from test_trackers import Notebook
 
 from codea1_env import Sandbox
-from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
-from codea1_env.agents.llm.sft_settings import imitation_config
 from codea1_env.agents.llm.trainer_drive import Drive
+from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config, trainer_config
 from codea1_env.training import loop
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.trackers import tracking

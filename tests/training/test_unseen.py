@@ -9,7 +9,7 @@ import pytest
 
 from codea1_env import Referee, Sandbox, TrainConfig, load_problems
 from codea1_env.agents import CopierTester, GoldenTester, ReferenceCoder
-from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.agents.llm.agent import LanguagePlayer
 from codea1_env.rollout import Agent, Observation
 from codea1_env.training import PlayerConfig, TesterConfig
 from codea1_env.training.players import Players

@@ -1,20 +1,26 @@
-"""A language model as a player."""
+"""A language model as a player: what it is asked, what it answers, and what that takes."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from codea1_env.agents.llm import prompts
 from codea1_env.agents.llm.completions import Backend, Completion, Message, SamplingConfig
-from codea1_env.agents.llm.fitting import Fitted, fit
 from codea1_env.agents.scripted import FixedAgent
 from codea1_env.agents.state import read_json, write_json
 from codea1_env.spaces import Observation
+
+Field = Literal["code", "feedback", "tests", "problem"]
+ORDER: tuple[Field, ...] = ("code", "feedback", "tests", "problem")
+"""What is shortened first: the program, then what is said about it, and the task itself last."""
+MARK = "\n... (shortened)"
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,75 @@ class Usage:
             "truncated": self.truncated / answers,
             "prompts_shortened": self.shortened / answers,
         }
+
+
+def total(usages: Sequence[Usage]) -> Usage:
+    """What several batches of answers took."""
+    return Usage(*map(sum, zip(*map(dataclasses.astuple, usages), strict=True)))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A prompt that is short enough."""
+
+    messages: list[Message]
+    tokens: int
+    """Its length."""
+    cut: dict[Field, int]
+    """Characters that were left out of each field; empty if the prompt is whole."""
+
+
+def fit(
+    observation: Observation,
+    write: prompts.PromptTemplate,
+    count: Callable[[list[Message]], int],
+    limit: int,
+) -> Fitted:
+    """Write a prompt of at most `limit` tokens.
+
+    A field loses its end, as little of it as needed; when all of it is gone, the next field follows.
+
+    Args:
+        observation: What the player sees.
+        write: The wording.
+        count: Length in tokens of a chat.
+        limit: The greatest length.
+
+    Raises:
+        ValueError: The wording alone is longer than the limit.
+    """
+    messages = write(observation)
+    tokens = count(messages)
+    cut: dict[Field, int] = {}
+    shown = observation
+    for name in ORDER:
+        if tokens <= limit:
+            break
+        # By bisection: all of the field is known not to fit.
+        kept, too_much = 0, len(observation[name])
+        while too_much - kept > 1:
+            middle = (kept + too_much) // 2
+            if count(write(_shortened(shown, name, middle))) <= limit:
+                kept = middle
+            else:
+                too_much = middle
+        if observation[name]:
+            shown = _shortened(shown, name, kept)
+            cut[name] = len(observation[name]) - kept
+            messages = write(shown)
+            tokens = count(messages)
+    if tokens > limit:
+        raise ValueError(
+            f"Expect prompts of at most {limit} tokens to hold the instructions, actually: these alone have "
+            f"{tokens}. Raise max_prompt_length, or lower max_completion_length if the model's context is full."
+        )
+    return Fitted(messages, tokens, cut)
+
+
+def _shortened(observation: Observation, name: Field, kept: int) -> Observation:
+    shown = observation.copy()
+    shown[name] = observation[name][:kept] + MARK if kept else ""
+    return shown
 
 
 class LLMAgent(FixedAgent):
@@ -95,29 +170,27 @@ class LLMAgent(FixedAgent):
             BackendError: The engine cannot answer.
         """
         started = time.perf_counter()
-        self.prompts = self._fitted(observations)
+        self.prompts = self.fitted(observations)
         seed = np.random.SeedSequence([self.seed, self._calls]).generate_state(1)[0]
-        self.completions = self.backend.generate(
+        answers = self.backend.generate(
             [prompt.messages for prompt in self.prompts], self.sampling, int(seed), self.adapter
         )
+        self.completions = answers
         self._calls += 1
         self.usage = Usage(
-            answers=len(self.completions),
-            prompt_tokens=sum(answer.prompt_tokens for answer in self.completions),
-            completion_tokens=sum(answer.completion_tokens for answer in self.completions),
-            truncated=sum(answer.truncated for answer in self.completions),
+            answers=len(answers),
+            prompt_tokens=sum(answer.prompt_tokens for answer in answers),
+            completion_tokens=sum(answer.completion_tokens for answer in answers),
+            truncated=sum(answer.truncated for answer in answers),
             shortened=sum(bool(prompt.cut) for prompt in self.prompts),
             seconds=time.perf_counter() - started,
-            untold=sum(
-                not answer.prompt_tokens and not answer.completion_tokens
-                for answer in self.completions
-            ),
+            untold=sum(answer.prompt_tokens + answer.completion_tokens == 0 for answer in answers),
         )
-        return [answer.text for answer in self.completions]
+        return [answer.text for answer in answers]
 
     def chat(self, observation: Observation) -> list[Message]:
         """Return the chat that the model is shown for an observation, shortened if it had to be."""
-        return self._fitted([observation])[0].messages
+        return self.fitted([observation])[0].messages
 
     def save(self, path: Path) -> None:
         """Write how many batches were drawn: together with the seed all that the next draws depend on."""
@@ -132,13 +205,103 @@ class LLMAgent(FixedAgent):
             )
         self._calls = state["calls"]
 
-    def _fitted(self, observations: Sequence[Observation]) -> list[Fitted]:
+    def fitted(self, observations: Sequence[Observation]) -> list[Fitted]:
         """The prompts. Equal observations, as in a group, get one."""
         known: dict[tuple[object, ...], Fitted] = {}
-        fitted = []
-        for observation in observations:
-            key = tuple(observation.values())
+        keys = [tuple(observation.values()) for observation in observations]
+        for key, observation in zip(keys, observations, strict=True):
             if key not in known:
                 known[key] = fit(observation, self._write, self.backend.count_tokens, self._limit)
-            fitted.append(known[key])
-        return fitted
+        return [known[key] for key in keys]
+
+
+class BothRoles(LLMAgent):
+    """An agent that answers as coder or as tester, whichever an observation asks for: self-play with one model.
+
+    Args:
+        coder: Answers where a program is wanted.
+        tester: Answers where tests are wanted, with the same model and adapter.
+    """
+
+    def __init__(self, coder: LLMAgent, tester: LLMAgent) -> None:
+        self._turns = {"coder": coder, "tester": tester}
+        self.sampling = coder.sampling
+        self.completions: list[Completion] = []
+        self.usage = Usage()
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Return one answer for each observation, in order.
+
+        Raises:
+            BackendError: The engine cannot answer.
+        """
+        answers: dict[int, Completion] = {}
+        for turn, agent in enumerate(self._turns.values()):
+            places = [i for i, each in enumerate(observations) if each["turn"] == turn]
+            # Without observations, too: of several processes all must count their calls alike.
+            agent.act([observations[i] for i in places])
+            answers.update(zip(places, agent.completions, strict=True))
+        self.completions = [answers[i] for i in range(len(observations))]
+        self.usage = total([agent.usage for agent in self._turns.values()])
+        return [answer.text for answer in self.completions]
+
+    def chat(self, observation: Observation) -> list[Message]:
+        """Return the chat that the model is shown for an observation."""
+        return list(self._turns.values())[observation["turn"]].chat(observation)
+
+    def save(self, path: Path) -> None:
+        """Write how far the random numbers of both roles are used up."""
+        for name, agent in self._turns.items():
+            (path / name).mkdir()
+            agent.save(path / name)
+
+    def load(self, path: Path) -> None:
+        """Restore what `save` wrote."""
+        for name, agent in self._turns.items():
+            agent.load(path / name)
+
+
+class LanguagePlayer:
+    """A player that answers through an agent, and counts what that takes.
+
+    Args:
+        agent: Writes the prompts and asks an engine.
+    """
+
+    def __init__(self, agent: LLMAgent) -> None:
+        self.agent = agent
+        self._usage: list[Usage] = []
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer each observation.
+
+        Raises:
+            BackendError: The engine cannot answer.
+        """
+        answers = self.agent.act(observations)
+        self._usage.append(self.agent.usage)
+        return answers
+
+    def for_step(self) -> LanguagePlayer:
+        """The player of one step: what it answers is what it learns from, whatever is answered beside."""
+        return self
+
+    def take_usage(self) -> Usage:
+        """What the answers since the last call of this method took."""
+        used, self._usage = self._usage, []
+        return total(used)
+
+    def close(self) -> None:
+        """Remove what lies on the disk for it. It cannot learn afterwards."""
+
+
+class FrozenLanguagePlayer(LanguagePlayer, FixedAgent):
+    """A language model that plays but does not learn."""
+
+    def save(self, path: Path) -> None:
+        """Write how far its random numbers are used up."""
+        self.agent.save(path)
+
+    def load(self, path: Path) -> None:
+        """Restore what `save` wrote."""
+        self.agent.load(path)

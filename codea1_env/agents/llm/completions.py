@@ -1,11 +1,16 @@
-"""What an engine is asked for and what it returns, and the interface that all engines share."""
+"""What an engine is asked for, what it returns and how far it has come: the interface that all engines share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypedDict
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 class Message(TypedDict):
@@ -150,3 +155,54 @@ class Backend(Protocol):
 
 class BackendError(RuntimeError):
     """An engine cannot be started, or fails to do what it is asked. The message says what to do."""
+
+
+def encode_chat(tokenizer: PreTrainedTokenizerBase, messages: Messages) -> tuple[int, ...]:
+    """Tokens of a chat up to where the model's turn begins."""
+    text = tokenizer.apply_chat_template(
+        [dict(message) for message in messages], tokenize=False, add_generation_prompt=True
+    )
+    # The template writes the special tokens itself.
+    return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def encode_all(
+    tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Messages]
+) -> list[tuple[int, ...]]:
+    """Tokens of each prompt; a prompt that stands several times is encoded once."""
+    keys = [tuple((each["role"], each["content"]) for each in messages) for messages in prompts]
+    chats = dict(zip(keys, prompts, strict=True))
+    encoded = {key: encode_chat(tokenizer, messages) for key, messages in chats.items()}
+    return [encoded[key] for key in keys]
+
+
+# ---- How far the work has come: whoever shows it listens, and what takes long need not know to whom. ----------
+
+Listener = Callable[[float], None]
+"""Is told the share of the present piece of work that is done, from 0 to 1."""
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Be told of what is done inside.
+
+    Example:
+        >>> with listening(print):
+        ...     report(0.5)
+        0.5
+        >>> report(1.0)  # nobody listens
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def report(share: float) -> None:
+    """Tell who listens, if anybody, what share is done."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(share)

@@ -202,30 +202,27 @@ def _measure(
     layers = max(1, min(_BYTES // (4 * sum(a * b for a, b in shapes)), config.num_hidden_layers))
     matrices = [torch.randn(shape, generator=generator) for _ in range(layers) for shape in shapes]
     formats: tuple[Dtype, ...] = ("float32", "bfloat16")
+    ways = [(name, number) for name in formats for number in counts]
     seconds: dict[str, dict[tuple[Dtype, int], float]] = {}
     for kind, rows in _ROWS.items():
         states = [torch.randn(number, hidden, generator=generator) for number in rows]
-        times: dict[tuple[Dtype, int], list[float]] = {}
+        given = {}
+        for name in formats:
+            dtype = getattr(torch, name)
+            given[name] = [each.to(dtype) for each in states], [each.to(dtype) for each in matrices]
+        times: dict[tuple[Dtype, int], list[float]] = {way: [] for way in ways}
         # By turns, so that what else the machine does meanwhile meets all alike.
         for _ in range(_ROUNDS):
-            for name in formats:
-                dtype = getattr(torch, name)
-                given = [each.to(dtype) for each in states]
-                factors = [each.to(dtype) for each in matrices]
-                for number in counts:
-                    known = times.setdefault((name, number), [])
-                    best = min((min(each) for each in times.values() if each), default=0.0)
-                    if not known or min(known) < _HOPELESS * best:
-                        with thread_number(number), torch.no_grad():
-                            known.append(_seconds(given, factors))
-        found = seconds[kind] = {key: statistics.median(each) for key, each in times.items()}
+            for way in ways:
+                best = min((min(each) for each in times.values() if each), default=0.0)
+                if not times[way] or min(times[way]) < _HOPELESS * best:
+                    with thread_number(way[1]), torch.no_grad():
+                        times[way].append(_seconds(*given[way[0]]))
+        found = seconds[kind] = {way: statistics.median(each) for way, each in times.items()}
         best = min(found.values())
         # What is emulated takes seconds for a single product of many rows.
-        formats = tuple(
-            name
-            for name in formats
-            if name in asked or any(found[name, count] < 4 * best for count in counts)
-        )
+        quick = {name for name, number in ways if found[name, number] < 4 * best}
+        ways = [way for way in ways if way[0] in quick or way[0] in asked]
     return seconds
 
 

@@ -1,23 +1,51 @@
-"""The engines of a run that does not generate with the trained models themselves: one for each different model."""
+"""Starts what generates: the engines of a run, and a player from the name of a model or from what a run has exported."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from codea1_env.agents.llm.completions import Backend, BackendError
+from codea1_env.agents.llm import vllm_backend
+from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.completions import Backend, BackendError, SamplingConfig
+from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
+from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.processes import world_size
-from codea1_env.support.extras import missing
+from codea1_env.agents.llm.transformers_backend import TransformersBackend
+from codea1_env.agents.models import (
+    DEFAULT_MODEL,
+    ModelError,
+    best_device,
+    load_model,
+    load_tokenizer,
+    resolve,
+)
+from codea1_env.support.extras import missing, require
 
 EngineKind = Literal["vllm", "server"]
-"""vLLM in this process, or a server elsewhere."""
+"""What generates for a run beside the trained models: vLLM in this process, or a server elsewhere."""
+Engine = Literal["transformers", "vllm"]
+"""What can generate in this process."""
+
 
 GPU_SHARE = 0.4
 """Of the GPU's memory for all engines together; the learners want the rest."""
+_GPU_SHARE_ALONE = 0.9  # for an engine that shares it with nobody
 _VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM makes room for; an adapter may be of any rank up to that."""
+_ADAPTER = "player"
+SAMPLING = SamplingConfig(
+    temperature=0.7,
+    top_p=0.95,
+    max_prompt_length=4096,
+    max_completion_length=512,
+    stop=("\n```\n",),
+)
+"""As the paper evaluates its models; answers end behind their first block of code."""
 
 
 class Engines:
@@ -46,9 +74,7 @@ class Engines:
         server_url: str,
     ) -> None:
         check_engine(kind)
-        self._players: dict[Path, int] = {}
-        for folder in models.values():
-            self._players[folder] = self._players.get(folder, 0) + 1
+        self._players = Counter(models.values())
         if kind == "server" and len(self._players) > 1:
             named = ", ".join(f"{role}: {folder}" for role, folder in models.items())
             raise BackendError(
@@ -69,8 +95,7 @@ class Engines:
             MissingExtraError: vLLM is not installed.
         """
         if folder not in self._started:
-            start = self._server if self._kind == "server" else self._vllm
-            self._started[folder] = start(folder)
+            self._started[folder] = self._start(folder)
         return self._started[folder]
 
     def close(self) -> None:
@@ -79,30 +104,17 @@ class Engines:
             engine.close()
         self._started.clear()
 
-    def _server(self, folder: Path) -> Backend:
-        from codea1_env.agents.llm.openai_backend import OpenAIBackend
-        from codea1_env.agents.models import load_tokenizer
-
-        return OpenAIBackend(
-            self._server_url,
-            tokenizer=load_tokenizer(folder),
-            context_length=self._context_length,
-            vllm=True,
-        )
-
-    def _vllm(self, folder: Path) -> Backend:
-        from codea1_env.agents.llm.vllm_backend import VLLMBackend
-        from codea1_env.agents.models import best_device
-
-        # A graph is not worth its compilation where there is no GPU.
-        return VLLMBackend(
-            folder,
-            context_length=self._context_length,
-            max_lora_rank=room_for(self._lora_rank),
-            max_loras=self._players[folder],
-            gpu_memory_utilization=GPU_SHARE / len(self._players),
-            enforce_eager=best_device() == "cpu",
-        )
+    def _start(self, folder: Path) -> Backend:
+        if self._kind == "server":
+            return OpenAIBackend(
+                self._server_url,
+                tokenizer=load_tokenizer(folder),
+                context_length=self._context_length,
+                vllm=True,
+            )
+        share = GPU_SHARE / len(self._players)
+        rank = room_for(self._lora_rank)
+        return _vllm(folder, self._context_length, rank, self._players[folder], share)
 
 
 def check_engine(kind: Any) -> None:
@@ -133,3 +145,108 @@ def room_for(rank: int) -> int:
         (8, 16, 32)
     """
     return next((room for room in _VLLM_RANKS if room >= rank), rank)
+
+
+def is_model(name: str) -> bool:
+    """Whether a player's name means a language model: the default one, a folder, or owner/name on the hub.
+
+    Example:
+        >>> is_model("smollm2-135m"), is_model("owner/name"), is_model("golden")
+        (True, True, False)
+    """
+    return name == DEFAULT_MODEL or "/" in name or Path(name).is_dir()
+
+
+def load_player(
+    name: str,
+    seed: int = 0,
+    sampling: SamplingConfig = SAMPLING,
+    backend: Engine = "transformers",
+    computing: Computing | None = None,
+) -> LLMAgent:
+    """A player that generates in this process, on a GPU where there is one.
+
+    Args:
+        name: A model as `resolve` takes it, or a folder with an adapter as peft writes it.
+        seed: Seed of the draws.
+        sampling: How answers are drawn.
+        backend: What generates. vLLM is many times faster where there are many answers to draw on a GPU.
+        computing: Number format and threads for "transformers"; None measures what is fastest here.
+
+    Raises:
+        ModelError: There is no such model, or the adapter is of another one.
+        BackendError: The engine cannot start.
+        MissingExtraError: The engine is not installed.
+    """
+    weights = _weights_of(name)
+    engine: Backend
+    if backend == "transformers":
+        chosen = computing or choose_computing(weights.model, best_device())
+        model = load_model(weights.model, dtype=chosen.generation_dtype, device=best_device())
+        tokenizer = load_tokenizer(weights.model)
+        engine = TransformersBackend(model, tokenizer, threads=chosen.generation_threads)
+    else:
+        transformers = require("transformers")
+        config = transformers.AutoConfig.from_pretrained(weights.model, local_files_only=True)
+        wanted = sampling.max_prompt_length + sampling.max_completion_length
+        length = min(wanted, config.max_position_embeddings)
+        engine = _vllm(weights.model, length, weights.rank, 1, _GPU_SHARE_ALONE)
+    if weights.adapter is None:
+        return LLMAgent(engine, sampling, seed)
+    try:
+        engine.update(weights.adapter, _ADAPTER)
+    except BackendError as error:
+        raise ModelError(str(error)) from error
+    return LLMAgent(engine, sampling, seed, adapter=_ADAPTER)
+
+
+def computing_for(name: str, dtype: Dtype | None = None, threads: int | None = None) -> Computing:
+    """Choose how a player computes that `load_player` makes with transformers.
+
+    Args:
+        name: As for `load_player`.
+        dtype: The number format, if asked for; None measures which is fastest.
+        threads: The number of threads on a processor, if asked for.
+
+    Raises:
+        ModelError: There is no such model.
+        ValueError: This machine does not have what is asked for.
+    """
+    return choose_computing(_weights_of(name).model, best_device(), dtype=dtype, threads=threads)
+
+
+def _vllm(
+    folder: Path, context_length: int, rank: int | None, adapters: int, gpu_share: float
+) -> Backend:
+    # A graph is not worth its compilation where there is no GPU.
+    return vllm_backend.VLLMBackend(
+        folder,
+        context_length=context_length,
+        max_lora_rank=rank,
+        max_loras=adapters,
+        gpu_memory_utilization=gpu_share,
+        enforce_eager=best_device() == "cpu",
+    )
+
+
+class _Weights(NamedTuple):
+    """What a name stands for."""
+
+    model: Path
+    adapter: Path | None = None
+    rank: int | None = None
+    """Of the adapter."""
+
+
+def _weights_of(name: str) -> _Weights:
+    folder = Path(name).expanduser()
+    if not (folder / "adapter_config.json").is_file():
+        return _Weights(resolve(name))
+    try:
+        settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+        base, rank = str(settings["base_model_name_or_path"]), int(settings["r"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"Expect {folder}/adapter_config.json to name the adapter's model and rank, actually: {error!r}"
+        ) from error
+    return _Weights(resolve(base), folder, rank)

@@ -6,8 +6,11 @@ VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve MODEL --enable-lora --logprobs-
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
+import ssl
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,18 +18,34 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.chat import encode_chat
 from codea1_env.agents.llm.completions import (
     BackendError,
     Completion,
     Messages,
     SamplingConfig,
+    encode_chat,
+    report,
 )
-from codea1_env.agents.llm.http_json import JSONClient
-from codea1_env.agents.llm.reporting import report
+from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+
+_AGAIN = frozenset([408, 409, 425, 429, 500, 502, 503, 504])
+"""Answers after which the same request may succeed."""
+FIRST_DELAY = 0.5
+"""Seconds before the second attempt; each further delay is twice as long."""
+_SHOWN = 300
+"""Characters of a server's error message that are repeated."""
+_GIVE_KEY = "Give the server's key in the environment as OPENAI_API_KEY"
+_HINTS = {
+    401: _GIVE_KEY,
+    403: _GIVE_KEY,
+    404: "Check the server's address (it usually ends with /v1) and the model's name",
+}
+_OWN = re.compile(r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?(/|$)", re.IGNORECASE)
+"""This machine's own servers, which no proxy of the environment reaches."""
 
 
 class OpenAIBackend:
@@ -49,6 +68,7 @@ class OpenAIBackend:
     Raises:
         BackendError: No model was named, and the server names none.
         MissingExtraError: httpx is not installed.
+        ValueError: An argument is wrong.
     """
 
     def __init__(
@@ -66,22 +86,33 @@ class OpenAIBackend:
         fields: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise ValueError(
+                f"Expect base_url to begin with http:// or https://, actually: {base_url!r}"
+            )
+        if attempts < 1:
+            raise ValueError(f"Expect attempts to be at least 1, actually: {attempts!r}")
         key = api_key or os.environ.get("OPENAI_API_KEY")
-        self._client = JSONClient(base_url, key, timeout, attempts, headers=headers)
+        self._httpx: Any = require("httpx", "evaluation")
+        self._client = self._httpx.Client(
+            headers={**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})},
+            timeout=timeout,
+            follow_redirects=True,
+            limits=self._httpx.Limits(max_connections=None),  # as many as there are threads
+            trust_env=_OWN.match(base_url) is None,
+            verify=ssl.create_default_context(),  # what the machine trusts
+        )
+        self._base_url = base_url.rstrip("/")
+        self._attempts = attempts
         self._more = dict(fields or {})
         self.model = model or self._first_model()
         self.tokenizer = tokenizer
         self.concurrency = concurrency
-        self._context_length = context_length
+        self.context_length = context_length
         self._vllm = vllm
         self._copies = tempfile.TemporaryDirectory(prefix="codea1-adapters-")
         self._adapters: dict[str, Path] = {}
         self._updates = 0
-
-    @property
-    def context_length(self) -> int:
-        """Tokens that prompt and answer together may have."""
-        return self._context_length
 
     def count_tokens(self, messages: Messages) -> int:
         """Length in tokens of a chat; without a tokenizer an estimate from above."""
@@ -104,11 +135,7 @@ class OpenAIBackend:
         """
         fields = self._fields(sampling, adapter)
         bodies = [
-            fields
-            | {
-                "messages": [dict(message) for message in messages],
-                "seed": (seed + first + row) % 2**31,
-            }
+            {**fields, "messages": list(messages), "seed": (seed + first + row) % 2**31}
             for row, messages in enumerate(prompts)
         ]
         cancelled = threading.Event()
@@ -158,7 +185,7 @@ class OpenAIBackend:
         body = {"lora_name": adapter, "lora_path": str(copy), "load_inplace": True}
         try:
             # vLLM answers with a sentence.
-            self._client.ask("load_lora_adapter", body, decode=False)
+            self._request("load_lora_adapter", body, decode=False)
         except BackendError as error:
             raise BackendError(
                 f"{error}. The server must run on this machine, with --enable-lora and the environment variable "
@@ -174,12 +201,12 @@ class OpenAIBackend:
         self._copies.cleanup()
 
     def _first_model(self) -> str:
-        answer = self._client.ask("models")
+        answer = self._request("models")
         try:
             return str(answer["data"][0]["id"])
         except (LookupError, TypeError) as error:
             raise BackendError(
-                f"Expect {self._client.base_url}/models to name a model, actually: {str(answer)[:200]!r}. "
+                f"Expect {self._base_url}/models to name a model, actually: {str(answer)[:200]!r}. "
                 "Give the model's name"
             ) from error
 
@@ -211,13 +238,61 @@ class OpenAIBackend:
         return {name: value for name, value in fields.items() if value is not None}
 
     def _ask(self, body: Mapping[str, Any], cancelled: threading.Event) -> Completion:
-        answer = self._client.ask("chat/completions", body, cancelled)
+        answer = self._request("chat/completions", body, cancelled)
         try:
             return _completion(answer)
         except (LookupError, TypeError, ValueError) as error:
             raise BackendError(
-                f"Expect a chat completion from {self._client.base_url}, actually: {str(answer)[:200]!r}"
+                f"Expect a chat completion from {self._base_url}, actually: {str(answer)[:200]!r}"
             ) from error
+
+    def _request(
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        cancelled: threading.Event | None = None,
+        *,
+        decode: bool = True,
+    ) -> Any:
+        """Send a document, or ask for one, and return the answer.
+
+        Args:
+            path: Below the server's address.
+            body: The document that is sent; None to ask for one.
+            cancelled: Once it is set, there are no further attempts.
+            decode: The answer is JSON; False for any text.
+
+        Raises:
+            BackendError: The server cannot be reached, or answers with an error, also after all attempts.
+        """
+        method = "GET" if body is None else "POST"
+        # Not httpx' own encoding: it refuses the lone surrogates that models write.
+        data = None if body is None else json.dumps(body).encode()
+        url = f"{self._base_url}/{path.lstrip('/')}"
+        headers = {"Content-Type": "application/json"}
+        delay, reason = FIRST_DELAY, ""
+        for attempt in range(self._attempts):
+            if attempt and (cancelled or threading.Event()).wait(delay):
+                break
+            delay *= 2
+            try:
+                answer = self._client.request(method, url, content=data, headers=headers)
+                if answer.is_success:
+                    return answer.json() if decode else answer.text
+            except (self._httpx.HTTPError, self._httpx.InvalidURL, ValueError) as error:
+                reason = str(error) or type(error).__name__
+                continue
+            code = answer.status_code
+            reason = f"{code} {_message(answer)}"
+            if code not in _AGAIN:
+                message = f"Expect {url} to accept the request, actually: {reason}. "
+                raise BackendError((message + _HINTS.get(code, "")).rstrip())
+            asked = answer.headers.get("Retry-After", "")
+            delay = max(delay, float(asked)) if asked.isdigit() else delay
+        raise BackendError(
+            f"Expect an answer from {url}, actually after {self._attempts} attempts: {reason}. Start the server, "
+            "or check its address, and go on with --resume"
+        )
 
 
 def _completion(answer: Any) -> Completion:
@@ -244,3 +319,15 @@ def _completion(answer: Any) -> Completion:
 def _count(said: Any, counted: int) -> int:
     """What a server says of tokens; what was counted if it says nothing, or nonsense."""
     return said if type(said) is int and 0 <= said < 1 << 53 else counted
+
+
+def _message(answer: Any) -> str:
+    """What a server says about its error: usually {"error": {"message": ...}}."""
+    text: str = answer.text
+    try:
+        found = answer.json()
+        found = found.get("error", found)
+        text = str(found.get("message", found))
+    except (ValueError, AttributeError):
+        pass
+    return text.strip()[:_SHOWN] or str(answer.reason_phrase)

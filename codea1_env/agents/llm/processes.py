@@ -15,15 +15,12 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.agents.llm.completions import Backend, Completion, Messages, SamplingConfig
-from codea1_env.agents.llm.language_player import LanguagePlayer
-from codea1_env.agents.protocols import Experience
+from codea1_env.rollout import Experience
 from codea1_env.spaces import Observation
-
-Share = TypeVar("Share", bound=Sequence[Any])
 
 _PATIENCE = timedelta(days=7)
 """The others wait for as long as the first process judges and measures."""
@@ -39,14 +36,14 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def share_of(items: Share, number: int, of: int) -> Share:
-    """One of the nearly equal shares of a sequence.
+def share_of(items: int, number: int, of: int) -> range:
+    """One of the nearly equal shares of so many items: their places.
 
     Example:
-        >>> [share_of("abcde", number, of=2) for number in range(2)]
-        ['ab', 'cde']
+        >>> [share_of(5, number, of=2) for number in range(2)]
+        [range(0, 2), range(2, 5)]
     """
-    return items[len(items) * number // of : len(items) * (number + 1) // of]  # type: ignore[return-value]
+    return range(items * number // of, items * (number + 1) // of)
 
 
 class SharedBackend:
@@ -77,7 +74,7 @@ class SharedBackend:
         first: int = 0,
     ) -> list[Completion]:
         """Answer every prompt, together with the other processes, which must call this, too."""
-        mine = share_of(range(len(prompts)), rank(), world_size())
+        mine = share_of(len(prompts), rank(), world_size())
         found = self._own.generate(
             [prompts[place] for place in mine], sampling, seed, adapter, first + mine.start
         )

@@ -10,12 +10,13 @@ A wording turns an observation into a chat. The rules that a player must know ar
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from codea1_env.agents.llm.completions import Message
-from codea1_env.agents.llm.task_text import Task, in_block, is_prose
 from codea1_env.problems import Problem
 from codea1_env.reading.shown_tests import split_examples
 from codea1_env.spaces import Observation, observe
@@ -23,7 +24,7 @@ from codea1_env.spaces import Observation, observe
 # ---- Both -------------------------------------------------------------------------------------------------
 
 PROSE_CODER = """\
-{problem}
+{prose}
 
 Put the whole Python program into one ```python block."""
 
@@ -157,47 +158,20 @@ class FewShot:
             shown = EXAMPLE_PROGRAM if observation["code"].strip() else ""
             asked = observe(EXAMPLE, code=shown, turn=1)
             answer = "\n".join(EXAMPLE_TESTS[: self.num_tests])
-            return [_user(self._test(asked)), _assistant(answer), _user(self._test(observation))]
+            return [self._test(asked), _assistant(answer), self._test(observation)]
         if observation["round"] > 0:
-            return [_user(self._repair(observation))]
+            return [_asked(SHORT_REPAIR, observation)]
         if is_prose(observation):
-            return [_user(PROSE_CODER.format(problem=observation["problem"].strip()))]
+            return [_asked(PROSE_CODER, observation)]
         return [
-            _user(self._code(observe(EXAMPLE))),
+            _asked(SHORT_CODER, observe(EXAMPLE)),
             _assistant(EXAMPLE.reference),
-            _user(self._code(observation)),
+            _asked(SHORT_CODER, observation),
         ]
 
-    def _code(self, seen: Observation) -> str:
-        task = Task.of(seen)
-        return SHORT_CODER.format(
-            signature=task.signature, text=task.description, only_code=ONLY_CODE
-        )
-
-    def _repair(self, seen: Observation) -> str:
-        task = Task.of(seen)
-        return SHORT_REPAIR.format(
-            signature=task.signature,
-            text=task.description,
-            entry_point=seen["entry_point"],
-            code=in_block(seen["code"]),
-            tests=in_block(seen["tests"]),
-            only_code=ONLY_CODE,
-        )
-
-    def _test(self, seen: Observation) -> str:
-        seen = _for_tester(seen, self.tester_examples)
-        task = Task.of(seen)
+    def _test(self, seen: Observation) -> Message:
         wording = SHORT_TESTER if seen["code"].strip() else SHORT_TESTER_BLIND
-        return wording.format(
-            signature=task.signature,
-            text=task.description,
-            entry_point=seen["entry_point"],
-            code=in_block(seen["code"]),
-            num_tests=self.num_tests,
-            like=f" like these:\n{in_block(task.asserts)}\n" if task.asserts else ". ",
-            only_code=ONLY_CODE,
-        )
+        return _asked(wording, _for_tester(seen, self.tester_examples), self.num_tests)
 
 
 @dataclass(frozen=True)
@@ -211,26 +185,15 @@ class Detailed:
 
     def __call__(self, observation: Observation) -> list[Message]:
         """Return the chat for whoever is to act."""
+        wording = DETAILED_CODER
         if observation["turn"] == 1:
-            blind = not observation["code"].strip()
-            wording = DETAILED_TESTER_BLIND if blind else DETAILED_TESTER
+            wording = DETAILED_TESTER if observation["code"].strip() else DETAILED_TESTER_BLIND
             observation = _for_tester(observation, self.tester_examples)
-        elif observation["round"] == 0 and is_prose(observation):
-            return [_user(PROSE_CODER.format(problem=observation["problem"].strip()))]
-        else:
-            wording = DETAILED_REPAIR if observation["round"] > 0 else DETAILED_CODER
-        return [
-            _user(
-                wording.format(
-                    problem=in_block(observation["problem"]),
-                    entry_point=observation["entry_point"],
-                    code=in_block(observation["code"]),
-                    tests=in_block(observation["tests"]),
-                    feedback=observation["feedback"].strip(),
-                    num_tests=self.num_tests,
-                )
-            )
-        ]
+        elif observation["round"] > 0:
+            wording = DETAILED_REPAIR
+        elif is_prose(observation):
+            wording = PROSE_CODER
+        return [_asked(wording, observation, self.num_tests)]
 
 
 @dataclass(frozen=True)
@@ -254,7 +217,7 @@ class OneByOne:
         if not earlier.strip():
             return chat
         more = ANOTHER_TEST.format(entry_point=observation["entry_point"])
-        return [*chat, _assistant(earlier), _user(more)]
+        return [*chat, _assistant(earlier), Message(role="user", content=more)]
 
 
 DEFAULT = FewShot()
@@ -269,9 +232,107 @@ def _for_tester(seen: Observation, examples: TesterExamples) -> Observation:
     return {**seen, "problem": split_examples(seen["problem"], seen["entry_point"])[0]}
 
 
-def _user(text: str) -> Message:
+def _asked(wording: str, seen: Observation, num_tests: int = 0) -> Message:
+    """The user's turn: a wording, filled with what a player sees."""
+    task = Task.of(seen)
+    text = wording.format(
+        problem=in_block(seen["problem"]),
+        prose=seen["problem"].strip(),
+        signature=task.signature,
+        text=task.description,
+        like=f" like these:\n{in_block(task.asserts)}\n" if task.asserts else ". ",
+        entry_point=seen["entry_point"],
+        code=in_block(seen["code"]),
+        tests=in_block(seen["tests"]),
+        feedback=seen["feedback"].strip(),
+        num_tests=num_tests,
+        only_code=ONLY_CODE,
+    )
     return Message(role="user", content=text)
 
 
 def _assistant(code: str) -> Message:
     return Message(role="assistant", content=in_block(code))
+
+
+# ---- A problem's text, taken apart -------------------------------------------------------------------------
+
+
+def in_block(code: str) -> str:
+    r"""Code as an answer shows it.
+
+    Example:
+        >>> in_block("x = 1\n")
+        '```python\nx = 1\n```'
+    """
+    return f"```python\n{code.strip()}\n```"
+
+
+def is_prose(observation: Observation) -> bool:
+    r"""Whether a problem is a text that says itself what to write, and not code to complete.
+
+    Example:
+        >>> from codea1_env.problems import Problem
+        >>> from codea1_env.spaces import observe
+        >>> code = Problem("one", "def f():\n    'Return 1.'", "f", "def f(): return 1")
+        >>> text = Problem("two", "Read a number. Print its double.", "main", "print(2 * int(input()))")
+        >>> is_prose(observe(code)), is_prose(observe(text))
+        (False, True)
+    """
+    name = re.escape(observation["entry_point"])
+    outside = _FENCED.sub("", observation["problem"])
+    return re.search(rf"^(?:async +)?(?:def|class) +{name}\b", outside, re.MULTILINE) is None
+
+
+class Task(NamedTuple):
+    """A problem's text, taken apart: small models write what a sentence asks for."""
+
+    signature: str
+    """Like `add(a, b)`, without types."""
+    description: str
+    """The docstring in one line, without examples."""
+    asserts: str
+    """The docstring's examples as tests, one in each line."""
+
+    @classmethod
+    def of(cls, observation: Observation) -> Task:
+        """Take a problem apart; one that is not a single function with a docstring is shown as it is."""
+        found = _FUNCTION.fullmatch(observation["problem"])
+        if found is None:
+            whole = f"Complete this code:\n{in_block(observation['problem'])}\n"
+            return cls(observation["entry_point"], whole, "")
+        arguments = ", ".join(_names(found["arguments"]))
+        text = inspect.cleandoc(found["text"])
+        examples = _EXAMPLE.findall(text)
+        return cls(
+            f"{found['name']}({arguments})",
+            " ".join(_EXAMPLES.sub("", text).split()),
+            "\n".join(f"assert {call} == {value}" for call, value in examples),
+        )
+
+
+_FUNCTION = re.compile(
+    r"\s*def (?P<name>\w+)\((?P<arguments>[^\"']*?)\)[^:\n\"']*:\s*\n?"
+    r'\s*r?(?P<quotes>"""|\'\'\'|"|\')(?P<text>(?:(?!"""|\'\'\').)*)(?P=quotes)\s*',
+    re.DOTALL,
+)
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_EXAMPLES = re.compile(r"^>>>.*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(r"^>>> (\w+\(.*\))\n(?!>>>)(\S.*)$", re.MULTILINE)
+
+
+def _names(arguments: str) -> list[str]:
+    """Names and defaults of the arguments: `a: list[int], b: int = 2` gives `a` and `b=2`."""
+    depth = 0
+    parts = [""]
+    for sign in arguments:
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    names = []
+    for part in filter(str.strip, parts):
+        before, equals, default = part.partition("=")
+        names.append(before.partition(":")[0].strip() + equals + default.strip())
+    return names

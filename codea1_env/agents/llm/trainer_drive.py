@@ -12,39 +12,82 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
 
 from codea1_env.agents.llm.computing import thread_number
-from codea1_env.agents.llm.loss_checks import LossError, check_losses
-from codea1_env.agents.llm.randomness import own_randomness
-from codea1_env.agents.llm.rows import TrainingRow, rollout_of
-from codea1_env.agents.llm.shared_prompts import shared_prompts
+from codea1_env.agents.llm.fast_on_cpu import shared_prompts
+from codea1_env.agents.llm.own_trainer import LossError, check_losses
 from codea1_env.agents.policy import AlgorithmError
 from codea1_env.support.extras import require
 
 _NOT_METRICS = {"epoch", "step", "step_time", "total_flos", "learning_rate"}
 """Entries of a trainer's log that differ between equal runs, or say nothing. (The learning rate is taken as it
 was last; all others are averaged over the optimizer steps of an update.)"""
+_IGNORED = -100
+"""Label of a token that is not learned."""
 
 
 class UpdateError(RuntimeError):
     """An update of a language model failed. Its cause is the trainer's own error."""
 
 
+@dataclass(frozen=True)
+class TrainingRow:
+    """One answer and what it earned."""
+
+    prompt_ids: tuple[int, ...]
+    completion_ids: tuple[int, ...]
+    logprobs: tuple[float, ...] | None
+    """Of the engine that sampled the answer; None if it does not tell them."""
+    reward: float | None
+    """None: it could not be scored, and must not count in its group; or it is to be imitated."""
+    truncated: bool = False
+    """Whether it was cut off at its greatest length."""
+
+
+class DriveOptions(TypedDict, total=False):
+    """What any `Drive` may be made with; the defaults are there."""
+
+    peft_config: Any
+    name: str
+    seed: int
+
+
 class Drive:
     """A trainer that waits between updates.
 
     Args:
-        make: Makes the trainer, whose `train()` must call `_wait` for the answers of each update.
+        trainer_cls: A trainer of TRL, whose `train()` must come to call `_wait` for the answers of each update.
+        model: What is trained, or the base of the adapter that is.
+        args: The trainer's configuration.
+        tokenizer: Of the model.
         size: Answers of an update, of all processes together.
+        more: What else the trainer is made with.
+        peft_config: Makes the trainer train an adapter; None to train the model itself.
         name: For messages.
         seed: Decides what the trainer draws.
     """
 
-    def __init__(self, make: Callable[[], Any], size: int, *, name: str, seed: int) -> None:
+    def __init__(
+        self,
+        trainer_cls: Any,
+        model: Any,
+        args: Any,
+        tokenizer: Any,
+        size: int,
+        more: Mapping[str, Any],
+        *,
+        peft_config: Any = None,
+        name: str = "model",
+        seed: int = 0,
+    ) -> None:
         greenlet = require("greenlet").greenlet
         from transformers import PrinterCallback
 
@@ -52,13 +95,17 @@ class Drive:
         self._size = size
         self._name = name
         self._seed = seed
-        self._updates = 0
+        self.updates = 0
+        """Updates done."""
         self.threads: int | None = None
         """Threads of an update on a CPU; None for as many as torch takes."""
         with _quiet(), own_randomness(seed):
-            self.trainer = make()
+            self.trainer = trainer_cls(
+                model=model, args=args, processing_class=tokenizer, peft_config=peft_config, **more
+            )
+            self._prepare()
             self.trainer.remove_callback(PrinterCallback)
-            check_losses(self.trainer, lambda: f"step {self._updates + 1} of the {name}")
+            check_losses(self.trainer, lambda: f"step {self.updates + 1} of the {name}")
             self._training = greenlet(lambda: self.trainer.train())
             self._enter()
 
@@ -66,15 +113,6 @@ class Drive:
     def model(self) -> Any:
         """The trained model, without what the trainer wrapped around it for several processes."""
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
-
-    @property
-    def updates(self) -> int:
-        """Updates done."""
-        return self._updates
-
-    @updates.setter
-    def updates(self, number: int) -> None:
-        self._updates = number
 
     def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
         """Learn from the answers of one step, of all processes together.
@@ -94,23 +132,26 @@ class Drive:
         if self._training.dead:
             raise UpdateError(
                 f"Expect at most the number of updates that the {self._name} was made for "
-                f"({self._updates} are done), and none after a failed one."
+                f"({self.updates} are done), and none after a failed one."
             )
         size = len(rows) // self.trainer.args.world_size
         first = size * self.trainer.args.process_index
         self._rows = list(rows[first : first + size])
         before = len(self.trainer.state.log_history)
-        seed = self._seed + self._updates + 1
-        with ExitStack() as stack:
-            stack.enter_context(_quiet())
-            stack.enter_context(_scoring_answers_only())
-            stack.enter_context(shared_prompts(self.model))
-            stack.enter_context(thread_number(self.threads))
-            stack.enter_context(own_randomness(seed))
+        with (
+            _quiet(),
+            _scoring_answers_only(),
+            shared_prompts(self.model),
+            thread_number(self.threads),
+            own_randomness(self._seed + self.updates + 1),
+        ):
             self._enter()
-        self._updates += 1
+        self.updates += 1
         logs = self.trainer.state.log_history[before:]
         return _metrics([entry for entry in logs if "loss" in entry])
+
+    def _prepare(self) -> None:
+        """Change the trainer before it starts."""
 
     def _enter(self) -> None:
         """Let the trainer run until it wants answers, or has done all its updates."""
@@ -121,7 +162,7 @@ class Drive:
             self._training.switch()
         except AlgorithmError as error:
             raise AlgorithmError(
-                f"{error} It was in step {self._updates + 1} of the {self._name}."
+                f"{error} It was in step {self.updates + 1} of the {self._name}."
             ) from error
         except LossError as error:
             raise UpdateError(str(error)) from error
@@ -145,11 +186,9 @@ class TrainerDrive(Drive):
         model: What is trained, or the base of the adapter that is.
         args: The trainer's configuration.
         tokenizer: Of the model. Has a padding token.
-        peft_config: Makes the trainer train an adapter; None to train the model itself.
         engine_samples: Answers come from another engine than the trained model, whose probabilities differ a
             little: correct for it by importance sampling.
-        name: For messages.
-        seed: Decides what the trainer draws.
+        options: See `Drive`.
     """
 
     def __init__(
@@ -159,32 +198,28 @@ class TrainerDrive(Drive):
         args: Any,
         tokenizer: Any,
         *,
-        peft_config: Any = None,
         engine_samples: bool = False,
-        name: str = "model",
-        seed: int = 0,
+        **options: Unpack[DriveOptions],
     ) -> None:
         from datasets import Dataset
 
-        def make() -> Any:
-            # Its prompts are never read: the answers that `rollout_func` returns bring their own.
-            prompts = [""] * (args.generation_batch_size // args.num_generations)
-            trainer = trainer_cls(
-                model=model,
-                reward_funcs=_rewards,
-                args=args,
-                train_dataset=Dataset.from_dict({"prompt": prompts}),
-                processing_class=tokenizer,
-                peft_config=peft_config,
-                rollout_func=self._wait_for_rows,
-            )
-            if engine_samples:
-                _correct_for_engine(trainer)
-            return trainer
-
         self._engine_samples = engine_samples
+        # The prompts are never read: the answers that `rollout_func` returns bring their own.
+        prompts = [""] * (args.generation_batch_size // args.num_generations)
+        more = {
+            "train_dataset": Dataset.from_dict({"prompt": prompts}),
+            "reward_funcs": _rewards,
+            "rollout_func": self._wait_for_rows,
+        }
+        size = args.generation_batch_size
+        super().__init__(trainer_cls, model, args, tokenizer, size, more, **options)
 
-        super().__init__(make, args.generation_batch_size, name=name, seed=seed)
+    def _prepare(self) -> None:
+        """Switch the trainer's importance sampling on, which it has for its own vLLM."""
+        if self._engine_samples:
+            self.trainer.use_vllm = True
+            self.trainer.vllm_generation = _Engine()
+            self.trainer._last_loaded_step = -1
 
     def _wait_for_rows(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
         """Be the trainer's `rollout_func`."""
@@ -199,11 +234,6 @@ class TrainerDrive(Drive):
         return {**given, "game_reward": [row.reward for row in rows]}
 
 
-def _rewards(game_reward: Sequence[float | None], **_: Any) -> list[float | None]:
-    """Be the trainer's reward function: the referee has judged already. The trainer leaves out None."""
-    return list(game_reward)
-
-
 class _Engine:
     """Stands where a trainer has its vLLM: its weights are brought up to date after each update."""
 
@@ -211,11 +241,90 @@ class _Engine:
         """Do nothing."""
 
 
-def _correct_for_engine(trainer: Any) -> None:
-    """Switch the trainer's importance sampling on, which it has for its own vLLM."""
-    trainer.use_vllm = True
-    trainer.vllm_generation = _Engine()
-    trainer._last_loaded_step = -1
+def _rewards(game_reward: Sequence[float | None], **_: Any) -> list[float | None]:
+    """Be the trainer's reward function: the referee has judged already. The trainer leaves out None."""
+    return list(game_reward)
+
+
+def rollout_of(
+    rows: Sequence[TrainingRow], end_ids: Collection[int], end_id: int
+) -> dict[str, Any]:
+    """What a `rollout_func` returns for these rows.
+
+    To TRL an answer that does not end with an end token was cut off. One that a stop text ended gets such a token
+    here, which the model did not draw: `env_mask` has 0 for it, by which TRL leaves it out of lengths, probabilities
+    and the loss.
+
+    Args:
+        rows: Answers.
+        end_ids: Tokens that end an answer for the trainer.
+        end_id: The one that is appended.
+    """
+    added = [int(not row.truncated and row.completion_ids[-1] not in end_ids) for row in rows]
+    pairs = list(zip(rows, added, strict=True))
+    logprobs = [[*(row.logprobs or ()), *[0.0] * more] for row, more in pairs]
+    found: dict[str, Any] = {
+        "prompt_ids": [list(row.prompt_ids) for row in rows],
+        "completion_ids": [[*row.completion_ids, *[end_id] * more] for row, more in pairs],
+        "logprobs": logprobs if all(row.logprobs is not None for row in rows) else None,
+    }
+    if any(added):
+        found["env_mask"] = [[1] * len(row.completion_ids) + [0] * more for row, more in pairs]
+    return found
+
+
+class SFTDrive(Drive):
+    """An SFTTrainer that waits between updates.
+
+    Loss and padding are the trainer's own. Its data loader is not: one that is asked for the last batch of an
+    update looks ahead to the next, which does not exist yet.
+
+    Args:
+        model: What is trained, or the base of the adapter that is.
+        args: The trainer's configuration.
+        tokenizer: Of the model.
+        size: Answers of an update, of all processes together.
+        options: See `Drive`.
+    """
+
+    def __init__(
+        self, model: Any, args: Any, tokenizer: Any, size: int, **options: Unpack[DriveOptions]
+    ) -> None:
+        from datasets import Dataset
+        from trl import SFTTrainer
+
+        # Never read, but looked at.
+        rows = Dataset.from_dict({"input_ids": [[0]], "labels": [[0]]})
+        more = {"train_dataset": rows}
+        super().__init__(SFTTrainer, model, args, tokenizer, size, more, **options)
+
+    def update(self, rows: Sequence[TrainingRow]) -> dict[str, float]:
+        """Imitate the answers of one step. See `Drive.update`."""
+        # Where a GRPOTrainer counts its tokens, and checkpoints look for them.
+        state = self.trainer.state
+        self.trainer._total_train_tokens = state.num_input_tokens_seen
+        metrics = super().update(rows)
+        state.num_input_tokens_seen = self.trainer._total_train_tokens
+        return metrics
+
+    def _prepare(self) -> None:
+        """Take the place of the trainer's data loader."""
+        self.trainer.get_train_dataloader = self._batches
+
+    def _batches(self) -> Iterator[Any]:
+        """This process's batches, update after update."""
+        size = self.trainer.args.per_device_train_batch_size
+        while True:
+            rows = self._wait()
+            for start in range(0, len(rows), size):
+                yield self.trainer.data_collator(list(map(_example, rows[start : start + size])))
+
+
+def _example(row: TrainingRow) -> dict[str, list[int]]:
+    return {
+        "input_ids": [*row.prompt_ids, *row.completion_ids],
+        "labels": [_IGNORED] * len(row.prompt_ids) + list(row.completion_ids),
+    }
 
 
 def _metrics(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -254,21 +363,44 @@ def _scoring_answers_only() -> Iterator[None]:
 def _quiet() -> Iterator[None]:
     """Keep from the user what the trainer says about things that are meant to be as they are."""
 
-    class Expected(logging.Filter):
-        def filter(self, record: logging.LogRecord) -> bool:
-            return "All reward functions returned None" not in record.getMessage()
+    def unexpected(record: logging.LogRecord) -> bool:
+        return "All reward functions returned None" not in record.getMessage()
 
-    expected, logger = Expected(), logging.getLogger("trl.trainer.grpo_trainer")
+    logger = logging.getLogger("trl.trainer.grpo_trainer")
     silence = os.environ.get("TRL_EXPERIMENTAL_SILENCE")
-    logger.addFilter(expected)
+    logger.addFilter(unexpected)
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # rollout_func is experimental
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*reductions.*rank.*")
             yield
     finally:
-        logger.removeFilter(expected)
+        logger.removeFilter(unexpected)
         if silence is None:
             del os.environ["TRL_EXPERIMENTAL_SILENCE"]
         else:
             os.environ["TRL_EXPERIMENTAL_SILENCE"] = silence
+
+
+@contextmanager
+def own_randomness(seed: int) -> Iterator[None]:
+    """Seed the global generators of Python, numpy and torch inside, and restore them afterwards.
+
+    TRL, PEFT and torch draw from them. What they draw follows from the seed alone, whatever the program does
+    elsewhere, and a resumed run need not save their state.
+
+    Args:
+        seed: Any integer that is not negative.
+    """
+    import torch
+
+    python, arrays = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng():
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed % 2**63)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(arrays)

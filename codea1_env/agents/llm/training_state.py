@@ -11,7 +11,6 @@ Equal state gives equal bytes, which `torch.save` and `save_pretrained` do not p
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -52,10 +51,8 @@ def save_weights(model: Any, tokenizer: Any, folder: Path) -> Path:
         target = folder / "adapter"
         target.mkdir()
         save_file(_on_cpu(get_peft_model_state_dict(model)), target / "adapter_model.safetensors")
-        config = {
-            key: _plain(value) for key, value in model.peft_config["default"].to_dict().items()
-        }
-        write_json(target / "adapter_config.json", config | {"inference_mode": True})
+        config = model.peft_config["default"].to_dict() | {"inference_mode": True}
+        write_json(target / "adapter_config.json", config, _plain)
         return target
     target = folder / "model"
     model.save_pretrained(target)
@@ -69,6 +66,7 @@ def load_weights(model: Any, folder: Path) -> None:
     Raises:
         ValueError: A file is missing or damaged, or is of another model.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
@@ -83,10 +81,8 @@ def load_weights(model: Any, folder: Path) -> None:
             model.load_state_dict(weights, strict=False)  # tied weights are there once
     except (OSError, RuntimeError, KeyError) as error:
         raise ValueError(f"Expect weights of this model in {folder}, actually: {error}") from error
-    except Exception as error:
-        if type(error).__name__ == "SafetensorError":
-            raise ValueError(f"Expect complete weights in {folder}, actually: {error}") from error
-        raise
+    except SafetensorError as error:
+        raise ValueError(f"Expect complete weights in {folder}, actually: {error}") from error
 
 
 def save_trainer(drive: Drive, base: str, folder: Path) -> None:
@@ -97,11 +93,17 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
         base: Fingerprint of the model that training began with.
         folder: An existing folder.
     """
+    import torch
     from safetensors.torch import save_file
 
     trainer = drive.trainer
     optimizer = trainer.optimizer.state_dict()
-    tensors, numbers = _flatten(optimizer["state"])
+    values = {
+        f"{index}.{name}": value
+        for index, named in optimizer["state"].items()
+        for name, value in named.items()
+    }
+    tensors = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
     save_file(_on_cpu(tensors), folder / "optimizer.safetensors")
     state = {
         "version": _VERSION,
@@ -112,7 +114,7 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
         "entropy": {name: getattr(trainer, name, None) for name in _ENTROPY},
         "schedule": trainer.lr_scheduler.state_dict(),
         "param_groups": optimizer["param_groups"],
-        "numbers": numbers,
+        "numbers": {key: value for key, value in values.items() if key not in tensors},
     }
     write_json(folder / "trainer.json", state)
 
@@ -145,9 +147,11 @@ def load_trainer(drive: Drive, base: str, folder: Path) -> None:
         {key: tuple(value) if key == "betas" else value for key, value in group.items()}
         for group in state["param_groups"]
     ]
-    trainer.optimizer.load_state_dict(
-        {"state": _unflatten(tensors, state["numbers"]), "param_groups": groups}
-    )
+    values: dict[int, dict[str, Any]] = {}
+    for key, value in {**tensors, **state["numbers"]}.items():
+        index, name = key.split(".", 1)
+        values.setdefault(int(index), {})[name] = value
+    trainer.optimizer.load_state_dict({"state": values, "param_groups": groups})
     trainer.lr_scheduler.load_state_dict(state["schedule"])
     for name, value in state["counters"].items():
         setattr(trainer.state, name, value)
@@ -172,39 +176,10 @@ def _same_shapes(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pa
         )
 
 
-def _flatten(state: Mapping[int, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Separate an optimizer's tensors from its numbers, by names like "3.exp_avg"."""
-    import torch
-
-    tensors: dict[str, Any] = {}
-    numbers: dict[str, Any] = {}
-    for index, values in state.items():
-        for name, value in values.items():
-            kind = tensors if isinstance(value, torch.Tensor) else numbers
-            kind[f"{index}.{name}"] = value
-    return tensors, numbers
-
-
-def _unflatten(tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    state: dict[int, dict[str, Any]] = {}
-    for key, value in {**tensors, **numbers}.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    return state
-
-
 def _on_cpu(tensors: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
 def _plain(value: Any) -> Any:
-    """A value of peft's configuration as JSON; sets in a fixed order."""
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    try:
-        json.dumps(value)
-    except TypeError:
-        return str(value)
-    return value
+    """What peft's configuration has beside JSON's kinds; sets in a fixed order."""
+    return sorted(value) if isinstance(value, (set, frozenset)) else str(value)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.chat import encode_all, encode_chat
 from codea1_env.agents.llm.completions import (
     BackendError,
     Completion,
     Messages,
     SamplingConfig,
+    encode_all,
+    encode_chat,
+    report,
 )
 from codea1_env.agents.llm.computing import Dtype, frozen_weights_in, thread_number
-from codea1_env.agents.llm.decoding_attention import fast_decoding
-from codea1_env.agents.llm.quiet_loading import quiet_loading
-from codea1_env.agents.llm.reporting import report
+from codea1_env.agents.llm.fast_on_cpu import fast_decoding
 from codea1_env.agents.llm.sampling import Sampled, draw_noise, sample
+from codea1_env.agents.models import quiet_loading
 from codea1_env.support.extras import require
 
 if TYPE_CHECKING:
@@ -84,15 +85,18 @@ class TransformersBackend:
         order = sorted(range(len(ids)), key=lambda i: (len(ids[i]), ids[i]))
         noise = draw_noise(first + len(ids), sampling.max_completion_length, seed)[first:]
         completions: dict[int, Completion] = {}
-        with ExitStack() as stack:
-            stack.enter_context(torch.no_grad())
-            stack.enter_context(self._generating(adapter))
-            stack.enter_context(fast_decoding(self._plain_model()))
-            stack.enter_context(thread_number(self.threads))
-            stack.enter_context(frozen_weights_in(self.model, self.compute_dtype))
-            if self.compute_dtype not in (None, "float32"):
-                dtype = getattr(torch, self.compute_dtype)
-                stack.enter_context(torch.autocast(self.model.device.type, dtype))
+        dtype = self.compute_dtype
+        cast: AbstractContextManager[None] = nullcontext()
+        if dtype not in (None, "float32"):
+            cast = torch.autocast(self.model.device.type, getattr(torch, dtype))
+        with (
+            torch.no_grad(),
+            self._generating(adapter),
+            fast_decoding(self.model),
+            thread_number(self.threads),
+            frozen_weights_in(self.model, dtype),
+            cast,
+        ):
             for start in range(0, len(order), self.batch_size):
                 rows = order[start : start + self.batch_size]
 
@@ -142,8 +146,8 @@ class TransformersBackend:
     def _end_ids(self) -> set[int]:
         """Tokens that end a turn: a model may have several."""
         ends = self.model.generation_config.eos_token_id
-        more = ends if isinstance(ends, list) else [] if ends is None else [ends]
-        return {self.tokenizer.eos_token_id, *more}
+        more = ends if isinstance(ends, list) else [ends]
+        return {self.tokenizer.eos_token_id, *more} - {None}
 
     def _stopped(self, answer: list[int], stop: tuple[str, ...]) -> bool:
         if not stop:
@@ -165,29 +169,20 @@ class TransformersBackend:
         training = model.training
         # peft decides by itself what is to be trained whenever the adapter changes.
         trained = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+        active = model.active_adapter if adapters else None
+        without = model.disable_adapter() if adapters and adapter is None else nullcontext()
         model.eval()
         try:
-            if not adapters:
-                yield
-            elif adapter is None:
-                with model.disable_adapter():
-                    yield
-            else:
-                active = model.active_adapter
+            if adapter is not None:
                 model.set_adapter(adapter)
-                try:
-                    yield
-                finally:
-                    model.set_adapter(active)
+            with without:
+                yield
         finally:
+            if adapter is not None:
+                model.set_adapter(active)
             for parameter, requires_grad in trained:
                 parameter.requires_grad_(requires_grad)
             model.train(training)
-
-    def _plain_model(self) -> Any:
-        """The model without peft's wrapper."""
-        peft: Any = require("peft")
-        return self.model.get_base_model() if isinstance(self.model, peft.PeftModel) else self.model
 
     def _load_weights(self, folder: Path) -> None:
         transformers: Any = require("transformers")

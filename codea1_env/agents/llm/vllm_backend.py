@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.agents.llm.chat import encode_all, encode_chat
 from codea1_env.agents.llm.completions import (
     BackendError,
     Completion,
     Messages,
     SamplingConfig,
+    encode_all,
+    encode_chat,
 )
 from codea1_env.agents.models import load_tokenizer
 from codea1_env.support.extras import MissingExtraError, require
@@ -78,15 +79,10 @@ class VLLMBackend:
                 f"vLLM cannot start with {folder}: {error}. Lower context_length or raise "
                 'gpu_memory_utilization if memory is short; backend="transformers" works everywhere.'
             ) from error
-        self._context_length = int(self._engine.llm_engine.model_config.max_model_len)
+        self.context_length = int(self._engine.llm_engine.model_config.max_model_len)
         self._adapters: dict[str, Any] = {}
         self._copies = tempfile.TemporaryDirectory(prefix="codea1-adapters-")
         self._updates = 0
-
-    @property
-    def context_length(self) -> int:
-        """Tokens that prompt and answer together may have."""
-        return self._context_length
 
     def count_tokens(self, messages: Messages) -> int:
         """Length in tokens of a chat, as the engine's prompt."""

@@ -14,7 +14,7 @@ from test_sft_learner import make_sft_drive
 from test_trainer_drive import REWARDS, make_drive, make_rows
 from trl import GRPOTrainer
 
-from codea1_env.agents.llm.hooked_trainer import with_algorithm
+from codea1_env.agents.llm.own_trainer import with_algorithm
 
 
 def main() -> None:

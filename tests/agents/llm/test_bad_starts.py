@@ -77,7 +77,7 @@ def test_what_only_a_trainer_that_generates_would_heed_is_refused(
 ) -> None:
     from trl import GRPOConfig
 
-    from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
+    from codea1_env.agents.llm.trainer_settings import UpdateShape, trainer_config
 
     with pytest.raises(ValueError, match=f"Expect {field} not to be set .* of the run"):
         trainer_config(

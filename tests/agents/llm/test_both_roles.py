@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tiny import tiny_model, tiny_tokenizer
 
-from codea1_env.agents.llm.agent import LLMAgent
-from codea1_env.agents.llm.both_roles import BothRoles
+from codea1_env.agents.llm.agent import BothRoles, LLMAgent
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.problems import load_problems

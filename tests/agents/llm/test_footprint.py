@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import save_tiny
 
-from codea1_env.agents.llm.footprint import Numbers, learning, resident, writing
-from codea1_env.agents.llm.model_shape import KNOWN, shape_of
+from codea1_env.agents.llm.memory import KNOWN, Numbers, learning, resident, shape_of, writing
 from codea1_env.agents.models import load_model
 
 QWEN = KNOWN["Qwen/Qwen2.5-Coder-1.5B-Instruct"]

@@ -14,8 +14,8 @@ from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents import Experience
 from codea1_env.agents.llm.completions import Completion, SamplingConfig
-from codea1_env.agents.llm.grpo_learner import GRPOLearner, share_weights
-from codea1_env.agents.llm.grpo_settings import UpdateShape
+from codea1_env.agents.llm.learners import GRPOLearner, share_weights
+from codea1_env.agents.llm.trainer_settings import UpdateShape
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe

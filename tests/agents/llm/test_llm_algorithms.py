@@ -14,8 +14,8 @@ from tiny import tiny_model
 from trl import GRPOTrainer
 
 from codea1_env.agents import ALGORITHMS, make_algorithm
-from codea1_env.agents.llm.hooked_trainer import with_algorithm
-from codea1_env.agents.llm.rows import TrainingRow
+from codea1_env.agents.llm.own_trainer import with_algorithm
+from codea1_env.agents.llm.trainer_drive import TrainingRow
 from codea1_env.agents.policy import AlgorithmError
 from codea1_env.training import PlayerConfig, TrainConfig
 from codea1_env.training.algorithms import algorithm_of

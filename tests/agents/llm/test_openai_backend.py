@@ -22,9 +22,8 @@ import torch
 from test_transformers_backend import peft_model
 from tiny import tiny_tokenizer
 
-from codea1_env.agents.llm import http_json
+from codea1_env.agents.llm import openai_backend
 from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
-from codea1_env.agents.llm.http_json import JSONClient
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
 
@@ -89,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_json, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(openai_backend, "FIRST_DELAY", 0.01)
 
 
 @pytest.fixture
@@ -195,11 +194,10 @@ def test_server_that_is_not_there() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
         port = unused.getsockname()[1]
-        client = JSONClient(f"http://127.0.0.1:{port}/v1", attempts=2)
         with pytest.raises(
             BackendError, match=r"actually after 2 attempts: .*refused.* Start the server"
         ):
-            client.ask("models")
+            OpenAIBackend(f"http://127.0.0.1:{port}/v1", attempts=2)
 
 
 def test_proxy_of_the_environment_is_not_asked_for_this_machine(
@@ -277,11 +275,10 @@ def vllm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
     try:
         url = f"http://127.0.0.1:{port}/v1"
-        client = JSONClient(url, attempts=1)
         deadline = time.monotonic() + 240
         while True:
             try:
-                client.ask("models")
+                OpenAIBackend(url, attempts=1).close()
                 break
             except BackendError:
                 alive = process.poll() is None and time.monotonic() < deadline

@@ -10,7 +10,7 @@ import pytest
 from test_transformers_backend import peft_model
 from tiny import tiny_model, tiny_tokenizer
 
-from codea1_env.agents.llm.player import load_player
+from codea1_env.agents.llm.engines import load_player
 from codea1_env.agents.models import ModelError
 from codea1_env.cli.app import run
 from codea1_env.problems import load_problems

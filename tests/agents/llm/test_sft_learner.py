@@ -13,13 +13,11 @@ from tiny import tiny_model, tiny_tokenizer
 from trl import SFTConfig
 
 from codea1_env.agents import Experience, Imitator
-from codea1_env.agents.llm.chat import encode_chat
-from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.grpo_settings import UpdateShape
+from codea1_env.agents.llm.completions import SamplingConfig, encode_chat
+from codea1_env.agents.llm.learners import SFTLearner
 from codea1_env.agents.llm.prompts import DEFAULT
-from codea1_env.agents.llm.rows import TrainingRow
-from codea1_env.agents.llm.sft_learner import SFTDrive, SFTLearner
-from codea1_env.agents.llm.sft_settings import imitation_config
+from codea1_env.agents.llm.trainer_drive import SFTDrive, TrainingRow
+from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config
 from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
 from codea1_env.problems import Problem
 from codea1_env.spaces import Observation, observe

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import tiny_model
 
-from codea1_env.agents.llm.shared_prompts import _packs, common_beginning, shared_prompts
+from codea1_env.agents.llm.fast_on_cpu import _packs, common_beginning, shared_prompts
 
 GROUPS = [[5, 9, 12, 40, 8, 8, 7, 30] * 3, [5, 9, 12, 99, 3] * 5]
 

@@ -20,7 +20,7 @@ from test_trainer_drive import (
 from tiny import tiny_model
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.agents.llm.rows import TrainingRow, rollout_of
+from codea1_env.agents.llm.trainer_drive import TrainingRow, rollout_of
 
 END = 1
 

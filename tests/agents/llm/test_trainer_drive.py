@@ -12,9 +12,8 @@ import torch
 from tiny import tiny_model, tiny_tokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from codea1_env.agents.llm.grpo_settings import UpdateShape, trainer_config
-from codea1_env.agents.llm.rows import TrainingRow
-from codea1_env.agents.llm.trainer_drive import TrainerDrive, UpdateError
+from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow, UpdateError
+from codea1_env.agents.llm.trainer_settings import UpdateShape, trainer_config
 
 EXACT = {"bf16": False, "gradient_checkpointing": False, "optim": "sgd", "max_grad_norm": 0.0}
 TEMPERATURE, RATE, BETA = 0.7, 0.5, 0.3

@@ -10,7 +10,7 @@ import torch
 from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.llm.completions import BackendError, Message, SamplingConfig
-from codea1_env.agents.llm.decoding_attention import fast_decoding, grouped_attention
+from codea1_env.agents.llm.fast_on_cpu import fast_decoding, grouped_attention
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 
 SAMPLING = SamplingConfig(max_completion_length=8)

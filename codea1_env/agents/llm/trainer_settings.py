@@ -19,12 +19,11 @@ DECIDED: Mapping[str, str] = {
     "generation_batch_size": "problems_per_step and num_generations or num_suites",
     "steps_per_generation": "per_device_train_batch_size",
     "num_generations": "num_generations and num_suites of the run",
-    "max_steps": "max_steps of the run",
-    "num_train_epochs": "max_steps of the run",
-    "max_completion_length": "the sampling settings of the run",
-    "temperature": "the sampling settings of the run",
-    "top_p": "the sampling settings of the run",
-    "top_k": "the sampling settings of the run",
+    **dict.fromkeys(("max_steps", "num_train_epochs"), "max_steps of the run"),
+    **dict.fromkeys(
+        ("max_completion_length", "temperature", "top_p", "top_k"),
+        "the sampling settings of the run",
+    ),
     **dict.fromkeys(
         ("min_p", "repetition_penalty", "generation_kwargs", "cache_implementation"), _DRAWING
     ),
@@ -34,11 +33,9 @@ DECIDED: Mapping[str, str] = {
     "output_dir": "output_dir of the run",
     "seed": "seed of the run",
     "resume_from_checkpoint": "--resume",
-    "save_strategy": "save_steps of the run",
-    "save_steps": "save_steps of the run",
+    **dict.fromkeys(("save_strategy", "save_steps"), "save_steps of the run"),
     "eval_strategy": "eval_steps of the run",
-    "logging_strategy": "nothing: every step is logged",
-    "logging_steps": "nothing: every step is logged",
+    **dict.fromkeys(("logging_strategy", "logging_steps"), "nothing: every step is logged"),
 }
 """Fields that follow from the run -> what decides them."""
 
@@ -207,3 +204,49 @@ def default_batch(share: int, gpu: bool) -> int:
 
 def _largest_divisor(number: int, limit: int) -> int:
     return next(size for size in range(min(limit, number), 0, -1) if number % size == 0)
+
+
+_ROWS = "nothing: each demonstration is a row, and its answer is what is learned"
+_DECIDED: Mapping[str, str] = {
+    **DECIDED,
+    "max_length": "the sampling settings of the run",
+    "truncation_mode": "the sampling settings of the run",
+    **dict.fromkeys(("packing", "packing_strategy", "eval_packing"), _ROWS),
+    **dict.fromkeys(("completion_only_loss", "assistant_only_loss"), _ROWS),
+    **dict.fromkeys(("dataset_kwargs", "dataset_num_proc", "dataset_text_field"), _ROWS),
+}
+"""Fields that follow from the run -> what decides them."""
+
+
+def imitation_config(
+    fields: Mapping[str, Any], shape: UpdateShape, *, seed: int, folder: str
+) -> Any:
+    """Make the configuration of an SFTTrainer.
+
+    The same settings serve a run with rewards and one that imitates, so fields that only a GRPOTrainer has are
+    left out, and so is a `loss_type` of GRPO.
+
+    Args:
+        fields: Field -> value, as the user set them.
+        shape: What one update learns from.
+        seed: Seed of the trainer.
+        folder: Where the trainer may write; nothing of it is kept.
+
+    Raises:
+        ValueError: A field is unknown or decided by the run, or the batch cannot be divided as asked.
+    """
+    from trl import GRPOConfig, SFTConfig
+
+    check_fields(fields, SFTConfig, GRPOConfig, decided=_DECIDED)
+    known = {field.name: field for field in dataclasses.fields(SFTConfig)}
+    losses = known["loss_type"].metadata["choices"]
+    taken = {
+        name: value
+        for name, value in fields.items()
+        if name in known and (name != "loss_type" or value in losses)
+    }
+    return SFTConfig(
+        **common_fields(taken, shape, passes=1, seed=seed, folder=folder),
+        max_length=None,
+        dataset_kwargs={"skip_prepare_dataset": True},  # rows come as tokens, with labels
+    )

@@ -1,0 +1,407 @@
+"""Language models that learn: they answer through an engine, and a TRL trainer updates them.
+
+GRPOLearner     learns from rewards, one update per step of the game
+SFTLearner      imitates answers that are not its own
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import tempfile
+from abc import ABC, abstractmethod
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+from codea1_env.agents.llm import prompts
+from codea1_env.agents.llm.agent import BothRoles, LanguagePlayer, LLMAgent
+from codea1_env.agents.llm.completions import Backend, Completion, SamplingConfig, encode_all
+from codea1_env.agents.llm.computing import Computing, Dtype
+from codea1_env.agents.llm.processes import SharedBackend, world_size
+from codea1_env.agents.llm.trainer_drive import (
+    Drive,
+    DriveOptions,
+    SFTDrive,
+    TrainerDrive,
+    TrainingRow,
+)
+from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config, trainer_config
+from codea1_env.agents.llm.training_state import (
+    fingerprint,
+    load_trainer,
+    load_weights,
+    save_trainer,
+    save_weights,
+)
+from codea1_env.agents.scripted import TEST_SEPARATOR
+from codea1_env.rollout import Experience
+from codea1_env.spaces import Observation
+
+ADAPTER = "default"
+"""What TRL calls the adapter that it makes and trains."""
+
+
+class PlayerOptions(TypedDict, total=False):
+    """What any `TrainedPlayer` may be made with; the defaults are there."""
+
+    peft_config: Any
+    engine: Backend | None
+    seed: int
+    write: prompts.PromptTemplate
+    batch_size: int
+    computing: Computing | None
+
+
+class TrainedPlayer(LanguagePlayer, ABC):
+    """A player that answers through an engine, and whose model a trainer updates.
+
+    Args:
+        role: Which player it is; "model" for one that plays both.
+        model: A causal language model. With an adapter its own weights stay as they are, and may be shared
+            with another player (`share_weights`); without, they are trained and must be float32.
+        tokenizer: The model's, with a chat template.
+        samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
+        peft_config: The adapter to train, such as `peft.LoraConfig(r=16)`; None to train all weights.
+        engine: Samples the answers. None generates with the trained model itself. After each update the
+            engine gets the new weights as an adapter with the name of the role.
+        seed: Decides what is drawn, by the player and by the trainer.
+        write: The wording of prompts.
+        batch_size: Answers that the trained model generates at the same time.
+        computing: Number formats and threads of this machine; None for the trainer's format, and torch's number of
+            threads.
+    """
+
+    def __init__(
+        self,
+        role: Literal["coder", "tester", "model"],
+        model: Any,
+        tokenizer: Any,
+        samplings: Sequence[SamplingConfig],
+        *,
+        peft_config: Any = None,
+        engine: Backend | None = None,
+        seed: int = 0,
+        write: prompts.PromptTemplate = prompts.DEFAULT,
+        batch_size: int = 64,
+        computing: Computing | None = None,
+    ) -> None:
+        import torch
+
+        from codea1_env.agents.llm.transformers_backend import TransformersBackend
+
+        if peft_config is None and any(p.dtype != torch.float32 for p in model.parameters()):
+            raise ValueError(
+                "Expect a model in float32 if all its weights are trained (bfloat16 would round small "
+                f"updates away), actually: {model.dtype}. Load it so, or train an adapter."
+            )
+        self.role = role
+        self.tokenizer = tokenizer
+        self._base = fingerprint(model)
+        self._folder = tempfile.TemporaryDirectory(prefix="codea1-trainer-")
+        self._engine = engine
+        self._computing = computing
+        self.drive = self._make_drive(
+            model, self._folder.name, peft_config=peft_config, name=role, seed=seed
+        )
+        self.drive.threads = computing.threads if computing else None
+        backend: Backend = engine or TransformersBackend(
+            self.drive.model,
+            tokenizer,
+            batch_size,
+            compute_dtype=(
+                computing.generation_dtype if computing else _compute_dtype(self.drive.trainer.args)
+            ),
+            threads=computing.generation_threads if computing else None,
+        )
+        own_adapter = None if peft_config is None else ADAPTER
+        adapter = own_adapter if engine is None else role
+        if world_size() > 1:
+            backend = SharedBackend(backend)
+        agents = [LLMAgent(backend, each, seed, adapter=adapter, write=write) for each in samplings]
+        super().__init__(BothRoles(*agents) if len(agents) > 1 else agents[0])
+        self.update_engine()
+
+    @abstractmethod
+    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> Drive:
+        """Make what trains the model, given a folder that the trainer may write to."""
+
+    def save(self, path: Path) -> None:
+        """Write weights, optimizer and counters."""
+        save_weights(self.drive.model, self.tokenizer, path)
+        save_trainer(self.drive, self._base, path)
+        self.agent.save(path)
+
+    def load(self, path: Path) -> None:
+        """Restore what `save` wrote.
+
+        Raises:
+            ValueError: It is of another model, version or adapter, or incomplete.
+        """
+        load_trainer(self.drive, self._base, path)
+        load_weights(self.drive.model, path)
+        self.agent.load(path)
+        self.update_engine()
+
+    def update_engine(self) -> None:
+        """Give the weights to the engine that answers, if that is not the trained model itself."""
+        if self._engine is not None:
+            with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
+                saved = save_weights(self.drive.model, self.tokenizer, Path(folder))
+                self._engine.update(saved, self.role)
+
+    def close(self) -> None:
+        """Remove the trainer's folder. It cannot learn afterwards."""
+        self._folder.cleanup()
+
+
+def _compute_dtype(args: Any) -> Dtype | None:
+    """The type that the trainer computes in: answers are drawn from the model as it is trained."""
+    return "bfloat16" if args.bf16 else "float16" if args.fp16 else None
+
+
+class GRPOLearner(TrainedPlayer):
+    """A player whose model is trained by TRL's GRPOTrainer, one update per step of the game.
+
+    Trained parameters and the optimizer's state are float32; computing is in bfloat16 unless `fields` say
+    otherwise (`bf16 = False`, for a model that was loaded in float32).
+
+    Args:
+        role: Which player it is; "model" for one that plays both.
+        model: A causal language model; see `TrainedPlayer`.
+        tokenizer: The model's, with a chat template.
+        shape: What one update learns from.
+        sampling: How answers are drawn: from all tokens. Its temperature is also that of the probabilities learned
+            from.
+        fields: Field of `trl.GRPOConfig` -> value; defaults are TRL's.
+        trainer_cls: The trainer: `trl.GRPOTrainer`, or a subclass of it.
+        config_cls: The trainer's configuration: `trl.GRPOConfig`, or a subclass of it.
+        tester_sampling: How suites are drawn by a model that plays both roles, which then draws its programs
+            as `sampling` says. None for a player of one role.
+        taught: Whether answers come from elsewhere (`remember`), perhaps of older weights: their probabilities are
+            corrected for by importance sampling.
+        options: See `TrainedPlayer`.
+    """
+
+    def __init__(
+        self,
+        role: Literal["coder", "tester", "model"],
+        model: Any,
+        tokenizer: Any,
+        *,
+        shape: UpdateShape,
+        sampling: SamplingConfig,
+        fields: Mapping[str, Any] | None = None,
+        trainer_cls: Any = None,
+        config_cls: Any = None,
+        tester_sampling: SamplingConfig | None = None,
+        taught: bool = False,
+        **options: Unpack[PlayerOptions],
+    ) -> None:
+        samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
+        for each in samplings:
+            each.check_for_learning()
+        if len({each.temperature for each in samplings}) > 1:
+            raise ValueError(
+                "Expect one temperature for both roles of a model (its trainer has one), actually: "
+                f"{sampling.temperature!r} and {samplings[1].temperature!r}"
+            )
+        self.shape = shape
+        self._memory = Memory()
+        self._samplings = samplings
+        self._fields = fields or {}
+        self._trainer_cls = trainer_cls
+        self._config_cls = config_cls
+        self._taught = taught
+        super().__init__(role, model, tokenizer, samplings, **options)
+
+    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> TrainerDrive:
+        from trl import GRPOConfig, GRPOTrainer
+
+        args = trainer_config(
+            self._fields,
+            self.shape,
+            config_cls=self._config_cls or GRPOConfig,
+            temperature=self._samplings[0].temperature,
+            max_completion_length=max(each.max_completion_length for each in self._samplings),
+            seed=options["seed"],
+            folder=folder,
+        )
+        # Then the probabilities that answers were drawn with are not quite those that are learned from.
+        computing = self._computing
+        mixed = computing is not None and computing.dtype != computing.generation_dtype
+        return TrainerDrive(
+            self._trainer_cls or GRPOTrainer,
+            model,
+            args,
+            self.tokenizer,
+            engine_samples=self._engine is not None or mixed or self._taught,
+            **options,
+        )
+
+    def act(self, observations: Sequence[Observation]) -> list[str]:
+        """Answer each observation, and remember the tokens to learn from."""
+        answers = super().act(observations)
+        self.remember(observations, self.agent.completions)
+        return answers
+
+    def remember(
+        self, observations: Sequence[Observation], completions: Sequence[Completion]
+    ) -> None:
+        """Take answers for this player's own, to learn from next."""
+        self._memory.add(observations, completions)
+
+    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
+        """Update the model once.
+
+        Raises:
+            UpdateError: The trainer failed.
+            ValueError: The experience is not of this player, or of another size than it was made for.
+        """
+        rows = self._memory.rows(experience, self.shape.group_size)
+        metrics = self.drive.update(rows)
+        self._memory.clear()
+        self.update_engine()
+        return metrics
+
+
+class Memory:
+    """Remembers the tokens of answers until they are learned from: experience has only their text."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], deque[Completion]] = defaultdict(deque)
+
+    def add(self, observations: Sequence[Observation], completions: Sequence[Completion]) -> None:
+        """Remember the answers to a batch of observations."""
+        for observation, completion in zip(observations, completions, strict=True):
+            self._known[(*observation.values(), completion.text)].append(completion)
+
+    def rows(self, experience: Sequence[Experience], group_size: int) -> list[TrainingRow]:
+        """Turn experience into rows, group after group.
+
+        Raises:
+            ValueError: An answer is not of this player, or a group is not of the wanted size; or the engine does not tell
+                tokens.
+        """
+        groups: dict[str, list[TrainingRow]] = defaultdict(list)
+        for item in experience:
+            groups[item.group].append(self._row(item))
+        for name, rows in groups.items():
+            if len(rows) != group_size:
+                raise ValueError(
+                    f"Expect groups of {group_size} answers, actually {len(rows)} in group {name!r}. "
+                    "Make the learner with the group size of the run."
+                )
+        return [row for rows in groups.values() for row in rows]
+
+    def clear(self) -> None:
+        """Forget everything: the next step has answers of its own."""
+        self._known.clear()
+
+    def _row(self, item: Experience) -> TrainingRow:
+        known = self._known.get((*item.observation.values(), item.action))
+        if not known:
+            raise ValueError(
+                "Expect experience with answers that this player gave since it last learned, actually: "
+                f"{item.action!r:.200}"
+            )
+        found = known.popleft()
+        if not found.prompt_ids or not found.completion_ids:
+            raise ValueError(
+                "Expect an engine that tells the tokens of its answers, actually: it does not. Learn with "
+                "the backend 'transformers' or 'vllm'."
+            )
+        return TrainingRow(
+            found.prompt_ids, found.completion_ids, found.logprobs, item.reward, found.truncated
+        )
+
+
+class SFTLearner(TrainedPlayer):
+    """A tester whose model is trained by TRL's SFTTrainer to write the tests that it is shown.
+
+    An answer to imitate has the form of the worked example in the prompts: one block of code, then the end of the
+    turn. Prompts have the very tokens that the player answers to.
+
+    Args:
+        model: A causal language model; see `TrainedPlayer`.
+        tokenizer: The model's, with a chat template.
+        shape: What one update learns from.
+        sampling: How answers are drawn. An answer to imitate is no longer than one that is drawn.
+        fields: Field of `trl.SFTConfig` -> value; defaults are TRL's.
+        options: See `TrainedPlayer`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        shape: UpdateShape,
+        sampling: SamplingConfig,
+        fields: Mapping[str, Any] | None = None,
+        **options: Unpack[PlayerOptions],
+    ) -> None:
+        self._shape = shape
+        self._fields = fields or {}
+        super().__init__("tester", model, tokenizer, [sampling], **options)
+
+    def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> SFTDrive:
+        args = imitation_config(self._fields, self._shape, seed=options["seed"], folder=folder)
+        return SFTDrive(model, args, self.tokenizer, self._shape.rows, **options)
+
+    def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
+        """Update the model once, so that it gives these answers more often.
+
+        A demonstration is tests with an empty line between them. Those that would make the answer longer than
+        the sampling settings allow are left out (metric `tests_left_out`: their share).
+
+        Raises:
+            UpdateError: The trainer failed.
+            ValueError: Not as many demonstrations as the learner was made for.
+        """
+        asked = self.agent.fitted([each.observation for each in demonstrations])
+        chats = encode_all(self.tokenizer, [prompt.messages for prompt in asked])
+        suites = [list(filter(None, each.action.split(TEST_SEPARATOR))) for each in demonstrations]
+        answers = [self._answer(tests) for tests in suites]
+        metrics = self.drive.update(
+            [
+                TrainingRow(chat, ids, None, None)
+                for chat, (ids, _) in zip(chats, answers, strict=True)
+            ]
+        )
+        self.update_engine()
+        shown = sum(map(len, suites))
+        left_out = shown - sum(kept for _, kept in answers)
+        return metrics | {"tests_left_out": left_out / max(shown, 1)}
+
+    def learn(self, experience: Sequence[Experience]) -> Mapping[str, float]:
+        """Refuse: this player learns from demonstrations.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            "Expect a player that imitates to be taught with imitate, not by rewards. Make a GRPOLearner for these."
+        )
+
+    def _answer(self, tests: Sequence[str]) -> tuple[tuple[int, ...], int]:
+        """Tokens of an answer with the tests that it has room for, and their number."""
+        kept: list[str] = []
+        answer: tuple[int, ...] = ()
+        for test in tests:
+            text = prompts.in_block("\n".join([*kept, test]))
+            ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+            if len(ids) < self.agent.sampling.max_completion_length:
+                kept.append(test)
+                answer = (*ids, self.tokenizer.eos_token_id)
+        return answer, len(kept)
+
+
+def share_weights(model: Any) -> Any:
+    """Copy a model without its weights: both have the same tensors, and each can get its own adapter.
+
+    Modes, hooks and adapters of the two do not meet, as they would if two adapters lived in one model.
+    """
+    tensors = itertools.chain(model.parameters(), model.buffers())
+    return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
