@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
-from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.responses import Test
+from codea1_env.responses import Test, whole_program
 from codea1_env.sandbox import RETURNED, Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
 from codea1_env.support.lru_cache import LRUCache

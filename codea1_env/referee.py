@@ -12,7 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from codea1_env.judging.answers import Judged, by_problem, judge_answers
+from codea1_env.judging.answers import (
+    Judged,
+    WrittenTests,
+    by_problem,
+    joined,
+    judge_answers,
+    key_of,
+)
 from codea1_env.judging.comparison import (
     MAX_REPLY,
     Returned,
@@ -21,16 +28,15 @@ from codea1_env.judging.comparison import (
     same,
     without_addresses,
 )
-from codea1_env.judging.rules import RefereeConfig
 from codea1_env.judging.verdicts import (
     NOT_MADE,
     Counters,
+    RefereeConfig,
     Round,
     SuiteVerdict,
     TestVerdict,
     Verdict,
 )
-from codea1_env.judging.written_tests import WrittenTests, joined, key_of
 from codea1_env.oracle import (
     COSTLY,
     MOST_TIMEOUTS,

@@ -14,14 +14,16 @@ process: `codea1_env.reading` does it, in the sandbox.
 from __future__ import annotations
 
 import json
+import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from codea1_env.problem_sets.rows import above, behind
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.reading.programs import read_programs
+from codea1_env.reading.programs import read_programs as programs_in
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.reading.suites import read_suites
 from codea1_env.sandbox import AnalysisError, Sandbox
@@ -129,7 +131,7 @@ def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) 
     left = [place for place, program in enumerate(programs) if program is None]
 
     def read(batch: list[tuple[str, str | None]]) -> list[Any]:
-        found: list[Any] = sandbox.analyse(read_programs, batch)
+        found: list[Any] = sandbox.analyse(programs_in, batch)
         return found
 
     found = in_batches(
@@ -304,3 +306,50 @@ def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
 def _chars(asked: _Asked) -> int:
     *texts, tests = asked
     return sum(map(len, (*texts, *tests)))
+
+
+def read_program(problem: Problem, answer: str, sandbox: Sandbox) -> Program:
+    """Find the program in an answer. See `read_programs`."""
+    return read_programs([problem], [answer], sandbox)[0]
+
+
+def read_programs(
+    problems: Sequence[Problem], answers: Sequence[str], sandbox: Sandbox
+) -> list[Program]:
+    """Find the programs in answers, see `parse_programs`, and make them whole, see `whole_program`.
+
+    Args:
+        problems: What the answers answer, one for each.
+        answers: Any texts.
+        sandbox: Where they are read.
+    """
+    asked = [
+        (answer, problem.entry_point) for problem, answer in zip(problems, answers, strict=True)
+    ]
+    return [
+        Program(whole_program(problem, _with_head(problem, program.code)), program.problem)
+        for problem, program in zip(problems, parse_programs(asked, sandbox), strict=True)
+    ]
+
+
+def _with_head(problem: Problem, code: str) -> str:
+    """A body alone, as a completion of the prompt, behind the head that the prompt has."""
+    first = next((line for line in code.split("\n") if line.strip()), "")
+    if first[:1] not in (" ", "\t") or not re.search(
+        rf"^def +{re.escape(problem.entry_point)}\b", problem.prompt, re.MULTILINE
+    ):
+        return code
+    return f"{problem.prompt.rstrip()}\n{code}"
+
+
+def whole_program(problem: Problem, code: str) -> str:
+    r"""A program behind what its problem gives: the preamble, or what stands above the function in the prompt.
+
+    Whoever is shown imports and helpers may use them, and need not repeat them; a completion has them, too.
+
+    Example:
+        >>> problem = Problem("demo", "from typing import List\n\ndef f(x: List):\n", "f", "def f(x): pass")
+        >>> whole_program(problem, "def f(x: List): ...")
+        'from typing import List\n\n\ndef f(x: List): ...'
+    """
+    return behind(problem.preamble or above(problem.prompt, problem.entry_point), code)

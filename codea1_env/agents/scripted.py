@@ -14,7 +14,7 @@ from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.calls import listed_tests
 from codea1_env.problems import Problem, load_problems
-from codea1_env.reading.shown_tests import split_examples
+from codea1_env.reading.examples import split_examples
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import Observation
 

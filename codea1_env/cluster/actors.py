@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from codea1_env.cluster.requests import Failure, packed, unpacked
-from codea1_env.judging.rules import RefereeConfig
 from codea1_env.judging.spread import answer
+from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 

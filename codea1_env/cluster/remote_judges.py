@@ -12,8 +12,8 @@ from codea1_env.cluster.nodes import LostError, Node, asked, connect, start_acto
 from codea1_env.cluster.requests import packed, unpacked
 from codea1_env.cluster.seats import Seats
 from codea1_env.judging.answers import AttackAnswers
-from codea1_env.judging.rules import RefereeConfig
 from codea1_env.judging.spread import Place, Reply, SpreadReferee
+from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
 
 _ATTEMPTS = 3

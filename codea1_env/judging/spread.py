@@ -13,8 +13,7 @@ from threading import Lock, Thread
 from typing import Protocol, Self
 
 from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
-from codea1_env.judging.rules import RefereeConfig
-from codea1_env.judging.verdicts import Counters
+from codea1_env.judging.verdicts import Counters, RefereeConfig
 from codea1_env.oracle import gather
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee

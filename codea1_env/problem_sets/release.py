@@ -12,16 +12,26 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_env.problem_sets.evalplus import called_by, corrected
-from codea1_env.problem_sets.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
+from codea1_env.problem_sets.harness import (
+    PYTEST,
+    PYTEST_CHECK,
+    SOLUTION_MODULE,
+    called_by,
+    check_program,
+    corrected,
+)
 from codea1_env.problem_sets.problem import Problem
-from codea1_env.problem_sets.row import Row, origin, show, text_of, texts_of
-from codea1_env.problem_sets.wording import (
+from codea1_env.problem_sets.rows import (
+    Row,
     above,
     behind,
     definition_of,
+    origin,
     prompt_of,
+    show,
     signature_of,
+    text_of,
+    texts_of,
     unix,
     with_setup,
 )

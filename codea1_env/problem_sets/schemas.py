@@ -12,11 +12,31 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.problem_sets import bigcodebench, evalplus, livecodebench, release
-from codea1_env.problem_sets.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
-from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest
-from codea1_env.problem_sets.row import Row, origin, show, text_of, texts_of
-from codea1_env.problem_sets.wording import imports_for, prompt_of, signature_of, unix, with_setup
+from codea1_env.problem_sets import livecodebench, release
+from codea1_env.problem_sets.harness import (
+    PYTEST,
+    PYTEST_CHECK,
+    SOLUTION_MODULE,
+    UNITTEST_CHECK,
+    called_by,
+    check_program,
+    corrected,
+)
+from codea1_env.problem_sets.problem import ONE_PROCESS, Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.rows import (
+    INSTRUCT,
+    Row,
+    definition_of,
+    imports_for,
+    origin,
+    prompt_of,
+    show,
+    signature_of,
+    text_of,
+    texts_of,
+    unix,
+    with_setup,
+)
 
 
 class Schema(NamedTuple):
@@ -98,7 +118,7 @@ def _mbpp_plus_hub(row: Row) -> Problem:
     """MBPP+ in the layout of the hub: a test script that calls the function by its name."""
     code, tests = unix(text_of(row, "code")), texts_of(row, "test_list")
     entry = _entry_point(code, tests)
-    script, loop = evalplus.corrected(unix(text_of(row, "test"))).rstrip(), ""
+    script, loop = corrected(unix(text_of(row, "test"))).rstrip(), ""
     start = script.rfind("\nfor ") + 1
     if start and all(line[:1] in ("", " ") for line in script[start:].split("\n")[1:]):
         loop = "".join(f"    {line}\n" for line in script[start:].split("\n"))
@@ -208,12 +228,76 @@ _ULT_MODULES = (
 )  # fmt: skip
 
 
+def _evalplus(row: Row) -> Problem:
+    """HumanEval+ and MBPP+ in the layout of the EvalPlus releases."""
+    entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
+    task_id, test = text_of(row, "task_id"), corrected(text_of(row, "test"))
+    if re.search(definition_of(entry), solution, re.MULTILINE):
+        entry = called_by(test, solution, entry)
+        imports = str(row.fields.get("imports") or "")
+        description = str(row.fields.get("description") or "") or text_of(row, "prompt")
+        return Problem(
+            task_id=task_id,
+            prompt=prompt_of(signature_of(solution, entry), description, imports=imports),
+            entry_point=entry,
+            reference=f"{imports}\n{solution}".lstrip("\n"),
+            test_program=check_program(test, entry),
+            metadata=origin(row, "mbpp+", "test"),
+        )
+    prompt = text_of(row, "prompt")
+    return Problem(
+        task_id=task_id,
+        prompt=prompt,
+        entry_point=entry,
+        reference=prompt + solution,
+        test_program=check_program(test, entry),
+        metadata=origin(row, "humaneval+", "test"),
+    )
+
+
+def _bigcodebench(row: Row) -> Problem:
+    """BigCodeBench: functions that use libraries, with a unittest class for each.
+
+    One row describes two problems with one solution: to complete a function with its docstring, or to follow an
+    instruction (`Row.variant` "instruct").
+    """
+    entry, complete = text_of(row, "entry_point"), text_of(row, "complete_prompt")
+    instruct = row.variant == INSTRUCT
+    given = row.fields.get("code_prompt")
+    libraries = _libraries(row.fields.get("libs"))
+    return Problem(
+        task_id=text_of(row, "task_id"),
+        prompt=text_of(row, "instruct_prompt") if instruct else complete,
+        entry_point=entry,
+        reference=complete + text_of(row, "canonical_solution"),
+        test_program=check_program(text_of(row, "test") + UNITTEST_CHECK, entry),
+        metadata={
+            **origin(row, f"bigcodebench{'-instruct' if instruct else ''}", "test"),
+            **ONE_PROCESS,
+            **({"packages": " ".join(libraries)} if libraries else {}),
+        },
+        # As in BigCodeBench's own evaluation: imports and signature, with an empty body.
+        preamble="" if given is None else f"{text_of(row, 'code_prompt')}\n    pass\n",
+    )
+
+
+def _libraries(value: object) -> list[str]:
+    """The packages in a field such as "['pandas', 'matplotlib.pyplot']", which is read but never evaluated."""
+    if value is None:
+        return []
+    if not isinstance(value, str) or not re.fullmatch(r"\[(?:'[\w.]+'(?:, ?)?)*\]", value):
+        raise TypeError(
+            f"Expect 'libs' to be text like \"['pandas', 're']\", actually: {show(value)}"
+        )
+    return sorted({name.partition(".")[0] for name in re.findall(r"[\w.]+", value)})
+
+
 SCHEMAS = (
     Schema("codea1", frozenset({"task_id", "prompt", "entry_point", "reference"}), _own),
     Schema(
         "bigcodebench",
         frozenset({"complete_prompt", "canonical_solution", "test", "entry_point"}),
-        bigcodebench.convert,
+        _bigcodebench,
     ),
     Schema(
         "livecodebench",
@@ -223,7 +307,7 @@ SCHEMAS = (
     Schema(
         "evalplus",
         frozenset({"prompt", "canonical_solution", "test", "entry_point"}),
-        evalplus.convert,
+        _evalplus,
     ),
     Schema("ult", frozenset({"func_name", "code", "prompt", "test_list"}), _ult),
     Schema("mbpp+", frozenset({"task_id", "code", "prompt", "test_list", "test"}), _mbpp_plus_hub),

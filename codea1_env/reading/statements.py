@@ -17,8 +17,17 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read_items,
 )
 
-from .assertions import said_by
-from .endings import PURE_METHODS, called_or_named, ends, is_main, is_skipped, swallows
+from .functions import (
+    PURE_METHODS,
+    arguments_of,
+    called_or_named,
+    ends,
+    is_main,
+    is_skipped,
+    parameters_of,
+    rows_of,
+    swallows,
+)
 from .predictions import (
     ENTRY_POINT,
     MODULE,
@@ -27,8 +36,8 @@ from .predictions import (
     Helper,
     Prediction,
     UnreadableError,
+    said_by,
 )
-from .tables import arguments_of, parameters_of, rows_of
 
 MAX_TESTS = 64
 """Tests that are taken from one answer."""

@@ -16,12 +16,11 @@ from typing import Any
 from codea1_env.sandbox.inside import codec
 from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, write
 
-from .binding import BindingError, Signature, UnwritableError, signature_of
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
 from .examples import asserted
-from .fences import PYTHON, answer_in, blocks_in, unfenced
-from .listed import listed_statements
+from .fences import PYTHON, answer_in, blocks_in, listed_statements, unfenced
 from .predictions import Prediction
+from .signatures import BindingError, Signature, UnwritableError, signature_of
 from .statements import MAX_DROPPED, Enough, Statements
 
 MAX_CHARS = 65_536

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from codea1_env.evaluation.test_programs.answers import (
+from codea1_env.evaluation.test_programs.splitting import (
     Rest,
     TestProgramSuite,
     python_blocks,
