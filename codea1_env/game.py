@@ -175,9 +175,8 @@ class Game:
         history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
         verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]
         self.book.update(problem.task_id, failed=verdict.failed, passed=verdict.forgettable)
-        code_reward = verdict.code_reward
         rewards = {
-            CODER: 0.0 if code_reward is None else float(code_reward),
+            CODER: float(verdict.code_reward or 0.0),
             TESTER: float(verdict.suites[0].rewards.test),
         }
         return PlayedRound(program, verdict, suite.dropped, rewards)

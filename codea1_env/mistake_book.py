@@ -12,6 +12,7 @@ Tests are text, and come out as they went in, byte for byte. `MistakeBook` lives
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -338,8 +339,7 @@ class SqliteBook(MistakeBook):
 
     def clear(self) -> None:
         """Forget everything, at the next commit also on disk."""
-        self._begin()
-        self._connection.execute("DELETE FROM tests")
+        self._begin().execute("DELETE FROM tests")
         self._size = 0
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -364,10 +364,7 @@ class SqliteBook(MistakeBook):
             FileNotFoundError: There is no such file.
             ValueError: The file is not a Mistake Book.
         """
-        if not Path(path).is_file():
-            raise FileNotFoundError(
-                f"Expect the file of a Mistake Book, actually there is none: {path}"
-            )
+        book_file.connect(Path(path)).close()
         return cls(path, max_tests_per_problem, decay)
 
     def __enter__(self) -> Self:
@@ -381,16 +378,16 @@ class SqliteBook(MistakeBook):
     def __reduce__(self) -> tuple[Callable[..., MistakeBook], tuple[Any, ...]]:
         return _in_memory, (self.max_tests_per_problem, self.decay, self.state_dict())
 
-    def _begin(self) -> None:
+    def _begin(self) -> sqlite3.Connection:
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
+        return self._connection
 
     def _read(self, task_id: str) -> Page:
         return book_file.read_page(self._connection, task_id)
 
     def _write(self, task_id: str, page: Page) -> None:
-        self._begin()
-        book_file.write_page(self._connection, task_id, page)
+        book_file.write_page(self._begin(), task_id, page)
 
     def _items(self) -> Iterator[tuple[str, Page]]:
         return book_file.read_pages(self._connection)

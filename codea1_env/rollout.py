@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import operator
 import statistics
 import time
 from collections import Counter
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from codea1_env.judging.answers import Judged
 from codea1_env.mistake_book import BookChange, MistakeBook
@@ -202,7 +201,7 @@ def play(
         played = Rollouts(
             played.episodes + further.episodes,
             played.book_change,
-            _combined(operator.add, played.sandbox, further.sandbox),
+            played.sandbox + further.sandbox,
             {phase: played.seconds[phase] + further.seconds[phase] for phase in played.seconds},
         )
     return played
@@ -246,7 +245,7 @@ def _play(
     history = {
         p.task_id: tuple(book.tests(p.task_id, limit)) if config.use_book else () for p in problems
     }
-    before = dataclasses.replace(referee.counters)
+    before = referee.counters
     suite_answers: list[str] = []
     judging: list[Callable[[], list[Judged]]] = []
     with ThreadPoolExecutor(1, "judge") as thread:
@@ -280,7 +279,7 @@ def _play(
         for i, (problem, (suites, verdict)) in enumerate(zip(asked, judgements, strict=True))
     )
     seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
-    return Rollouts(episodes, BookChange(0, 0, 0), _since(before, referee.counters), seconds)
+    return Rollouts(episodes, BookChange(0, 0, 0), referee.counters - before, seconds)
 
 
 def _parts(programs: int, group: int, number: int) -> list[slice]:
@@ -340,15 +339,6 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
             f"Expect the {role} ({name}) to answer with strings, actually: {wrong[0]}"
         )
     return answers
-
-
-def _since(before: Counters, now: Counters) -> Counters:
-    return _combined(operator.sub, now, before)
-
-
-def _combined(how: Callable[[Any, Any], Any], one: Counters, other: Counters) -> Counters:
-    pairs = zip(dataclasses.astuple(one), dataclasses.astuple(other), strict=True)
-    return Counters(*itertools.starmap(how, pairs))
 
 
 def _spread(episode: RolloutEpisode) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from codea1_env.problems import Problem
@@ -127,7 +128,7 @@ class Verdict:
         return (*self.history_passed, *self.stale)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Counters:
     """What a referee has done since it was made."""
 
@@ -142,23 +143,19 @@ class Counters:
     seconds: float = 0.0
     """CPU seconds of programs and their tests."""
 
-    def add(self, outcomes: Iterable[Outcome], seconds: float) -> None:
-        """Count one program, with what became of its tests."""
+    @classmethod
+    def of(cls, outcomes: Iterable[Outcome], seconds: float) -> Counters:
+        """One program, with what became of its tests."""
         counts = Counter(outcomes)
-        self.programs += 1
-        self.tests += counts.total()
-        self.timeouts += counts[Outcome.TIMEOUT]
-        known = counts[Outcome.PASS] + counts[Outcome.FAIL] + counts[Outcome.TIMEOUT]
-        self.errors += counts.total() - known
-        self.seconds += seconds
+        timeouts = counts[Outcome.TIMEOUT]
+        errors = counts.total() - counts[Outcome.PASS] - counts[Outcome.FAIL] - timeouts
+        return cls(1, counts.total(), timeouts, errors, seconds)
 
-    def join(self, others: Counters) -> None:
-        """Add what another referee has done."""
-        self.programs += others.programs
-        self.tests += others.tests
-        self.timeouts += others.timeouts
-        self.errors += others.errors
-        self.seconds += others.seconds
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(*map(operator.add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: Counters) -> Counters:
+        return Counters(*map(operator.sub, astuple(self), astuple(other)))
 
 
 WrongOracle = Literal["correct", "drop"]

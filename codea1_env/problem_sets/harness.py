@@ -10,7 +10,7 @@ import re
 
 from codea1_env.problem_sets.rows import definition_of
 
-UNITTEST_CHECK = """
+_UNITTEST_CHECK = """
 
 
 def check(candidate):
@@ -25,7 +25,7 @@ def check(candidate):
 """
 """Runs the class `TestCases`."""
 
-SOLUTION_MODULE = """import sys
+_SOLUTION_MODULE = """import sys
 import types
 
 sys.modules["solution"] = types.ModuleType("solution")
@@ -34,7 +34,7 @@ sys.modules["solution"].{entry} = {entry}
 """
 """Makes the function importable from a module `solution`."""
 
-PYTEST = """import itertools
+_PYTEST = """import itertools
 import re
 import sys
 import types
@@ -150,7 +150,7 @@ def _run(tests):
 
 
 """
-PYTEST_CHECK = """
+_PYTEST_CHECK = """
 
 
 def check(candidate):
@@ -165,6 +165,17 @@ def check(candidate):
     assert count, "no tests were found"
 """
 """Runs every function called test... and every method test... of a class called Test..."""
+
+
+def unittest_program(test: str, entry: str) -> str:
+    """Return a test of a text that defines a class `TestCases`."""
+    return check_program(test + _UNITTEST_CHECK, entry)
+
+
+def pytest_program(test: str, entry: str) -> str:
+    """Return a test of a module for pytest, which imports the function from a module `solution`."""
+    module = _SOLUTION_MODULE.format(entry=entry) + _PYTEST + test + _PYTEST_CHECK
+    return check_program(module, entry)
 
 
 def check_program(test: str, entry: str) -> str:

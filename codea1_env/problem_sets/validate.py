@@ -14,7 +14,6 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,7 +94,13 @@ def validate_problems(
                 message = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
                 findings.append((index, _finding(FindingKind.NO_REFERENCE, item, message)))
         runs = [
-            [_submit(sandbox, item.problem, limits, seed) for seed in (0, 1)] for _, item in batch
+            [
+                submit_to_tests(
+                    item.problem, item.problem.reference, limits, sandbox, hash_seed=seed
+                )
+                for seed in (0, 1)
+            ]
+            for _, item in batch
         ]
         on_mutants: list[tuple[int, Located, Callable[[], str]]] = []
         for (index, item), (first, second) in zip(batch, runs, strict=True):
@@ -156,28 +161,16 @@ def _no_training_split(
 
 
 def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, ProblemFinding]]:
-    ids: dict[str, str] = {}
-    prompts: dict[str, str] = {}
-    for index, (problem, where) in items:
-        first = ids.setdefault(problem.task_id, where)
-        if first is not where:
-            message = (
-                f"Expect every task_id once, actually it is also at {first}. Rename one of them."
-            )
-            yield index, ProblemFinding(FindingKind.DUPLICATE_ID, where, problem.task_id, message)
-        first = prompts.setdefault(problem.prompt, where)
-        if first is not where:
-            message = (
-                f"Expect every prompt once, actually it is also at {first}. Reword one of them."
-            )
-            yield (
-                index,
-                ProblemFinding(FindingKind.DUPLICATE_PROMPT, where, problem.task_id, message),
-            )
-
-
-def _submit(sandbox: Sandbox, problem: Problem, limits: Limits, seed: int) -> Future[JobResult]:
-    return submit_to_tests(problem, problem.reference, limits, sandbox, hash_seed=seed)
+    first: dict[tuple[FindingKind, str], str] = {}
+    for index, item in items:
+        for kind, text, what, remedy in (
+            (FindingKind.DUPLICATE_ID, item.problem.task_id, "task_id", "Rename"),
+            (FindingKind.DUPLICATE_PROMPT, item.problem.prompt, "prompt", "Reword"),
+        ):
+            where = first.setdefault((kind, text), item.where)
+            if where is not item.where:
+                message = f"Expect every {what} once, actually it is also at {where}. {remedy} one of them."
+                yield index, _finding(kind, item, message)
 
 
 def _judge(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -20,29 +20,26 @@ _NUMBERS = (int, float, complex)
 _CLOSE = {"isclose": 1e-9, "allclose": 1e-5, "is_close": 1e-9}
 _NUMPY_CLOSE = 1e-5
 _APPROX = 1e-6
-_LESS, _GREATER = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
+_LIMITS = ("rel_tol", "abs_tol", "rtol", "atol")
+_UNSAID = "does not say what a call returns"
 
 
 class UnreadableError(Exception):
     """A condition predicts no value of a call, or none that can be read. The message says why."""
 
 
-class _EntryPoint:
-    """What a name is bound to that is another name of the function under test."""
+ENTRY_POINT = object()
+"""What a name is bound to that is another name of the function under test."""
+MODULE = object()
+"""What a name is bound to that is a module which may hold the function under test."""
 
 
-ENTRY_POINT = _EntryPoint()
-
-
-class Call:
+class Call(NamedTuple):
     """A call of the function under test, or why its arguments cannot be read."""
 
-    __slots__ = ("arguments", "error", "keywords")
-
-    def __init__(self, arguments: list[Any], keywords: dict[str, Any], error: str = "") -> None:
-        self.arguments = arguments
-        self.keywords = keywords
-        self.error = error
+    arguments: list[Any]
+    keywords: dict[str, Any]
+    error: str = ""
 
 
 class Helper(NamedTuple):
@@ -95,7 +92,7 @@ class Conditions:
             return [Prediction(call, True)]
         if kind is ast.Call:
             return self._close(node, names)
-        raise UnreadableError("does not say what a call returns")
+        raise UnreadableError(_UNSAID)
 
     def call(self, node: ast.expr, names: Mapping[str, Any]) -> Call | None:
         """The call that an expression is, or None if it is something else.
@@ -188,10 +185,13 @@ class Conditions:
         if call is None:
             return self._rounded(left, right, names)
         tolerance = None
-        if type(other) is ast.Call and _called(other) == "approx":
-            other, tolerance = self._approx(other, names)
-        value = read(other, names, self.meter)
-        return prediction(call, value, tolerance)
+        if type(other) is ast.Call and name_of(other.func) == "approx":
+            self.meter.work(len(other.args) + len(other.keywords))
+            if not other.args:
+                raise UnreadableError("approx without a value")
+            tolerance = self._tolerance(other, 1, ("rel", "abs"), _APPROX, names)
+            other = other.args[0]
+        return prediction(call, read(other, names, self.meter), tolerance)
 
     def almost(
         self, left: ast.expr, right: ast.expr, tolerance: float, names: Mapping[str, Any]
@@ -220,18 +220,16 @@ class Conditions:
                 ):
                     return self._comparison(condition, names)
             found = self.equal(left, right, names)
-            if kind is ast.Is and found.value not in _SINGLETONS:
-                raise UnreadableError("compares identity")
             if kind is ast.Is and type(found.value) not in (bool, type(None)):
                 raise UnreadableError("compares identity")
             return [found]
-        if kind in _LESS:
+        if kind in (ast.Lt, ast.LtE):
             return [self._difference(left, right, names, kind is ast.Lt)]
-        if kind in _GREATER:
+        if kind in (ast.Gt, ast.GtE):
             return [self._difference(right, left, names, kind is ast.Gt)]
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
-        raise UnreadableError("does not say what a call returns")
+        raise UnreadableError(_UNSAID)
 
     def _difference(
         self, left: ast.expr, right: ast.expr, names: Mapping[str, Any], strict: bool
@@ -239,7 +237,7 @@ class Conditions:
         """`abs(f(x) - value) < tolerance`."""
         if (
             type(left) is ast.Call
-            and _called(left) in ("abs", "fabs", "absolute")
+            and name_of(left.func) in ("abs", "fabs", "absolute")
             and len(left.args) == 1
             and type(left.args[0]) is ast.BinOp
             and type(left.args[0].op) is ast.Sub
@@ -249,64 +247,54 @@ class Conditions:
             if strict and not tolerance:
                 raise UnreadableError("no difference is less than 0")
             return self.almost(inner.left, inner.right, tolerance, names)
-        raise UnreadableError("does not say what a call returns")
+        raise UnreadableError(_UNSAID)
 
     def _rounded(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
         """`round(f(x), 2) == value`: the value, give or take half of the last place."""
         for each, other in ((left, right), (right, left)):
-            if type(each) is ast.Call and _called(each) == "round" and len(each.args) == 2:
+            if type(each) is ast.Call and name_of(each.func) == "round" and len(each.args) == 2:
                 call = self.call(each.args[0], names)
                 if call is not None:
                     places = read(each.args[1], names, self.meter)
                     if type(places) is not int or not 0 <= places <= 300:
                         raise UnreadableError("rounded in a way that cannot be read")
-                    value = read(other, names, self.meter)
-                    return prediction(call, value, 0.5 * 10.0**-places)
-        raise UnreadableError("does not say what a call returns")
+                    return prediction(call, read(other, names, self.meter), 0.5 * 10.0**-places)
+        raise UnreadableError(_UNSAID)
 
     def _close(self, node: Any, names: Mapping[str, Any]) -> list[Prediction]:
         self.meter.work(len(node.args) + len(node.keywords))
-        name = _called(node)
+        name = name_of(node.func)
         if name == "all" and len(node.args) == 1 and type(node.args[0]) in (ast.List, ast.Tuple):
             return [each for part in node.args[0].elts for each in self.predictions(part, names)]
         if name not in _CLOSE or len(node.args) < 2:
-            raise UnreadableError("does not say what a call returns")
-        given = dict(zip(("rtol", "atol"), node.args[2:], strict=False))
-        given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        limits = [self.number(given[key], names) for key in _LIMITS if key in given]
-        is_numpy = type(node.func) is ast.Attribute and getattr(node.func.value, "id", "") in (
-            "np",
-            "numpy",
-        )
+            raise UnreadableError(_UNSAID)
+        home = node.func.value if type(node.func) is ast.Attribute else node.func
+        is_numpy = home is not node.func and getattr(home, "id", "") in ("np", "numpy")
         default = _NUMPY_CLOSE if is_numpy else _CLOSE[name]
-        tolerance = max(limits, default=default)
+        tolerance = self._tolerance(node, 2, _LIMITS, default, names)
         return [self.almost(node.args[0], node.args[1], tolerance, names)]
 
-    def _approx(self, node: ast.Call, names: Mapping[str, Any]) -> tuple[ast.expr, float]:
-        """Value and tolerance of `approx(value, rel=..., abs=...)`."""
-        self.meter.work(len(node.args) + len(node.keywords))
-        if not node.args:
-            raise UnreadableError("approx without a value")
-        given = dict(zip(("rel", "abs"), node.args[1:], strict=False))
+    def _tolerance(
+        self,
+        node: ast.Call,
+        places: int,
+        keys: Sequence[str],
+        default: float,
+        names: Mapping[str, Any],
+    ) -> float:
+        """The largest of the tolerances in a call, which stand behind so many arguments, or under keys."""
+        given = dict(zip(keys[-2:], node.args[places:], strict=False))
         given |= {str(keyword.arg): keyword.value for keyword in node.keywords}
-        limits = [self.number(given[key], names) for key in ("rel", "abs") if key in given]
-        return node.args[0], max(limits, default=_APPROX)
+        return max(
+            (self.number(given[key], names) for key in keys if key in given), default=default
+        )
 
 
-class _Module:
-    """What a name is bound to that is a module which may hold the function under test."""
-
-
-MODULE = _Module()
-_SINGLETONS = (None, True, False)
-_LIMITS = ("rel_tol", "abs_tol", "rtol", "atol")
-
-
-def _called(node: ast.Call) -> str:
-    """The last part of the name of what is called."""
-    if type(node.func) is ast.Name:
-        return node.func.id
-    return node.func.attr if type(node.func) is ast.Attribute else ""
+def name_of(node: ast.expr) -> str:
+    """The last part of a name, such as "approx" of `pytest.approx`."""
+    if type(node) is ast.Name:
+        return node.id
+    return node.attr if type(node) is ast.Attribute else ""
 
 
 def prediction(call: Call, value: Any, tolerance: float | None) -> Prediction:
@@ -368,10 +356,7 @@ def said_by(
         yield conditions.equal(parts[0], parts[1], names)
     elif name in ("asserttrue", "assert") and parts:
         yield from conditions.predictions(parts[0], names)
-    elif name == "assertfalse" and parts:
-        found = conditions.call(parts[0], names)
-        if found is None:
-            raise UnreadableError("does not say what a call returns")
+    elif name == "assertfalse" and parts and (found := conditions.call(parts[0], names)):
         yield Prediction(found, False)
     elif name == "assertisnone" and parts:
         yield conditions.equal(parts[0], ast.Constant(None), names)
@@ -380,7 +365,7 @@ def said_by(
     elif name in ("assertalmostequal", "assertalmostequals", "assertallclose") and len(parts) >= 2:
         yield _almost(conditions, parts, given, name, names)
     else:
-        raise UnreadableError("does not say what a call returns")
+        raise UnreadableError(_UNSAID)
 
 
 def _almost(
