@@ -258,7 +258,7 @@ def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
     if late or len({end.outcome for end in ends}) < len(ends):
         return _no_truth((late or ends)[0])
     values = [each.value for each in (first, second) if isinstance(each, Returned)]
-    if isinstance(one, bytes) and len(values) == 2 and same(*values, 0):
+    if isinstance(one, bytes) and len(values) == 2 and same(values[0], values[1], 0):
         return Truth(one, one[len(RETURNED) :])
     return Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
 

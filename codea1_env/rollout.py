@@ -245,7 +245,7 @@ def _play(
     history = {
         p.task_id: tuple(book.tests(p.task_id, limit)) if config.use_book else () for p in problems
     }
-    before = referee.counters
+    before = dataclasses.replace(referee.counters)
     suite_answers: list[str] = []
     judging: list[Callable[[], list[Judged]]] = []
     with ThreadPoolExecutor(1, "judge") as thread:

@@ -128,7 +128,7 @@ class Verdict:
         return (*self.history_passed, *self.stale)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Counters:
     """What a referee has done since it was made."""
 
@@ -153,6 +153,10 @@ class Counters:
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*map(operator.add, astuple(self), astuple(other)))
+
+    def __iadd__(self, other: Counters) -> Counters:
+        vars(self).update(vars(self + other))
+        return self
 
     def __sub__(self, other: Counters) -> Counters:
         return Counters(*map(operator.sub, astuple(self), astuple(other)))

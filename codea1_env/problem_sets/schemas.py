@@ -47,7 +47,7 @@ class Schema(NamedTuple):
 
     def lacking(self, row: Row) -> set[str]:
         """The fields that a row lacks."""
-        return {*self.fields.split()} - row.fields.keys()
+        return set(self.fields.split()).difference(row.fields)
 
 
 def to_problem(row: Row) -> Problem:

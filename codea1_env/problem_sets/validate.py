@@ -19,9 +19,9 @@ from pathlib import Path
 
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
-from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
+from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import (
     AnalysisError,
     CallResult,

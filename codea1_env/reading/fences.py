@@ -111,6 +111,12 @@ def blocks_in(text: str) -> list[Block]:
     return list(_blocks([*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]))
 
 
+def python_in(text: str, languages: frozenset[str] = PYTHON) -> list[Block]:
+    """The blocks that may be Python; those in other languages only if there are no others."""
+    blocks = blocks_in(text)
+    return [each for each in blocks if each.language in languages or not each.language] or blocks
+
+
 def _blocks(lines: list[str]) -> Iterator[Block]:
     at = 0
     with_strings = True

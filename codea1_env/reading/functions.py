@@ -1,4 +1,4 @@
-"""The rows of `parametrize`: what the parameters of a test function stand for."""
+"""Test functions: which of their statements never run, and what their parameters stand for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read_items,
 )
 
+from .predictions import name_of
+
 _MAX_ROWS = 1_000
 
 
@@ -30,14 +32,8 @@ def rows_of(
     node: ast.FunctionDef, names: Mapping[str, Any], meter: LiteralMeter
 ) -> Iterator[dict[str, Any]]:
     """What the parameters stand for, each time the function runs: defaults, and the rows of tables above it."""
-    defaults: dict[str, Any] = {}
-    for argument, default in zip(
-        reversed(node.args.args), reversed(node.args.defaults), strict=False
-    ):
-        try:
-            defaults[argument.arg] = read(default, names, meter)
-        except NotLiteralError:
-            defaults[argument.arg] = UNKNOWN
+    given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
+    defaults = {each.arg: _cell(default, names, meter) for each, default in given}
     tables = []
     for decorator in reversed(node.decorator_list):
         if (
@@ -118,10 +114,7 @@ def _columns(node: ast.expr, names: Mapping[str, Any], meter: LiteralMeter) -> l
 
 
 def _row(node: ast.expr, columns: int, names: Mapping[str, Any], meter: LiteralMeter) -> list[Any]:
-    if (
-        type(node) is ast.Call
-        and getattr(node.func, "attr", getattr(node.func, "id", "")) == "param"
-    ):
+    if type(node) is ast.Call and name_of(node.func) == "param":
         return [_cell(each, names, meter) for each in node.args]
     if columns == 1:
         return [_cell(node, names, meter)]
@@ -153,11 +146,7 @@ _CATCH = frozenset({"AssertionError", "Exception", "BaseException"})
 
 def called_or_named(node: ast.expr) -> str:
     """The last part of the name of an expression, or of what it calls."""
-    if type(node) is ast.Call:
-        return called_or_named(node.func)
-    if type(node) is ast.Name:
-        return node.id
-    return node.attr if type(node) is ast.Attribute else ""
+    return called_or_named(node.func) if type(node) is ast.Call else name_of(node)
 
 
 def ends(node: ast.stmt) -> bool:

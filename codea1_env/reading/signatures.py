@@ -9,24 +9,19 @@ import ast
 import functools
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read, write
+from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
 
+from .calls import MAX_CHARS, Call, seen_calls
 from .chunks import PARSE_ERRORS, parse
 from .domains import Check, annotated, checker, described, shape
 
-_MAX_CHARS = 1 << 18
-"""Of the golden tests of one problem that are read, and of its texts."""
-_MAX_CALLS = 200
-_MAX_CALL = 5_000
+_MAX_SHOWN = 80
+TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_CANDIDATE = "candidate"
-"""What HumanEval calls the function in its tests."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Call = tuple[list[Any], dict[str, Any]]
 
 
 def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str]:
@@ -45,12 +40,12 @@ def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str
 
 def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> str:
     try:
-        asked = _definition_in_prompt(prompt[:_MAX_CHARS], entry_point)
-        given = _definition(reference[:_MAX_CHARS], entry_point) if reference else None
+        asked = _definition_in_prompt(prompt[:MAX_CHARS], entry_point)
+        given = _definition(reference[:MAX_CHARS], entry_point) if reference else None
         function = given or asked
         if function is None:
             return json.dumps({"parameters": None})
-        calls = list(_seen_calls(prompt[:_MAX_CHARS], entry_point, tests))
+        calls = seen_calls(prompt[:MAX_CHARS], entry_point, tests)
         return json.dumps({"parameters": _parameters(function, asked, calls)})
     except (*PARSE_ERRORS, TypeError, NotLiteralError):
         return json.dumps({"parameters": None})
@@ -168,93 +163,8 @@ def _seen(listed: Listed, calls: list[Call]) -> dict[str, list[Any]]:
     return seen
 
 
-# Calls in golden tests and prompts
-
-
-def _seen_calls(prompt: str, name: str, tests: list[str]) -> Iterator[Call]:
-    found = 0
-    left = _MAX_CHARS
-    for calls in (*(_calls_in_test(test, name) for test in tests), _calls_in_prose(prompt, name)):
-        for call in calls:
-            found += 1
-            if found > _MAX_CALLS:
-                return
-            left -= 1
-            yield call
-
-
-def _calls_in_test(test: str, name: str) -> Iterator[Call]:
-    if len(test) > _MAX_CHARS:
-        return
-    try:
-        body = parse(test)
-    except PARSE_ERRORS:
-        return
-    tree = ast.Module(body, [])
-    names = (name, _CANDIDATE) if _CANDIDATE in test else (name,)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
-            call = _literal_call(node)
-            if call is not None:
-                yield call
-        elif (
-            # HumanEval+ and MBPP+ have a table of arguments, and call with a star.
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.List)
-            and isinstance(node.targets[0], ast.Name)
-            and node.targets[0].id == "inputs"
-            and "(*" in test
-        ):
-            for row in node.value.elts[:_MAX_CALLS]:
-                try:
-                    arguments = read(row)
-                except NotLiteralError:
-                    continue
-                if type(arguments) in (list, tuple):
-                    yield list(arguments), {}
-
-
-def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
-    """Call in examples: what stands in brackets behind the name, where that is Python."""
-    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\(", prompt):
-        if prompt[: found.start()].endswith("def "):
-            continue
-        text = prompt[found.start() : found.start() + _MAX_CALL]
-        depth = 0
-        for place, character in enumerate(text):
-            depth += (character in "([{") - (character in ")]}")
-            if depth == 0 and character == ")":
-                try:
-                    node = ast.parse(text[: place + 1], mode="eval").body
-                except PARSE_ERRORS:
-                    continue  # a bracket within a string
-                call = _literal_call(node) if isinstance(node, ast.Call) else None
-                if call is not None:
-                    yield call
-                break
-            if depth < 0:
-                break
-
-
-def _literal_call(node: ast.Call) -> Call | None:
-    meter = LiteralMeter()
-    try:
-        arguments = [read(each, None, meter) for each in node.args]
-        keywords = {str(each.arg): read(each.value, None, meter) for each in node.keywords}
-    except NotLiteralError:
-        return None
-    return None if "None" in keywords else (arguments, keywords)
-
-
-_MAX_SHOWN = 80
-
-
 class BindingError(Exception):
-    """The signature does not take these arguments, or there is no text for them. The message says why."""
-
-
-class UnwritableError(Exception):
-    """An argument has no text, or one that is too long."""
+    """The signature does not take these arguments. The message says why."""
 
 
 class Signature:
@@ -281,9 +191,8 @@ class Signature:
         self._rest = next((row[0] for row in rows if row[1] == "*"), None)
         self._others = next((row[0] for row in rows if row[1] == "**"), None)
         self._needs_names = any(row[2] is None for row in self._named.values())
-        self._checks: dict[str, Check | None] = {row[0]: _check(row) for row in rows}
+        self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
         self._domains = {row[0]: row[3] for row in rows}
-        self._ordered = [self._checks[row[0]] for row in self._rows]
 
     def bound(
         self, arguments: list[Any], keywords: dict[str, Any]
@@ -294,17 +203,17 @@ class Signature:
 
         Raises:
             BindingError: The function does not take them.
-            UnwritableError: One of them has no text.
+            NotLiteralError: One of them has no text, or too long a one.
         """
         if not self.binds:
             return arguments, keywords, [_written(each) for each in arguments]
-        if keywords or len(arguments) < self._required or self._needs_names:
-            arguments, keywords = self._placed(arguments, keywords)
-        elif len(arguments) > len(self._rows) and self._rest is None:
+        if len(arguments) > len(self._rows) and self._rest is None:
             most = len(self._rows)
             raise BindingError(
                 f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}"
             )
+        if keywords or len(arguments) < self._required or self._needs_names:
+            arguments, keywords = self._placed(arguments, keywords)
         texts = [_written(each) for each in arguments]
         end = len(texts)
         if self._required < end <= len(self._rows):
@@ -316,11 +225,6 @@ class Signature:
     def _placed(
         self, arguments: list[Any], keywords: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        if len(arguments) > len(self._rows) and self._rest is None:
-            most = len(self._rows)
-            raise BindingError(
-                f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}"
-            )
         given: dict[int, Any] = {}
         others: dict[str, Any] = {}
         for name, value in keywords.items():
@@ -361,18 +265,13 @@ class Signature:
 
     def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
         """Why arguments are outside the domain, "" if they are not. They are as `bound` gives them."""
-        for place, check in enumerate(self._ordered):
-            if place < len(arguments) and check is not None and not check(arguments[place]):
-                return self._explained(self._rows[place][0], arguments[place])
-        if not self.binds:
-            return ""
-        for value in arguments[len(self._rows) :]:
-            check = self._checks[self._rest] if self._rest is not None else None
-            if check is not None and not check(value):
-                return self._explained(str(self._rest), value)
-        for name, value in keywords.items():
-            owner = name if name in self._checks else self._others
-            check = self._checks.get(owner) if owner is not None else None
+        owners = [(name if name in self._checks else self._others) for name in keywords]
+        for owner, value in (
+            *zip(self._places, arguments, strict=False),
+            *((self._rest, value) for value in arguments[len(self._rows) :]),
+            *zip(owners, keywords.values(), strict=True),
+        ):
+            check = self._checks.get(owner)
             if check is not None and not check(value):
                 return self._explained(str(owner), value)
         return ""
@@ -397,14 +296,13 @@ def _check(row: list[Any]) -> Check | None:
 
 
 def _value_of(text: str) -> Any:
-    node = parse(text)[0]
-    return read(node.value)  # type: ignore[attr-defined]
+    return read(ast.parse(text, mode="eval").body)
 
 
 def _written(value: Any) -> str:
     text = write(value)
     if text is None:
-        raise UnwritableError
+        raise NotLiteralError(TOO_LONG)
     return text
 
 

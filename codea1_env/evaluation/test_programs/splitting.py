@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from codea1_env.evaluation.test_programs.syntax import Item, describe
-from codea1_env.reading.fences import PYTHON, answer_in, blocks_in
-from codea1_env.responses import text_problem
+from codea1_env.reading.fences import PYTHON, answer_in, python_in
+from codea1_env.responses import Dropped, text_problem
 from codea1_env.sandbox import AnalysisError, Sandbox
 from codea1_env.support.batches import in_batches
 
@@ -265,16 +265,6 @@ _Described = tuple[list[Statement], list[Item]]
 
 
 @dataclass(frozen=True)
-class Rest:
-    """A part of an answer of which no test was made."""
-
-    reason: str
-    text: str
-    invalid: bool = True
-    """Whether it was meant as a test. Prose, prints and unused helpers were not."""
-
-
-@dataclass(frozen=True)
 class TestProgramSuite:
     """The tests in an answer."""
 
@@ -282,7 +272,8 @@ class TestProgramSuite:
 
     tests: tuple[str, ...]
     """Each is a program that stands on its own: with the variables, helpers and imports that it needs."""
-    rest: tuple[Rest, ...] = ()
+    rest: tuple[Dropped, ...] = ()
+    """What no test was made of."""
 
 
 def python_blocks(text: str) -> list[str]:
@@ -292,9 +283,7 @@ def python_blocks(text: str) -> list[str]:
         >>> python_blocks("Like this:\n```python\nx = 1\n```\nor\n~~~\nx = 2\n")
         ['x = 1\n', 'x = 2\n']
     """
-    blocks = blocks_in(text)
-    marked = [block.code for block in blocks if block.language in ("", "pycon", *PYTHON)]
-    return marked or [block.code for block in blocks]
+    return [block.code for block in python_in(text, PYTHON | {"pycon"})]
 
 
 def read_test_programs(
@@ -318,46 +307,37 @@ def read_test_programs(
         ...     read_test_programs([("x = 1\nassert f(x) == 2\nassert f(", "f")], sandbox)[0].tests
         ('x = 1\nassert f(x) == 2',)
     """
-    codes = [_code_of(text) for text, _ in texts]
-    described = iter(_described([code for code in codes if code is not None], sandbox))
+    problems = [text_problem(text) for text, _ in texts]
+    codes = [
+        "\n".join(python_blocks(answer_in(text)) or [answer_in(text)])
+        for (text, _), problem in zip(texts, problems, strict=True)
+        if problem is None
+    ]
+    described = iter(in_batches(codes, len, lambda batch: _read(batch, sandbox), _unread))
     suites = []
-    for (text, entry_point), code in zip(texts, codes, strict=True):
+    for (text, entry_point), problem in zip(texts, problems, strict=True):
         tests: list[str] = []
-        problem = text_problem(text)
         items: list[Item] = []
-        if code is not None:
+        if problem is None:
             statements, items = next(described)
             splitter = Splitter(statements, entry_point)
             tests = splitter.tests()
             items = items + splitter.dropped
             problem = None if tests or items else "the answer holds no test"
-        rest = [Rest(*item) for item in items]
         if problem is not None:
-            rest.append(Rest(problem, text[:200], invalid=False))
-        suites.append(TestProgramSuite(tuple(tests), tuple(rest)))
+            items.append((problem, text[:200], False))
+        suites.append(TestProgramSuite(tuple(tests), tuple(Dropped(*item) for item in items)))
     return suites
 
 
-def _code_of(text: str) -> str | None:
-    if text_problem(text) is not None:
-        return None
-    text = answer_in(text)
-    blocks = python_blocks(text)
-    return "\n".join(blocks) if blocks else text
+def _read(codes: list[str], sandbox: Sandbox) -> list[_Described]:
+    rows, found = sandbox.analyse(describe, codes)
+    # A statement that comes twice in a text is two statements.
+    return [
+        ([Statement(**rows[place]) for place in places], [(a, b, c) for a, b, c in dropped])
+        for places, dropped in found
+    ]
 
 
-def _described(codes: list[str], sandbox: Sandbox) -> list[_Described]:
-    """The statements of each text; a text that breaks the parser only harms itself."""
-
-    def read(batch: list[str]) -> list[_Described]:
-        rows, found = sandbox.analyse(describe, batch)
-        # A statement that comes twice in a text is two statements.
-        return [
-            ([Statement(**rows[place]) for place in places], [(a, b, c) for a, b, c in dropped])
-            for places, dropped in found
-        ]
-
-    def unread(code: str, error: AnalysisError) -> _Described:
-        return [], [(f"cannot be parsed: {error}", code[:200], True)]
-
-    return in_batches(codes, len, read, unread)
+def _unread(code: str, error: AnalysisError) -> _Described:
+    return [], [(f"cannot be parsed: {error}", code[:200], True)]
