@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import Future
 from decimal import Decimal, InvalidOperation
+from functools import partial
 
 from codea1_env.problem_sets.problem import Problem, StdinTest
 from codea1_env.sandbox import MAX_INPUT, Job, JobResult, Limits, Outcome, Sandbox, TestResult
-
-_LOADED = TestResult(Outcome.PASS)
 
 
 def submit_to_tests(
@@ -32,21 +31,18 @@ def submit_to_tests(
     if problem.preamble:
         code = f"{problem.preamble}\n\n{code}"
     if problem.stdin_tests:
-        return sandbox.in_background(
-            lambda: _job_result(run_stdin_tests(code, problem.stdin_tests, limits, sandbox))
-        )
-    if problem.in_one_process:
-        return sandbox.in_background(
-            lambda: _job_result(
-                [run_in_one_process(code, problem.all_tests, limits, sandbox, scratch=True)]
-            )
-        )
-    if not problem.reference.strip():
-        return sandbox.in_background(lambda: _job_result(_in_turn(problem, code, limits, sandbox)))
-    return sandbox.submit(Job(code, problem.all_tests, problem.entry_point, limits, hash_seed))
+        run = partial(run_stdin_tests, code, problem.stdin_tests, limits, sandbox)
+    elif problem.in_one_process:
+        run = partial(_run_in_one_process, code, problem.all_tests, limits, sandbox)
+    elif not problem.reference.strip():
+        run = partial(_run_in_turn, problem, code, limits, sandbox)
+    else:
+        job = Job(code, problem.all_tests, problem.entry_point, limits, hash_seed)
+        return sandbox.submit(job)
+    return sandbox.in_background(lambda: JobResult(TestResult(Outcome.PASS), tuple(run())))
 
 
-def _in_turn(problem: Problem, code: str, limits: Limits, sandbox: Sandbox) -> list[TestResult]:
+def _run_in_turn(problem: Problem, code: str, limits: Limits, sandbox: Sandbox) -> list[TestResult]:
     results: list[TestResult] = []
     for test in problem.all_tests:
         results += sandbox.run_tests(code, [test], entry_point=problem.entry_point, limits=limits)
@@ -55,8 +51,10 @@ def _in_turn(problem: Problem, code: str, limits: Limits, sandbox: Sandbox) -> l
     return results
 
 
-def _job_result(tests: list[TestResult]) -> JobResult:
-    return JobResult(_LOADED, tuple(tests))
+def _run_in_one_process(
+    code: str, tests: Sequence[str], limits: Limits, sandbox: Sandbox
+) -> list[TestResult]:
+    return [run_in_one_process(code, tests, limits, sandbox, scratch=True)]
 
 
 _DONE = "all tests have passed"

@@ -13,6 +13,7 @@ import json
 import pickletools
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from codea1_env.problem_sets.problem import Problem, StdinTest
@@ -50,6 +51,7 @@ Complete this class:
 
 
 class _Case(NamedTuple):
+    kind: str
     input: str
     output: str
 
@@ -61,7 +63,6 @@ def convert(row: Row) -> Problem:
         TypeError: A field has the wrong type.
         ValueError: A field has a value that cannot be used.
     """
-    public = _cases("public_test_cases", text_of(row, "public_test_cases"))
     packed = text_of(row, "private_test_cases")
     # Of some versions plain JSON, of others packed.
     try:
@@ -70,55 +71,43 @@ def convert(row: Row) -> Problem:
         raise ValueError(
             f"Expect 'private_test_cases' to be JSON or packed JSON. {error}"
         ) from error
-    private = _cases("private_test_cases", plain)
-    kinds = {kind for kind, _ in (public, private) if kind}
+    cases = _cases("public_test_cases", text_of(row, "public_test_cases"))
+    cases += _cases("private_test_cases", plain)
+    kinds = {case.kind for case in cases}
     if len(kinds) != 1:
         raise ValueError(
             f"Expect tests of one kind, actually: {', '.join(sorted(kinds)) or 'no tests'}"
         )
-    cases = [*public[1], *private[1]]
-    about = {
-        **origin(row, "livecodebench", "test"),
-        **{
-            name: _short(row.fields[name])
-            for name in ("platform", "difficulty", "contest_date")
-            if row.fields.get(name) is not None
-        },
-    }
-    task_id, content = (
+    about = origin(row, "livecodebench", "test")
+    for name in ("platform", "difficulty", "contest_date"):
+        if row.fields.get(name) is not None:
+            about[name] = _short(row.fields[name])
+    content = text_of(row, "question_content").rstrip()
+    problem = Problem(
         f"LiveCodeBench/{text_of(row, 'question_id')}",
-        text_of(row, "question_content"),
-    )
-    if kinds == {STDIN}:
-        return Problem(
-            task_id,
-            _READS_INPUT.format(content=content.rstrip()),
-            "main",
-            "",
-            metadata=about,
-            stdin_tests=tuple(StdinTest(case.input, case.output) for case in cases),
-            preamble=PREAMBLE,
-        )
-    name = _method(row)
-    return Problem(
-        task_id,
-        _COMPLETES_CLASS.format(
-            content=content.rstrip(), starter=text_of(row, "starter_code").rstrip()
-        ),
-        "Solution",
+        _READS_INPUT.format(content=content),
+        "main",
         "",
-        tuple(_call(name, case) for case in cases),
         metadata=about,
+        stdin_tests=tuple(StdinTest(case.input, case.output) for case in cases),
         preamble=PREAMBLE,
     )
+    if kinds == {STDIN}:
+        return problem
+    starter, name = text_of(row, "starter_code").rstrip(), _method(row)
+    return replace(
+        problem,
+        prompt=_COMPLETES_CLASS.format(content=content, starter=starter),
+        entry_point="Solution",
+        tests=tuple(_call(name, case) for case in cases),
+        stdin_tests=(),
+    )
 
 
-def _cases(field: str, text: str) -> tuple[str, list[_Case]]:
-    """The kind of the tests in a field, "" if there are none, and the tests."""
+def _cases(field: str, text: str) -> list[_Case]:
     found = _json(field, text)
     if not isinstance(found, list):
         raise TypeError(f"Expect {field!r} to hold a list of tests, actually: {show(found)}")
-    kinds = set()
     cases = []
     for test in found:
         if not isinstance(test, Mapping):
@@ -129,11 +118,8 @@ def _cases(field: str, text: str) -> tuple[str, list[_Case]]:
                 f"Expect a test in {field!r} to have the texts input, output and testtype "
                 f"({' or '.join(_KINDS)}), actually: {show(test)}"
             )
-        kinds.add(str(kind))
-        cases.append(_Case(given, printed))
-    if len(kinds) > 1:
-        raise ValueError(f"Expect tests of one kind in {field!r}, actually: {' and '.join(_KINDS)}")
-    return (kinds.pop() if kinds else ""), cases
+        cases.append(_Case(str(kind), given, printed))
+    return cases
 
 
 def _method(row: Row) -> str:
