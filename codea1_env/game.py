@@ -231,10 +231,7 @@ class Game:
         elif episode.rounds:
             played = episode.rounds[-1]
             info |= explain(played.program, played.verdict, played.dropped)
-        info["book"] = {
-            "size": len(self.book),
-            "problem_size": len(self.book.tests(task_id)),
-        }
+        info["book"] = {"size": len(self.book), "problem_size": len(self.book.tests(task_id))}
         return info
 
     @property

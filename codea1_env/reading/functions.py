@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -15,7 +15,7 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read_items,
 )
 
-from .predictions import name_of
+from .predictions import Names, name_of
 
 _MAX_ROWS = 1_000
 
@@ -28,9 +28,7 @@ def parameters_of(node: ast.FunctionDef) -> list[str]:
     return [each.arg for each in (*listed, *rest) if each.arg not in ("self", "cls")]
 
 
-def rows_of(
-    node: ast.FunctionDef, names: Mapping[str, Any], meter: LiteralMeter
-) -> Iterator[dict[str, Any]]:
+def rows_of(node: ast.FunctionDef, names: Names, meter: LiteralMeter) -> Iterator[dict[str, Any]]:
     """What the parameters stand for, each time the function runs: defaults, and the rows of tables above it."""
     given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
     defaults = {each.arg: _cell(default, names, meter) for each, default in given}
@@ -52,7 +50,7 @@ def rows_of(
 def arguments_of(
     call: ast.Call,
     node: ast.FunctionDef,
-    names: Mapping[str, Any],
+    names: Names,
     meter: LiteralMeter,
     value_of: Callable[[ast.expr], Any],
 ) -> dict[str, Any] | None:
@@ -77,7 +75,7 @@ def arguments_of(
 
 
 def _table(
-    decorator: ast.Call, node: ast.FunctionDef, names: Mapping[str, Any], meter: LiteralMeter
+    decorator: ast.Call, node: ast.FunctionDef, names: Names, meter: LiteralMeter
 ) -> list[dict[str, Any]]:
     given = {str(keyword.arg): keyword.value for keyword in decorator.keywords}
     parts = list(decorator.args)
@@ -102,7 +100,7 @@ def _table(
     return [dict(zip(columns, row, strict=True)) for row in rows if len(row) == len(columns)]
 
 
-def _columns(node: ast.expr, names: Mapping[str, Any], meter: LiteralMeter) -> list[str]:
+def _columns(node: ast.expr, names: Names, meter: LiteralMeter) -> list[str]:
     try:
         value = read(node, names, meter)
     except NotLiteralError:
@@ -113,7 +111,7 @@ def _columns(node: ast.expr, names: Mapping[str, Any], meter: LiteralMeter) -> l
     return [str(name) for name in value] if type(value) in (list, tuple) else []
 
 
-def _row(node: ast.expr, columns: int, names: Mapping[str, Any], meter: LiteralMeter) -> list[Any]:
+def _row(node: ast.expr, columns: int, names: Names, meter: LiteralMeter) -> list[Any]:
     if type(node) is ast.Call and name_of(node.func) == "param":
         return [_cell(each, names, meter) for each in node.args]
     if columns == 1:
@@ -123,7 +121,7 @@ def _row(node: ast.expr, columns: int, names: Mapping[str, Any], meter: LiteralM
     return list(read(node, names, meter))
 
 
-def _cell(node: ast.expr, names: Mapping[str, Any], meter: LiteralMeter) -> Any:
+def _cell(node: ast.expr, names: Names, meter: LiteralMeter) -> Any:
     try:
         return read(node, names, meter)
     except NotLiteralError:

@@ -20,6 +20,8 @@ _NUMBERS = (int, float, complex)
 _CLOSE = {"isclose": 1e-9, "allclose": 1e-5, "is_close": 1e-9}
 _NUMPY_CLOSE = 1e-5
 _APPROX = 1e-6
+Names = Mapping[str, Any]
+"""What names stand for: plain data, or one of the marks below."""
 _LIMITS = ("rel_tol", "abs_tol", "rtol", "atol")
 _UNSAID = "does not say what a call returns"
 
@@ -71,7 +73,7 @@ class Conditions:
         self.entry_point = entry_point
         self.meter = meter
 
-    def predictions(self, node: ast.expr, names: Mapping[str, Any]) -> list[Prediction]:
+    def predictions(self, node: ast.expr, names: Names) -> list[Prediction]:
         """What a condition says if it holds.
 
         Raises:
@@ -94,7 +96,7 @@ class Conditions:
             return self._close(node, names)
         raise UnreadableError(_UNSAID)
 
-    def call(self, node: ast.expr, names: Mapping[str, Any]) -> Call | None:
+    def call(self, node: ast.expr, names: Names) -> Call | None:
         """The call that an expression is, or None if it is something else.
 
         Raises:
@@ -129,7 +131,7 @@ class Conditions:
             keywords |= given
         return Call(arguments, keywords)
 
-    def is_function(self, node: ast.expr, names: Mapping[str, Any]) -> bool:
+    def is_function(self, node: ast.expr, names: Names) -> bool:
         """Whether an expression is the function under test: its name, another name, or `module.name`."""
         if type(node) is ast.Name:
             if node.id in names:  # whatever it is named
@@ -152,7 +154,7 @@ class Conditions:
             self.meter.work(1)
             yield each
 
-    def mentions(self, node: ast.AST, names: Mapping[str, Any]) -> bool:
+    def mentions(self, node: ast.AST, names: Names) -> bool:
         """Whether something is about the function.
 
         Raises:
@@ -175,7 +177,7 @@ class Conditions:
                 return True
         return False
 
-    def equal(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+    def equal(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
         """What `left == right` says."""
         call, other = self.call(left, names), right
         if call is None:
@@ -193,21 +195,19 @@ class Conditions:
             other = other.args[0]
         return prediction(call, read(other, names, self.meter), tolerance)
 
-    def almost(
-        self, left: ast.expr, right: ast.expr, tolerance: float, names: Mapping[str, Any]
-    ) -> Prediction:
+    def almost(self, left: ast.expr, right: ast.expr, tolerance: float, names: Names) -> Prediction:
         """What it says that two numbers differ by no more than the tolerance."""
         found = self.equal(left, right, names)
         return prediction(found.call, found.value, max(tolerance, found.tolerance or 0.0))
 
-    def number(self, node: ast.expr, names: Mapping[str, Any]) -> float:
+    def number(self, node: ast.expr, names: Names) -> float:
         """A number that must be one."""
         value = read(node, names, self.meter)
         if type(value) not in (int, float) or not 0 <= value < math.inf:
             raise UnreadableError("a tolerance that is no number")
         return float(min(value, 1e300))
 
-    def _comparison(self, node: Any, names: Mapping[str, Any]) -> list[Prediction]:
+    def _comparison(self, node: Any, names: Names) -> list[Prediction]:
         if len(node.ops) != 1:
             raise UnreadableError("a chain of comparisons predicts no value")
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
@@ -232,7 +232,7 @@ class Conditions:
         raise UnreadableError(_UNSAID)
 
     def _difference(
-        self, left: ast.expr, right: ast.expr, names: Mapping[str, Any], strict: bool
+        self, left: ast.expr, right: ast.expr, names: Names, strict: bool
     ) -> Prediction:
         """`abs(f(x) - value) < tolerance`."""
         if (
@@ -249,7 +249,7 @@ class Conditions:
             return self.almost(inner.left, inner.right, tolerance, names)
         raise UnreadableError(_UNSAID)
 
-    def _rounded(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+    def _rounded(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
         """`round(f(x), 2) == value`: the value, give or take half of the last place."""
         for each, other in ((left, right), (right, left)):
             if type(each) is ast.Call and name_of(each.func) == "round" and len(each.args) == 2:
@@ -261,7 +261,7 @@ class Conditions:
                     return prediction(call, read(other, names, self.meter), 0.5 * 10.0**-places)
         raise UnreadableError(_UNSAID)
 
-    def _close(self, node: Any, names: Mapping[str, Any]) -> list[Prediction]:
+    def _close(self, node: Any, names: Names) -> list[Prediction]:
         self.meter.work(len(node.args) + len(node.keywords))
         name = name_of(node.func)
         if name == "all" and len(node.args) == 1 and type(node.args[0]) in (ast.List, ast.Tuple):
@@ -275,12 +275,7 @@ class Conditions:
         return [self.almost(node.args[0], node.args[1], tolerance, names)]
 
     def _tolerance(
-        self,
-        node: ast.Call,
-        places: int,
-        keys: Sequence[str],
-        default: float,
-        names: Mapping[str, Any],
+        self, node: ast.Call, places: int, keys: Sequence[str], default: float, names: Names
     ) -> float:
         """The largest of the tolerances in a call, which stand behind so many arguments, or under keys."""
         given = dict(zip(keys[-2:], node.args[places:], strict=False))
@@ -333,7 +328,7 @@ _EQUAL = frozenset({
 
 
 def said_by(
-    conditions: Conditions, call: ast.Call, name: str, names: Mapping[str, Any]
+    conditions: Conditions, call: ast.Call, name: str, names: Names
 ) -> Iterator[Prediction]:
     """What a call such as `self.assertEqual(f(1), 2)` says.
 
@@ -373,7 +368,7 @@ def _almost(
     parts: list[ast.expr],
     given: dict[str, ast.expr],
     name: str,
-    names: Mapping[str, Any],
+    names: Names,
 ) -> Prediction:
     if name == "assertallclose":
         limits = [conditions.number(given[key], names) for key in ("rtol", "atol") if key in given]

@@ -6,7 +6,7 @@ import ast
 import builtins
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -129,7 +129,8 @@ class Statements:
                 1 + sum([len(part) for part in vars(node).values() if type(part) is list])
             )
             if type(node) is ast.Assert:
-                self._condition(node, node.test, names)
+                say = functools.partial(self._conditions.predictions, node.test, names)
+                self._assertion(node, node.test, names, say)
                 continue
             if ends(node):
                 return
@@ -139,19 +140,18 @@ class Statements:
 
     # Conditions
 
-    def _condition(self, node: ast.stmt, test: ast.expr, names: Names) -> None:
+    def _assertion(
+        self, node: ast.stmt, part: ast.expr, names: Names, say: Callable[[], Iterable[Prediction]]
+    ) -> None:
         try:
-            self._check_caught()
-            found = self._conditions.predictions(test, names)
+            if self._caught:
+                raise UnreadableError("whether it fails is caught")
+            found = list(say())
         except (UnreadableError, NotLiteralError) as error:
-            self._unreadable(node, test, names, str(error))
-            self._forget(test, names)  # one that was read calls nothing that changes a value
+            self._unreadable(node, part, names, str(error))
+            self._forget(part, names)  # one that was read calls nothing that changes a value
             return
         self._report(node, found)
-
-    def _check_caught(self) -> None:
-        if self._caught:
-            raise UnreadableError("whether it fails is caught")
 
     def _report(self, node: ast.stmt, found: list[Prediction]) -> None:
         for each in found:
@@ -288,18 +288,11 @@ class Statements:
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
         if plain.startswith("assert") or plain == "eq":
-            self._unittest(node, call, plain, names)
+            say = functools.partial(said_by, self._conditions, call, plain, names)
+            self._assertion(node, call, names, say)
         elif name in _RAISES:
             self._unreadable(node, call, names, "says that a call raises")
         else:
-            self._forget(call, names)
-
-    def _unittest(self, node: ast.stmt, call: ast.Call, name: str, names: Names) -> None:
-        try:
-            self._check_caught()
-            self._report(node, list(said_by(self._conditions, call, name, names)))
-        except (UnreadableError, NotLiteralError) as error:
-            self._unreadable(node, call, names, str(error))
             self._forget(call, names)
 
     def _for(self, node: Any, names: Names) -> None:

@@ -123,9 +123,7 @@ def _facts(test: str, entry_point: str) -> dict[str, Any]:
     return found
 
 
-def _symbols(
-    table: symtable.SymbolTable,
-) -> Iterator[tuple[symtable.SymbolTable, symtable.Symbol]]:
+def _symbols(table: symtable.SymbolTable) -> Iterator[tuple[symtable.SymbolTable, symtable.Symbol]]:
     """All symbols of a test, each with its scope."""
     tables = [table]
     while tables:

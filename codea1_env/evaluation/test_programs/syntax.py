@@ -54,9 +54,7 @@ Item = tuple[str, str, bool]
 """What was dropped: (reason, text, whether it counts as an invalid test)."""
 
 
-def describe(
-    texts: list[str],
-) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[Item]]]]:
+def describe(texts: list[str]) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[Item]]]]:
     r"""The statements of many texts, as `codea1_env.evaluation.test_programs.splitting.Statement` takes them.
 
     Tests of one suite have many statements in common: each is described, and sent, only once.
