@@ -175,10 +175,8 @@ class Game:
         history = self.book.tests(problem.task_id, limit=self.config.rewards.num_tests)
         verdict = self.referee.judge([Round(problem, program, [suite], history)])[0]
         self.book.update(problem.task_id, failed=verdict.failed, passed=verdict.forgettable)
-        rewards = {
-            CODER: float(verdict.code_reward or 0.0),
-            TESTER: float(verdict.suites[0].rewards.test),
-        }
+        for_tests = verdict.suites[0].rewards.test
+        rewards = {CODER: float(verdict.code_reward or 0.0), TESTER: float(for_tests)}
         return PlayedRound(program, verdict, suite.dropped, rewards)
 
     def running(self) -> Episode:

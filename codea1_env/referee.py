@@ -359,12 +359,11 @@ class Referee:
             load = loads[attack] = replace(_repeatable(load or answer.load), cpu_time=spent)
             # Fewer replies than calls: one reached a time limit.
             for test, reply in zip(tests, answer.replies, strict=False):
+                right = truths[attack.subject][test.call_text].reply
                 known[attack][test.call_text] = (
                     _repeatable(reply)
                     if isinstance(reply, TestResult)
-                    else judge_reply(
-                        reply, truths[attack.subject][test.call_text].reply, self.config.tolerance
-                    )
+                    else judge_reply(reply, right, self.config.tolerance)
                 )
             return load.passed
 

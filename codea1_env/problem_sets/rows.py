@@ -71,13 +71,10 @@ def signature_of(code: str, entry: str) -> str:
     name = re.escape(entry)
     pattern = rf"^(?:async )?def {name} *\((?:[^()]|\([^()]*\))*\)(?: *->[^:\n]+)?(?= *:)"
     found = re.search(pattern, code, re.MULTILINE)
-    if found is None:
-        return (
-            f"class {entry}"
-            if re.search(rf"^class {name}\b", code, re.M)
-            else f"def {entry}(*args)"
-        )
-    return found.group()
+    if found is not None:
+        return found.group()
+    is_class = re.search(rf"^class {name}\b", code, re.MULTILINE)
+    return f"class {entry}" if is_class else f"def {entry}(*args)"
 
 
 def definition_of(entry: str) -> str:

@@ -96,20 +96,19 @@ def validate_problems(
         runs = [
             [
                 submit_to_tests(
-                    item.problem, item.problem.reference, limits, sandbox, hash_seed=seed
+                    each.problem, each.problem.reference, limits, sandbox, hash_seed=seed
                 )
                 for seed in (0, 1)
             ]
-            for _, item in batch
+            for _, each in batch
         ]
         on_mutants: list[tuple[int, Located, Callable[[], str]]] = []
         for (index, item), (first, second) in zip(batch, runs, strict=True):
             results = first.result(), second.result()
             found = [*_judge(item.problem, *results, sandbox, limits)]
             if not found:
-                on_mutants.append(
-                    (index, item, submit_to_mutants(item.problem, results[0], sandbox))
-                )
+                said = submit_to_mutants(item.problem, results[0], sandbox)
+                on_mutants.append((index, item, said))
             found += _refused_by_training(item.problem)
             findings += [(index, _finding(kind, item, message)) for kind, message in found]
         for index, item, said in on_mutants:

@@ -81,10 +81,8 @@ def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
         closing = _QUOTES.search(line) if kept else None
         text, end = (line[: closing.start()], line[closing.start() :]) if closing else (line, "")
         text = text.strip() if len(line) <= _LONGEST else ""
-        if (
-            line.lstrip().startswith(("def ", "class ", "async ", "import ", "from "))
-            or len(line) > _LONGEST
-        ):
+        is_code = line.lstrip().startswith(("def ", "class ", "async ", "import ", "from "))
+        if is_code or len(line) > _LONGEST:
             inside, waiting = False, ""
             kept.append(line)
             continue

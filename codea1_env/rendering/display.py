@@ -31,10 +31,9 @@ def verdict_rows(tests: Sequence[TestVerdict]) -> list[DisplayRow]:
 
 def dropped_rows(dropped: Sequence[Dropped]) -> list[DisplayRow]:
     """The rows of what no test could be made of."""
+    words = {True: "invalid", False: "no test"}
     return [
-        DisplayRow(
-            "warn", "invalid" if item.invalid else "no test", clean(item.text), clean(item.reason)
-        )
+        DisplayRow("warn", words[item.invalid], clean(item.text), clean(item.reason))
         for item in dropped
     ]
 

@@ -104,9 +104,8 @@ class Splitter:
 
     def tests(self) -> list[str]:
         """The tests in the order of the text."""
-        runners: set[str] = (
-            set()
-        )  # test functions and what only runs them: lists of them, suites, main()
+        # Test functions and what only runs them: lists of them, suites, main().
+        runners: set[str] = set()
         for number, statement in enumerate(self.statements):
             for call in self._calls(statement):
                 runners |= statement.binds
@@ -116,9 +115,8 @@ class Splitter:
                 runners |= set() if statement.is_check else statement.binds
         for group in self._groups():
             self._add(group)
-        for number in reversed(
-            range(len(self.statements))
-        ):  # print(x) before the x = f(1) it needs
+        # print(x) before the x = f(1) it needs
+        for number in reversed(range(len(self.statements))):
             if number not in self._used and self._is_bare(number, runners):
                 self._add([number])
         for number, statement in enumerate(self.statements):
@@ -165,9 +163,8 @@ class Splitter:
     def _groups(self) -> list[list[int]]:
         """The checks among the statements; together those that share an object that one may change."""
         maker: dict[str, int] = {}  # variable -> the statement that made its object
-        heirs: dict[
-            int, int
-        ] = {}  # maker -> the maker of a later object that may hold the same one
+        # maker -> the maker of a later object that may hold the same one
+        heirs: dict[int, int] = {}
         checks: dict[int, list[int]] = {}  # maker -> the checks that see its object
 
         def latest(number: int) -> int:
