@@ -46,9 +46,9 @@ from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import find_kills
-from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
+from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
 
 LIMITS = Limits(call_cpu_time=0.3, run_cpu_time=3.0)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from codea1_env.agents.scripted import BoundaryTester
-from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
 from codea1_env.problems import Problem
+from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 from codea1_env.spaces import observe

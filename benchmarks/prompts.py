@@ -29,11 +29,10 @@ from codea1_env.agents.llm.completions import Message, SamplingConfig
 from codea1_env.agents.llm.prompts import Task, in_block
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
-from codea1_env.judging.programs import read_programs
 from codea1_env.judging.verdicts import Round
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee, RefereeConfig
-from codea1_env.responses import Program, parse_suites
+from codea1_env.responses import Program, parse_suites, read_programs
 from codea1_env.rewards import RewardConfig
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.spaces import Observation, observe

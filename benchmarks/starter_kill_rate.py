@@ -28,9 +28,9 @@ from rich.table import Table
 
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import hangs, run_on_each
-from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
+from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 
 REQUIRED = 0.90

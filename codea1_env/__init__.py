@@ -23,14 +23,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from codea1_env.agents import Agent, Experience, Learner
     from codea1_env.code_a1_v0 import env, parallel_env, raw_env
-    from codea1_env.mistake_book import MistakeBook
+    from codea1_env.mistake_book import MistakeBook, SqliteBook
     from codea1_env.mutation import Mutant, generate_mutants
     from codea1_env.problems import Problem, load_problems, register_source
     from codea1_env.referee import Referee, RefereeConfig, Round, Verdict
     from codea1_env.rewards import RewardConfig, SuiteOutcome, SuiteRewards, suite_rewards
     from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
     from codea1_env.spaces import CODER, TESTER, Observation
-    from codea1_env.sqlite_book import SqliteBook
     from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, train
 
 _HOME = {
@@ -51,7 +50,7 @@ _HOME = {
     "RewardConfig": "rewards",
     "Round": "referee",
     "Sandbox": "sandbox",
-    "SqliteBook": "sqlite_book",
+    "SqliteBook": "mistake_book",
     "SuiteOutcome": "rewards",
     "SuiteRewards": "rewards",
     "TESTER": "spaces",

@@ -222,9 +222,7 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
         return self.game.observation()
 
 
-def _with_arguments_of(
-    kind: Callable[P, object],
-) -> Callable[[Callable[..., R]], Callable[P, R]]:
+def _with_arguments_of(kind: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
     """Show the arguments of a class as those of a function that hands all of them on."""
 
     def shown(function: Callable[..., R]) -> Callable[P, R]:

@@ -6,18 +6,17 @@ having been made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
-from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.responses import Test
-from codea1_env.sandbox import RETURNED, Limits, Outcome, Sandbox, TestResult
+from codea1_env.responses import Test, whole_program
+from codea1_env.sandbox import RETURNED, Answers, CallResult, Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
 from codea1_env.support.lru_cache import LRUCache
 
@@ -28,14 +27,16 @@ COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
 """What is wrong with such calls, where the reference makes them."""
 
 _SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
-_REASONS = {
+_ENDS = {
+    Outcome.FAIL: ("contradicts the reference", InvalidReason.WRONG_VALUE),
     Outcome.ERROR: ("raises on the reference", InvalidReason.RAISES),
     Outcome.TIMEOUT: ("takes too long on the reference", InvalidReason.TIMEOUT),
     Outcome.MEMORY: ("needs too much memory on the reference", InvalidReason.LIMIT),
     Outcome.EXITED: ("ends the process", InvalidReason.LIMIT),
-    Outcome.UNENCODABLE: ("returns no plain data on the reference", InvalidReason.UNENCODABLE),
+    Outcome.UNENCODABLE: ("", InvalidReason.UNENCODABLE),
+    Outcome.SYNTAX_ERROR: ("", InvalidReason.UNPARSABLE),
 }
-_NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
+NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 
 T = TypeVar("T")
 
@@ -57,6 +58,18 @@ class Subject(NamedTuple):
         """The subject of a problem."""
         code = whole_program(problem, problem.reference)
         return cls(problem.task_id, problem.entry_point, code)
+
+
+class Attack(NamedTuple):
+    """A program of a player, and what it is judged by."""
+
+    subject: Subject
+    code: str
+
+    @property
+    def entry_point(self) -> str:
+        """The function that is called."""
+        return self.subject.entry_point
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,7 @@ class Oracle:
         self._sandbox = sandbox
         self._limits = limits
         self._truths = LRUCache[tuple[Subject, str], Truth]()
-        self._loaded = LRUCache[Subject, TestResult]()
+        self._loaded = LRUCache[Subject, bool]()
 
     def ask(
         self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
@@ -110,56 +123,25 @@ class Oracle:
         """
         known: dict[Subject, dict[str, Truth]] = {}
         for subject, suites in wanted.items():
-            found = known[subject] = {}
-            for call in {test.call_text for suite in suites for test in suite}:
-                truth = self._truths.get((subject, call))
-                if truth is not None:
-                    found[call] = truth
-        asked: list[tuple[Subject, list[Test]]] = [
-            (subject, []) for subject in wanted if self._loaded.get(subject) is None
-        ]
-        while True:
-            of = dict(asked)
-            for subject, suites in wanted.items():
-                calls = to_make(suites, known[subject], lambda truth: truth.fault in COSTLY)
-                if calls:
-                    of[subject] = calls
-            if not of:
-                return known
-            self._ask(list(of.items()), known)
-            asked = []
+            calls = {test.call_text for suite in suites for test in suite}
+            truths = {call: self._truths.get((subject, call)) for call in calls}
+            known[subject] = {call: truth for call, truth in truths.items() if truth is not None}
 
-    def _ask(
-        self, asked: Sequence[tuple[Subject, list[Test]]], known: dict[Subject, dict[str, Truth]]
-    ) -> None:
-        jobs = [
-            self._sandbox.submit_encoded(
-                subject.code,
-                subject.entry_point,
-                [test.call for test in tests],
-                limits=self._limits,
-                hash_seed=seed,
-            )
-            for subject, tests in asked
-            for seed in (0, 1)
-        ]
-        answers = gather(jobs)
-        for (subject, tests), one, other in zip(asked, answers[::2], answers[1::2], strict=True):
-            for load in (one.load, other.load):
-                if load.outcome is not Outcome.PASS:
-                    raise BrokenReferenceError(
-                        f"Expect the reference of problem {subject.task_id!r} to run and to define "
-                        f"{subject.entry_point}, actually: {load.outcome.value}: {load.message}. "
-                        "Check the data with `codea1 problems validate`."
-                    )
-            self._loaded.put(subject, one.load, len(subject.code))
-            found = known[subject]
+        def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
+            for answer in answers:
+                if not answer.load.passed:
+                    raise broken_reference(subject.task_id, subject.entry_point, answer.load)
+            self._loaded.put(subject, True, len(subject.code))
             # The first may have got further than the second: then the second has timed out.
-            for test, first, second in zip(tests, one.replies, other.replies, strict=False):
-                truth = _agreed(first, second)
-                found[test.call_text] = truth
+            for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
+                truth = known[subject][test.call_text] = _agreed(*replies)
                 size = len(test.call_text) + 4 * len(truth.reply)
                 self._truths.put((subject, test.call_text), truth, size)
+            return True
+
+        new = {subject for subject in wanted if self._loaded.get(subject) is None}
+        make_calls(self._sandbox, self._limits, wanted, known, _is_costly, enter, new, seeds=(0, 1))
+        return known
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
@@ -168,11 +150,62 @@ class Oracle:
             self._sandbox.submit_encoded(each.code, each.entry_point, [], limits=self._limits)
             for each in new
         ]
-        found = {each: answers.load for each, answers in zip(new, gather(jobs), strict=True)}
-        for subject, load in found.items():
-            if load.passed:
-                self._loaded.put(subject, load, len(subject.code))
-        return [each not in found or found[each].passed for each in subjects]
+        found = zip(new, gather(jobs), strict=True)
+        broken = {subject for subject, answers in found if not answers.load.passed}
+        for subject in set(new) - broken:
+            self._loaded.put(subject, True, len(subject.code))
+        return [subject not in broken for subject in subjects]
+
+
+P = TypeVar("P", Subject, Attack)
+
+
+def make_calls(
+    sandbox: Sandbox,
+    limits: Limits,
+    suites: Mapping[P, Sequence[Sequence[Test]]],
+    known: Mapping[P, Mapping[str, T]],
+    is_late: Callable[[T], bool],
+    enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
+    new: Collection[P],
+    seeds: Sequence[int] = (0,),
+) -> None:
+    """Make the calls of suites, each program in as few runs as can be.
+
+    Args:
+        sandbox: Where programs run.
+        limits: What a call may use.
+        suites: Programs, each with suites of tests.
+        known: What came of calls, by their text.
+        is_late: See `to_make`.
+        enter: Enters what came of some calls of a program, once for each seed, into `known`; whether it can go on.
+        new: Programs that run even if there is nothing to call.
+        seeds: Of the hashes in the processes that a program runs in.
+    """
+    left = dict(suites)
+    while True:
+        asked = {each: to_make(some, known[each], is_late) for each, some in left.items()}
+        asked = {each: calls for each, calls in asked.items() if calls or each in new}
+        if not asked:
+            return
+        new = ()
+        answers = gather(
+            [
+                sandbox.submit_encoded(
+                    each.code,
+                    each.entry_point,
+                    [test.call for test in calls],
+                    limits=limits,
+                    hash_seed=seed,
+                )
+                for each, calls in asked.items()
+                for seed in seeds
+            ]
+        )
+        of_each = zip(*[iter(answers)] * len(seeds), strict=True)
+        for (program, calls), found in zip(asked.items(), of_each, strict=True):
+            if not enter(program, calls, found):
+                del left[program]
 
 
 def to_make(
@@ -205,6 +238,10 @@ def gather(futures: Sequence[Future[T]]) -> list[T]:
             future.cancel()
 
 
+def _is_costly(truth: Truth) -> bool:
+    return truth.fault in COSTLY
+
+
 def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
     """What two runs of one call amount to."""
     if one == other and isinstance(one, bytes) and one.startswith(RETURNED):
@@ -213,28 +250,42 @@ def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
             return truth
         # A right program may say the same in other bytes: a value that cannot be compared is no test.
         return _no_truth(truth.read)
-    first, second = _read(one), _read(other)
-    for end in (first, second):
-        if isinstance(end, TestResult) and end.outcome is Outcome.TIMEOUT:
-            return _no_truth(end)
-    if isinstance(first, Returned) and isinstance(second, Returned):
-        if same(first.value, second.value, 0):
-            assert isinstance(one, bytes)
-            return Truth(one, one[len(RETURNED) :])
-    elif isinstance(first, TestResult) and isinstance(second, TestResult):
-        alike = first.outcome is second.outcome
-        if alike:
-            return _no_truth(first)
-    return Truth(reason=_NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
-
-
-def _read(reply: bytes | TestResult) -> Returned | TestResult:
-    return reply if isinstance(reply, TestResult) else read_reply(reply)
+    first, second = (
+        each if isinstance(each, TestResult) else read_reply(each) for each in (one, other)
+    )
+    ends = [end for end in (first, second) if isinstance(end, TestResult)]
+    late = [end for end in ends if end.outcome is Outcome.TIMEOUT]
+    if late or len({end.outcome for end in ends}) < len(ends):
+        return _no_truth((late or ends)[0])
+    values = [each.value for each in (first, second) if isinstance(each, Returned)]
+    if isinstance(one, bytes) and len(values) == 2 and same(values[0], values[1], 0):
+        return Truth(one, one[len(RETURNED) :])
+    return Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
 
 
 def _no_truth(end: TestResult) -> Truth:
-    reason, fault = _REASONS.get(end.outcome, ("fails on the reference", InvalidReason.LIMIT))
+    unencodable = end.outcome is Outcome.UNENCODABLE
+    otherwise = "returns no plain data" if unencodable else "fails"
+    return Truth(b"", b"", *explained(end, f"{otherwise} on the reference"))
+
+
+def explained(end: TestResult | CallResult, otherwise: str) -> tuple[str, InvalidReason]:
+    """Why something that ended so on the reference is no test, in words and as one of the closed list.
+
+    Args:
+        end: How it ended.
+        otherwise: Words for what ends seldom so.
+    """
+    words, fault = _ENDS.get(end.outcome, ("", InvalidReason.LIMIT))
     if end.outcome is Outcome.ERROR and end.error == ModuleNotFoundError.__name__:
         fault = InvalidReason.NOT_INSTALLED
-    message = without_addresses(end.message)
-    return Truth(reason=f"{reason}: {message}" if message else reason, fault=fault)
+    reason, message = words or otherwise, without_addresses(end.message)
+    return (f"{reason}: {message}" if message else reason), fault
+
+
+def broken_reference(task_id: str, entry_point: str, load: TestResult) -> BrokenReferenceError:
+    """The error of a reference that was loaded so."""
+    return BrokenReferenceError(
+        f"Expect the reference of problem {task_id!r} to run and to define {entry_point}, actually: "
+        f"{load.outcome.value}: {load.message}. Check the data with `codea1 problems validate`."
+    )

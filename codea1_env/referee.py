@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from codea1_env.judging.answers import Judged, by_problem, judge_answers
+from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
 from codea1_env.judging.comparison import (
     MAX_REPLY,
     Returned,
@@ -21,31 +21,30 @@ from codea1_env.judging.comparison import (
     same,
     without_addresses,
 )
-from codea1_env.judging.rules import RefereeConfig
 from codea1_env.judging.verdicts import (
     NOT_MADE,
     Counters,
+    RefereeConfig,
     Round,
     SuiteVerdict,
     TestVerdict,
     Verdict,
 )
-from codea1_env.judging.written_tests import WrittenTests, joined, key_of
 from codea1_env.oracle import (
     COSTLY,
     MOST_TIMEOUTS,
+    Attack,
     BrokenReferenceError,
     Oracle,
     Subject,
     Truth,
-    gather,
-    to_make,
+    make_calls,
 )
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.responses import Program, Suite, Test
+from codea1_env.responses import Program, Suite, Test, parse_suites
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
-from codea1_env.sandbox import RETURNED, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import RETURNED, Answers, Outcome, Sandbox, TestResult
 
 __all__ = [
     "BrokenReferenceError",
@@ -66,19 +65,17 @@ _LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
 _COSTLY = frozenset({Outcome.TIMEOUT, Outcome.EXITED, Outcome.SIGNALLED, Outcome.FORBIDDEN})
 
 
-class _Attack(NamedTuple):
-    """A program and the problem that it is for."""
-
-    subject: Subject
-    code: str
-
-
 class _Read(NamedTuple):
-    """A round whose texts have been read."""
+    """A round whose texts have been read, and later ruled on."""
 
-    attack: _Attack
+    round: Round
+    attack: Attack
     suites: list[Suite]
     history: list[Suite]
+    rulings: list[list[TestVerdict]]
+    """Of each suite."""
+    replayed: list[TestVerdict | None]
+    """Of each test of the history; None if it is stale."""
 
 
 class _Results(NamedTuple):
@@ -130,7 +127,6 @@ class Referee:
                 call_wall_time=self._limits.call_wall_time * share,
             ),
         )
-        self._texts = WrittenTests(sandbox)
 
     def judge(self, rounds: Sequence[Round]) -> list[Verdict]:
         """Judge a batch. The same rounds give the same verdicts, however they are batched.
@@ -144,18 +140,9 @@ class Referee:
             BrokenReferenceError: The reference of a problem does not run: an error in the data.
             InfraError: The sandbox failed, so that there is no verdict.
         """
-        read = self._read(rounds)
-        wanted: dict[Subject, list[Sequence[Test]]] = {}
-        for each in read:
-            asked = wanted.setdefault(each.attack.subject, [])
-            asked += [self._allowed(suite) for suite in (*each.suites, *each.history)]
-        truths = self._oracle.ask(wanted)
-        ruled = [self._rule(each, truths[each.attack.subject]) for each in read]
-        results = self._run(rounds, read, ruled, truths)
-        return [
-            self._pay(*parts, results[parts[1].attack])
-            for parts in zip(rounds, read, ruled, strict=True)
-        ]
+        read, truths = self._ruled(rounds)
+        results = self._run(read, truths)
+        return [self._pay(each, results[each.attack]) for each in read]
 
     def judge_answers(
         self,
@@ -175,7 +162,9 @@ class Referee:
         Returns:
             For each program the suites that attacked it, and the verdict. Raises as `judge` does.
         """
-        parts = by_problem(problems, programs, attacks, history)
+        return self._judge_parts(by_problem(problems, programs, attacks, history))
+
+    def _judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
         return judge_answers(parts, self.sandbox, self.judge)
 
     def references_run(self, problems: Sequence[Problem]) -> list[bool]:
@@ -194,31 +183,28 @@ class Referee:
         Returns:
             The texts of each suite, in order; a text that is not one valid test stays as it is.
         """
-        read = self._texts.read([(problem, text) for problem, texts in suites for text in texts])
-        subjects = [Subject.of(problem) for problem, _ in suites]
-        wanted: dict[Subject, list[Sequence[Test]]] = {}
-        for subject, (problem, texts) in zip(subjects, suites, strict=True):
-            found = (self._allowed(read[key_of(problem, text)]) for text in texts)
-            wanted.setdefault(subject, []).extend(found)
-        truths = self._oracle.ask(wanted)
+        rounds = [Round(problem, "", [[text] for text in texts]) for problem, texts in suites]
+        read, _ = self._ruled(rounds)
         return [
             [
-                self._as_it_attacks(text, read[key_of(problem, text)], truths[subject])
-                for text in texts
+                tests[0].text
+                if len(tests) == 1 and not suite.dropped and tests[0].attacks
+                else text
+                for text, suite, tests in zip(texts, each.suites, each.rulings, strict=True)
             ]
-            for subject, (problem, texts) in zip(subjects, suites, strict=True)
+            for (_, texts), each in zip(suites, read, strict=True)
         ]
-
-    def _as_it_attacks(self, text: str, read: Suite, truths: Mapping[str, Truth]) -> str:
-        tests = self._sorted_out(read, truths)
-        one = len(tests) == 1 and not read.dropped and tests[0].attacks
-        return tests[0].text if one else text
 
     # Read
 
+    def _parsed(self, wanted: Sequence[tuple[Problem, str]]) -> dict[tuple[int, str], Suite]:
+        """What is in texts, by the id of the problem and the text."""
+        pairs = {(id(problem), text): (text, problem) for problem, text in wanted}
+        return dict(zip(pairs, parse_suites(list(pairs.values()), self.sandbox), strict=True))
+
     def _read(self, rounds: Sequence[Round]) -> list[_Read]:
         """Read what came as text, and find out which program each round is about."""
-        texts = self._texts.read(
+        texts = self._parsed(
             [
                 (each.problem, text)
                 for each in rounds
@@ -227,22 +213,20 @@ class Referee:
                 for text in texts
             ]
         )
-        subjects: dict[int, Subject] = {}
+        distinct = {id(each.problem): each.problem for each in rounds}
+        subjects = {key: Subject.of(problem) for key, problem in distinct.items()}
         read = []
         for each in rounds:
-            problem = each.problem
-            subject = subjects.get(id(problem))
-            if subject is None:
-                subject = subjects[id(problem)] = Subject.of(problem)
+            problem, subject = each.problem, subjects[id(each.problem)]
             suites = [
                 suite
                 if isinstance(suite, Suite)
-                else joined([texts[key_of(problem, text)] for text in suite])
+                else _joined([texts[id(problem), text] for text in suite])
                 for suite in each.suites
             ]
-            history = [texts[key_of(problem, text)] for text in dict.fromkeys(each.history)]
+            history = [texts[id(problem), text] for text in dict.fromkeys(each.history)]
             code = each.code.code if isinstance(each.code, Program) else each.code
-            read.append(_Read(_Attack(subject, code), suites, history))
+            read.append(_Read(each, Attack(subject, code), suites, history, [], []))
         return read
 
     def _allowed(self, suite: Suite) -> list[Test]:
@@ -255,14 +239,25 @@ class Referee:
 
     # Rule
 
-    def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Ruled:
-        suites = [self._sorted_out(suite, truths) for suite in each.suites]
+    def _ruled(
+        self, rounds: Sequence[Round]
+    ) -> tuple[list[_Read], dict[Subject, dict[str, Truth]]]:
+        read = self._read(rounds)
+        wanted: dict[Subject, list[Sequence[Test]]] = {}
+        for each in read:
+            asked = wanted.setdefault(each.attack.subject, [])
+            asked += [self._allowed(suite) for suite in (*each.suites, *each.history)]
+        truths = self._oracle.ask(wanted)
+        return [self._rule(each, truths[each.attack.subject]) for each in read], truths
+
+    def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Read:
+        rulings = [self._sorted_out(suite, truths) for suite in each.suites]
         replayed: list[TestVerdict | None] = []
         for suite in each.history:
             tests = self._sorted_out(suite, truths)
             kept = len(tests) == 1 and tests[0].status == "kept" and not suite.dropped
             replayed.append(tests[0] if kept else None)
-        return _Ruled(suites, replayed)
+        return each._replace(rulings=rulings, replayed=replayed)
 
     def _sorted_out(self, suite: Suite, truths: Mapping[str, Truth]) -> list[TestVerdict]:
         """The tests of a suite with their rulings. Of those with the same call, one is kept.
@@ -337,93 +332,59 @@ class Referee:
     # Run
 
     def _run(
-        self,
-        rounds: Sequence[Round],
-        read: Sequence[_Read],
-        ruled: Sequence[_Ruled],
-        truths: Mapping[Subject, Mapping[str, Truth]],
-    ) -> dict[_Attack, _Results]:
+        self, read: Sequence[_Read], truths: Mapping[Subject, Mapping[str, Truth]]
+    ) -> dict[Attack, _Results]:
         """Run each distinct program once, on the calls of all tests that any round has for it."""
-        suites: dict[_Attack, list[list[Test]]] = {}
-        loads: dict[_Attack, TestResult] = {}
-        for each, parts, rulings in zip(rounds, read, ruled, strict=True):
-            if isinstance(each.code, Program) and each.code.problem is not None:
-                loads[parts.attack] = TestResult(Outcome.SYNTAX_ERROR, each.code.problem)
+        suites: dict[Attack, list[list[Test]]] = {}
+        known: dict[Attack, dict[str, TestResult]] = {}
+        loads: dict[Attack, TestResult] = {}
+        unread: dict[Attack, TestResult] = {}
+        for each in read:
+            known[each.attack] = {}
+            program = each.round.code
+            if isinstance(program, Program) and program.problem is not None:
+                unread[each.attack] = TestResult(Outcome.SYNTAX_ERROR, program.problem)
                 continue
-            attacking = suites.setdefault(parts.attack, [])
-            for suite, verdicts in zip(parts.suites, rulings.suites, strict=True):
-                attacking.append(
-                    [test for test, v in zip(suite.tests, verdicts, strict=True) if v.attacks]
+            attacking = suites.setdefault(each.attack, [])
+            for suite, verdicts in zip(each.suites, each.rulings, strict=True):
+                pairs = zip(suite.tests, verdicts, strict=True)
+                attacking.append([test for test, verdict in pairs if verdict.attacks])
+            replayed = zip(each.history, each.replayed, strict=True)
+            attacking.append([suite.tests[0] for suite, kept in replayed if kept])
+
+        def enter(attack: Attack, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
+            [answer] = answers
+            load = loads.get(attack)
+            spent = answer.cpu_time + (load.cpu_time if load else 0.0)
+            load = loads[attack] = replace(_repeatable(load or answer.load), cpu_time=spent)
+            # Fewer replies than calls: one reached a time limit.
+            for test, reply in zip(tests, answer.replies, strict=False):
+                right = truths[attack.subject][test.call_text].reply
+                known[attack][test.call_text] = (
+                    _repeatable(reply)
+                    if isinstance(reply, TestResult)
+                    else judge_reply(reply, right, self.config.tolerance)
                 )
-            attacking.append(
-                [s.tests[0] for s, v in zip(parts.history, rulings.history, strict=True) if v]
-            )
-        results = {attack: _Results(load, {}) for attack, load in loads.items()}
-        results |= self._call(suites, truths)
+            return load.passed
+
+        make_calls(self.sandbox, self._limits, suites, known, _is_late, enter, new=suites)
         with self._counting:
             for attack in suites:
-                outcomes = (result.outcome for result in results[attack].calls.values())
-                self.counters.add(outcomes, results[attack].load.cpu_time)
-        return results
-
-    def _call(
-        self,
-        suites: Mapping[_Attack, Sequence[Sequence[Test]]],
-        truths: Mapping[Subject, Mapping[str, Truth]],
-    ) -> dict[_Attack, _Results]:
-        known: dict[_Attack, dict[str, TestResult]] = {attack: {} for attack in suites}
-        loads: dict[_Attack, TestResult] = {}
-        tolerance = self.config.tolerance
-        while True:
-            asked = {}
-            for attack, groups in suites.items():
-                if attack in loads and not loads[attack].passed:
-                    continue
-                calls = to_make(groups, known[attack], _is_late)
-                if calls or attack not in loads:
-                    asked[attack] = calls
-            if not asked:
-                return {attack: _Results(loads[attack], known[attack]) for attack in suites}
-            answers = gather(
-                [
-                    self.sandbox.submit_encoded(
-                        attack.code,
-                        attack.subject.entry_point,
-                        [test.call for test in calls],
-                        limits=self._limits,
-                    )
-                    for attack, calls in asked.items()
-                ]
-            )
-            for (attack, calls), answer in zip(asked.items(), answers, strict=True):
-                right = truths[attack.subject]
-                found = known[attack]
-                spent = answer.cpu_time + (loads[attack].cpu_time if attack in loads else 0.0)
-                loads[attack] = replace(_repeatable(loads.get(attack, answer.load)), cpu_time=spent)
-                # Fewer replies than calls: one reached a time limit.
-                for test, reply in zip(calls, answer.replies, strict=False):
-                    call = test.call_text
-                    found[call] = (
-                        _repeatable(reply)
-                        if isinstance(reply, TestResult)
-                        else judge_reply(reply, right[call].reply, tolerance)
-                    )
+                outcomes = (result.outcome for result in known[attack].values())
+                self.counters += Counters.of(outcomes, loads[attack].cpu_time)
+        return {attack: _Results(load, known[attack]) for attack, load in (unread | loads).items()}
 
     # Pay
 
-    def _pay(self, each: Round, read: _Read, ruled: _Ruled, results: _Results) -> Verdict:
+    def _pay(self, each: _Read, results: _Results) -> Verdict:
         load = results.load
-        texts = dict.fromkeys(each.history)
-        replayed = [
-            ruling._replace(text=text)
-            for text, ruling in zip(texts, ruled.history, strict=True)
-            if ruling
-        ]
-        stale = [text for text, ruling in zip(texts, ruled.history, strict=True) if not ruling]
+        texts = zip(dict.fromkeys(each.round.history), each.replayed, strict=True)
+        known = [(text, ruling and ruling._replace(text=text)) for text, ruling in texts]
+        replayed = [ruling for _, ruling in known if ruling]
         history = _judged(replayed, results)
         passed = sum(not test.broke for test in history)
         suites = []
-        for suite, rulings in zip(read.suites, ruled.suites, strict=True):
+        for suite, rulings in zip(each.suites, each.rulings, strict=True):
             tests = _judged(rulings, results)
             outcome = SuiteOutcome(
                 code_executes=load.passed,
@@ -436,21 +397,20 @@ class Referee:
             )
             suites.append(SuiteVerdict(tests, outcome, suite_rewards(outcome, self.config.rewards)))
         return Verdict(
-            task_id=each.problem.task_id,
+            task_id=each.round.problem.task_id,
             code_executes=load.passed,
             load=load,
             code_reward=program_reward(suite.rewards for suite in suites),
             suites=tuple(suites),
             history=history,
-            stale=tuple(stale),
+            stale=tuple(text for text, ruling in known if not ruling),
         )
 
 
-class _Ruled(NamedTuple):
-    """The rulings on a round: of each suite, and of each replayed test; None if it is stale."""
-
-    suites: list[list[TestVerdict]]
-    history: list[TestVerdict | None]
+def _joined(parts: Sequence[Suite]) -> Suite:
+    """Several texts as one suite."""
+    tests = tuple(test for part in parts for test in part.tests)
+    return Suite(tests, tuple(item for part in parts for item in part.dropped))
 
 
 def _repeatable(result: TestResult) -> TestResult:
@@ -488,9 +448,6 @@ def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdic
             if result is None:
                 result = _LATE if skipped else results.load
             late += _is_late(result)
-            text, status, reason, _, _, call, _, fault = test
-            test = TestVerdict(
-                text, status, reason, result.outcome, result.message, call, skipped, fault
-            )
+            test = test._replace(outcome=result.outcome, message=result.message, skipped=skipped)
         judged.append(test)
     return tuple(judged)

@@ -13,15 +13,18 @@ process: `codea1_env.reading` does it, in the sandbox.
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from codea1_env.problem_sets.rows import above, behind
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.reading.programs import read_programs
+from codea1_env.reading.programs import read_programs as programs_in
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.reading.suites import read_suites
 from codea1_env.sandbox import AnalysisError, Sandbox
@@ -125,28 +128,17 @@ def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) 
     Raises:
         InfraError: The texts could not be read, for no reason of theirs.
     """
-    programs = [_too_long(text) for text, _ in answers]
-    left = [place for place, program in enumerate(programs) if program is None]
-
-    def read(batch: list[tuple[str, str | None]]) -> list[Any]:
-        found: list[Any] = sandbox.analyse(read_programs, batch)
-        return found
-
-    found = in_batches(
-        [answers[place] for place in left],
-        lambda answer: len(answer[0]),
-        read,
-        # The parser has crashed: what Python makes of such a text shows when it runs.
-        lambda answer, error: (answer[0], None),
+    problems = [text_problem(text) for text, _ in answers]
+    read = iter(
+        in_batches(
+            [answer for answer, problem in zip(answers, problems, strict=True) if problem is None],
+            lambda answer: len(answer[0]),
+            lambda batch: sandbox.analyse(programs_in, batch),
+            # The parser has crashed: what Python makes of such a text shows when it runs.
+            lambda answer, error: (answer[0], None),
+        )
     )
-    for place, (code, problem) in zip(left, found, strict=True):
-        programs[place] = Program(code, problem)
-    return [program for program in programs if program is not None]
-
-
-def _too_long(text: str) -> Program | None:
-    problem = text_problem(text)
-    return None if problem is None else Program("", problem)
+    return [Program(*(next(read) if problem is None else ("", problem))) for problem in problems]
 
 
 def parse_suite(text: str, problem: Problem, sandbox: Sandbox) -> Suite:
@@ -179,33 +171,29 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
         InfraError: The texts could not be read, for no reason of theirs.
     """
     reasons = [text_problem(text) for text, _ in answers]
-    left = [place for place, reason in enumerate(reasons) if reason is None]
-    signatures = _signatures([answers[place][1] for place in left], sandbox)
+    left = [answer for answer, reason in zip(answers, reasons, strict=True) if reason is None]
+    signatures = _signatures([problem for _, problem in left], sandbox)
     asked = [
-        (answers[place][1].entry_point, signature, answers[place][0])
-        for place, signature in zip(left, signatures, strict=True)
+        (problem.entry_point, signature, text)
+        for (text, problem), signature in zip(left, signatures, strict=True)
     ]
 
     def read(batch: list[tuple[str, str, str]]) -> list[Any]:
-        groups: list[tuple[str, str, list[str]]] = []
         # A signature is sent once for all texts in a row.
-        for entry_point, signature, text in batch:
-            if not groups or groups[-1][:2] != (entry_point, signature):
-                groups.append((entry_point, signature, []))
-            groups[-1][2].append(text)
-        rows: list[Any] = json.loads(sandbox.analyse(read_suites, groups))
+        groups = itertools.groupby(batch, key=lambda item: item[:2])
+        sent = [(*about, [text for *_, text in items]) for about, items in groups]
+        rows: list[Any] = json.loads(sandbox.analyse(read_suites, sent))
         return rows
 
-    rows = in_batches(asked, lambda item: len(item[2]) + len(item[1]) // 4, read, _unread)
-    found: dict[int, Any] = dict(zip(left, rows, strict=True))
+    rows = iter(in_batches(asked, lambda item: len(item[2]) + len(item[1]) // 4, read, _unread))
     suites = []
-    for place, ((text, problem), reason) in enumerate(zip(answers, reasons, strict=True)):
-        unread: Any = ([], [["", reason, text[:_SHOWN], False]])
-        tests, dropped = found.get(place, unread)
+    for (text, problem), reason in zip(answers, reasons, strict=True):
+        nothing: Any = [[], [["", reason, text[:_SHOWN], False]]]
+        tests, dropped = next(rows) if reason is None else nothing
         suites.append(
             Suite(
                 tuple([_test(problem.entry_point, *row) for row in tests]),
-                tuple([Dropped(row[1], row[2], row[3], _FAULTS.get(row[0])) for row in dropped]),
+                tuple([Dropped(*row[1:], _FAULTS.get(row[0])) for row in dropped]),
                 nonprintable_ratio(text),
             )
         )
@@ -213,25 +201,12 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
 
 
 def _test(
-    name: str,
-    call: str,
-    predicted: str,
-    arguments: str,
-    same_as: str,
-    value: str,
-    tolerance: float | None,
-    fault: str,
-    reason: str,
+    name: str, call: str, predicted: str, arguments: str, same: str, value: str, *about: Any
 ) -> Test:
+    tolerance, fault, reason = about
+    encoded = bytes.fromhex(call), bytes.fromhex(predicted)
     return Test(
-        bytes.fromhex(call),
-        bytes.fromhex(predicted),
-        f"{name}({arguments})",
-        same_as,
-        value,
-        tolerance,
-        _FAULTS[fault] if fault else None,
-        reason,
+        *encoded, f"{name}({arguments})", same, value, tolerance, _FAULTS.get(fault), reason
     )
 
 
@@ -275,32 +250,71 @@ _remembered = LRUCache[_Asked, str]()
 
 
 def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
-    different = {id(problem): problem for problem in problems}
-    keys: dict[int, _Asked] = {
-        place: (problem.prompt, problem.entry_point, problem.reference, problem.all_tests)
-        for place, problem in different.items()
-    }
-    known = {key: _remembered.get(key) for key in keys.values()}
+    keys: list[_Asked] = [
+        (problem.prompt, problem.entry_point, problem.reference, problem.all_tests)
+        for problem in problems
+    ]
+    known = {key: _remembered.get(key) for key in dict.fromkeys(keys)}
     unknown = [key for key, signature in known.items() if signature is None]
-    if unknown:
-        failed: set[_Asked] = set()
 
-        def read(batch: list[_Asked]) -> list[str]:
-            asked = [(*each[:3], list(each[3])) for each in batch]
-            return sandbox.analyse(read_signatures, asked)
+    def read(batch: list[_Asked]) -> list[str]:
+        return sandbox.analyse(read_signatures, [(*each[:3], list(each[3])) for each in batch])
 
-        def unread(key: _Asked, error: AnalysisError) -> str:
-            failed.add(key)
-            return _ANY
-
-        found = in_batches(unknown, _chars, read, unread)
-        for key, signature in zip(unknown, found, strict=True):
-            known[key] = signature
-            if key not in failed:
-                _remembered.put(key, signature, _chars(key) + len(signature))
-    return [known[keys[id(problem)]] or _ANY for problem in problems]
+    found = in_batches(unknown, _chars, read, lambda key, error: "")
+    for key, signature in zip(unknown, found, strict=True):
+        known[key] = signature
+        if signature:
+            _remembered.put(key, signature, _chars(key) + len(signature))
+    return [known[key] or _ANY for key in keys]
 
 
 def _chars(asked: _Asked) -> int:
     *texts, tests = asked
     return sum(map(len, (*texts, *tests)))
+
+
+def read_program(problem: Problem, answer: str, sandbox: Sandbox) -> Program:
+    """Find the program in an answer. See `read_programs`."""
+    return read_programs([problem], [answer], sandbox)[0]
+
+
+def read_programs(
+    problems: Sequence[Problem], answers: Sequence[str], sandbox: Sandbox
+) -> list[Program]:
+    """Find the programs in answers, see `parse_programs`, and make them whole, see `whole_program`.
+
+    Args:
+        problems: What the answers answer, one for each.
+        answers: Any texts.
+        sandbox: Where they are read.
+    """
+    asked = [
+        (answer, problem.entry_point) for problem, answer in zip(problems, answers, strict=True)
+    ]
+    return [
+        Program(whole_program(problem, _with_head(problem, program.code)), program.problem)
+        for problem, program in zip(problems, parse_programs(asked, sandbox), strict=True)
+    ]
+
+
+def _with_head(problem: Problem, code: str) -> str:
+    """A body alone, as a completion of the prompt, behind the head that the prompt has."""
+    first = next((line for line in code.split("\n") if line.strip()), "")
+    if first[:1] not in (" ", "\t") or not re.search(
+        rf"^def +{re.escape(problem.entry_point)}\b", problem.prompt, re.MULTILINE
+    ):
+        return code
+    return f"{problem.prompt.rstrip()}\n{code}"
+
+
+def whole_program(problem: Problem, code: str) -> str:
+    r"""A program behind what its problem gives: the preamble, or what stands above the function in the prompt.
+
+    Whoever is shown imports and helpers may use them, and need not repeat them; a completion has them, too.
+
+    Example:
+        >>> problem = Problem("demo", "from typing import List\n\ndef f(x: List):\n", "f", "def f(x): pass")
+        >>> whole_program(problem, "def f(x: List): ...")
+        'from typing import List\n\n\ndef f(x: List): ...'
+    """
+    return behind(problem.preamble or above(problem.prompt, problem.entry_point), code)

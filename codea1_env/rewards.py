@@ -140,9 +140,8 @@ leaves it out of its group), and what the suite gets."""
 def code_a1(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
     """The paper's rewards: see the top of this file."""
     code = code_reward(outcome, strict_paper=config.strict_paper)
-    return code, _for_tests(
-        outcome, config, config.alpha, adversarial_reward(outcome, config.num_tests)
-    )
+    adversarial = adversarial_reward(outcome, config.num_tests)
+    return code, _for_tests(outcome, config, config.alpha, adversarial)
 
 
 def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
@@ -159,10 +158,8 @@ def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float 
     code = code_reward(outcome, strict_paper=config.strict_paper)
     runs = _EXECUTION if outcome.code_executes else 0.0
     adversarial = adversarial_reward(outcome, config.num_tests)
-    return (
-        None if code is None else runs + (1 - _EXECUTION) * code,
-        _for_tests(outcome, config, _EXECUTION, adversarial),
-    )
+    code = None if code is None else runs + (1 - _EXECUTION) * code
+    return code, _for_tests(outcome, config, _EXECUTION, adversarial)
 
 
 def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
@@ -176,15 +173,10 @@ def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float |
     """
     scored = bool(outcome.failed or outcome.history_total or config.strict_paper)
     killed = any(outcome.failed[: config.num_tests])
-    lives = (
-        not killed
-        and outcome.history_passed == outcome.history_total
-        and bool(outcome.code_executes)
-    )
-    return (
-        float(lives) if scored else None,
-        _for_tests(outcome, config, config.alpha, float(killed)),
-    )
+    passed_all = outcome.history_passed == outcome.history_total
+    lives = bool(not killed and passed_all and outcome.code_executes)
+    code = float(lives) if scored else None
+    return code, _for_tests(outcome, config, config.alpha, float(killed))
 
 
 _EXECUTION = 0.6

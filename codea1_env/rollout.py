@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import operator
 import statistics
 import time
 from collections import Counter
@@ -18,15 +17,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from codea1_env.judging.answers import Judged
-from codea1_env.judging.own_oracle import by_own_program
-from codea1_env.judging.programs import read_programs
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Verdict
-from codea1_env.responses import Program, Suite
+from codea1_env.responses import Program, Suite, read_programs
 from codea1_env.spaces import Observation, observe
 
 SuiteSelection = Literal["max-variance", "all"]
@@ -204,7 +201,7 @@ def play(
         played = Rollouts(
             played.episodes + further.episodes,
             played.book_change,
-            _combined(operator.add, played.sandbox, further.sandbox),
+            played.sandbox + further.sandbox,
             {phase: played.seconds[phase] + further.seconds[phase] for phase in played.seconds},
         )
     return played
@@ -282,7 +279,7 @@ def _play(
         for i, (problem, (suites, verdict)) in enumerate(zip(asked, judgements, strict=True))
     )
     seconds = {"coder": coded - started, "tester": tested - coded, "judge": judged - tested}
-    return Rollouts(episodes, BookChange(0, 0, 0), _since(before, referee.counters), seconds)
+    return Rollouts(episodes, BookChange(0, 0, 0), referee.counters - before, seconds)
 
 
 def _parts(programs: int, group: int, number: int) -> list[slice]:
@@ -344,15 +341,39 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
     return answers
 
 
-def _since(before: Counters, now: Counters) -> Counters:
-    return _combined(operator.sub, now, before)
-
-
-def _combined(how: Callable[[Any, Any], Any], one: Counters, other: Counters) -> Counters:
-    pairs = zip(dataclasses.astuple(one), dataclasses.astuple(other), strict=True)
-    return Counters(*itertools.starmap(how, pairs))
-
-
 def _spread(episode: RolloutEpisode) -> float:
     rewards = episode.test_rewards
     return statistics.pvariance(rewards) if rewards else 0.0
+
+
+_NOTHING_RUNS = "def {}(*args, **kwargs):\n    raise NotImplementedError\n"
+
+
+def by_own_program(
+    problems: Sequence[Problem], programs: Sequence[Program], referee: Referee
+) -> list[Problem]:
+    """The problems with the coder's first program that runs as their reference.
+
+    Where none runs, the reference raises at every call, so that no test is valid.
+
+    Args:
+        problems: The problem of each program.
+        programs: All programs of a step.
+        referee: Finds out which programs run.
+
+    Returns:
+        One problem for each program; the programs of a problem share one.
+    """
+    swapped = [
+        dataclasses.replace(problem, reference=program.code)  # which has what the problem gives
+        for problem, program in zip(problems, programs, strict=True)
+        if program.problem is None and program.code.strip()
+    ]
+    chosen: dict[str, Problem] = {}
+    for problem, runs in zip(swapped, referee.references_run(swapped), strict=True):
+        if runs:
+            chosen.setdefault(problem.task_id, problem)
+    for problem in problems:
+        nothing = _NOTHING_RUNS.format(problem.entry_point)
+        chosen.setdefault(problem.task_id, dataclasses.replace(problem, reference=nothing))
+    return [chosen[problem.task_id] for problem in problems]

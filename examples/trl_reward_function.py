@@ -22,8 +22,7 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.prompts import DEFAULT
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import load_model, load_tokenizer, resolve
-from codea1_env.judging.programs import read_programs
-from codea1_env.responses import parse_suites
+from codea1_env.responses import parse_suites, read_programs
 from codea1_env.spaces import observe
 
 SUITES = 2

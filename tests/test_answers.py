@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from codea1_env.judging.programs import read_program
 from codea1_env.problems import Problem
-from codea1_env.responses import parse_suite
+from codea1_env.responses import parse_suite, read_program
 from codea1_env.sandbox import Outcome, Sandbox
 from codea1_env.sandbox.inside import codec
 

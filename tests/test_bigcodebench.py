@@ -8,7 +8,7 @@ import pytest
 from problem_rows import LAYOUTS, write_lines
 
 from codea1_env.problem_sets.judging import submit_to_tests
-from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, load_problems
 from codea1_env.sandbox import Limits, Sandbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_env.mutation.endless import Part, until_settled
+from codea1_env.mutation.kills import Part, until_settled
 
 
 def test_what_others_left_no_time_for_is_run_alone_in_the_end() -> None:

@@ -150,8 +150,8 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 def test_the_top_holds_the_game_and_nothing_else() -> None:
     assert {path.stem for path in ROOT.glob("*.py")} == {
-        "__init__", "arguments", "code_a1_v0", "game", "mistake_book", "oracle", "problems", "referee", "responses",
-        "rewards", "rollout", "spaces", "sqlite_book",
+        "__init__", "code_a1_v0", "game", "mistake_book", "oracle", "problems", "referee", "responses",
+        "rewards", "rollout", "spaces",
     }  # fmt: skip
 
 

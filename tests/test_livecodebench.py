@@ -11,7 +11,7 @@ from problem_rows import CLASS, CONTEST, contest_tests, packed
 
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.livecodebench import PREAMBLE
-from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest
 from codea1_env.sandbox import Limits, Sandbox

@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.mistake_book import BookChange, MistakeBook
-from codea1_env.sqlite_book import SqliteBook
+from codea1_env.mistake_book import BookChange, MistakeBook, SqliteBook
 
 HISTORIES: list[list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "data" / "paper_cases.json").read_text()
@@ -330,7 +329,7 @@ def test_killed_at_any_moment_the_file_holds_a_whole_step(tmp_path, kind):
         """
         import sys
         from codea1_env.mistake_book import MistakeBook
-        from codea1_env.sqlite_book import SqliteBook
+        from codea1_env.mistake_book import SqliteBook
         kind, path = sys.argv[1:]
         book = SqliteBook(path) if kind == "SqliteBook" else MistakeBook.load(path)
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.problem_sets.one_process import run_in_one_process
+from codea1_env.problem_sets.judging import run_in_one_process
 from codea1_env.sandbox import Limits, Sandbox
 
 TEST = "class Kept(Base):\n    pass\n\nassert isinstance(f(2), Base), f(2)\nassert f(2).n == 2\n"

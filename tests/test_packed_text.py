@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from problem_rows import packed
 
-from codea1_env.problem_sets import packed_text
-from codea1_env.problem_sets.packed_text import unpack_text
+from codea1_env.problem_sets import livecodebench
+from codea1_env.problem_sets.livecodebench import unpack_text
 
 
 def pack(pickled: bytes) -> str:
@@ -94,7 +94,7 @@ def test_other_packings_are_refused(text: str, message: str) -> None:
 
 
 def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_text, "MAX_TEXT", 10_000)
+    monkeypatch.setattr(livecodebench, "MAX_TEXT", 10_000)
     assert len(unpack_text(packed("a" * 9_000))) == 9_000
     with pytest.raises(ValueError, match="at most 10,000 bytes when unpacked, actually more"):
         unpack_text(packed("a" * 10_000_000))

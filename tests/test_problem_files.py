@@ -11,7 +11,7 @@ import pytest
 from problem_rows import CONTEST, LAYOUTS, OWN, write_lines
 
 from codea1_env.problem_sets import sources
-from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, load_problems, read_problems
 

@@ -16,7 +16,7 @@ from problem_rows import LAYOUTS, OWN, SOLUTION
 
 import codea1_env
 from codea1_env.evaluation.cross_play import cross_play
-from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, StdinTest, load_problems
 from codea1_env.referee import Referee

@@ -11,10 +11,10 @@ import pytest
 from problem_rows import LAYOUTS, SOLUTION, write_lines
 
 from codea1_env import code_a1_v0
-from codea1_env.judging.programs import whole_program
-from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import Problem, ProblemsError, load_problems
+from codea1_env.responses import whole_program
 from codea1_env.sandbox import Outcome, Sandbox
 from codea1_env.spaces import CODER, TESTER
 

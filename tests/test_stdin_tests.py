@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.problem_sets.stdin_tests import difference, run_stdin_tests, too_large
+from codea1_env.problem_sets.judging import difference, run_stdin_tests, too_large
 from codea1_env.problems import StdinTest
 from codea1_env.sandbox import Limits, Outcome, Sandbox
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from codea1_env.problem_sets.calls import literal_calls
-from codea1_env.problem_sets.findings import FindingKind, ProblemFinding
-from codea1_env.problem_sets.validate import validate_problems
+from codea1_env.problem_sets.validate import FindingKind, ProblemFinding, validate_problems
 from codea1_env.problems import ProblemsError, load_problems
+from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import Limits, Sandbox
 
 GOOD: dict[str, Any] = {

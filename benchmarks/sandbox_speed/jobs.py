@@ -11,9 +11,9 @@ import numpy as np
 from codea1_env.evaluation.loops import lines_before_loops_end
 from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import generate_mutants
-from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem
+from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
 from sandbox_speed.inputs import first_inputs
 

@@ -14,8 +14,7 @@ from rich.progress import Progress
 
 from codea1_env.cli.errors import InputError, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
-from codea1_env.problem_sets.findings import ValidationReport
-from codea1_env.problem_sets.validate import validate_problems
+from codea1_env.problem_sets.validate import ValidationReport, validate_problems
 from codea1_env.problems import Problem, StdinTest, load_problems
 from codea1_env.sandbox import Sandbox
 

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_env.judging.rules import RefereeConfig
 from codea1_env.judging.spread import answer
+from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 

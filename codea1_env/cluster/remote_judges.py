@@ -20,8 +20,8 @@ from codea1_env.cluster.nodes import (
     start_actor,
 )
 from codea1_env.judging.answers import AttackAnswers
-from codea1_env.judging.rules import RefereeConfig
 from codea1_env.judging.spread import Place, Reply, SpreadReferee
+from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
 
 _log = logging.getLogger(__name__)

@@ -10,9 +10,8 @@ from typing import Any
 from codea1_env.evaluation.samples import ProgramSample, SampleFile, read_samples, sample_row
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
 from codea1_env.evaluation.task import Evaluation, Question, S, V
-from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem
-from codea1_env.responses import parse_programs
+from codea1_env.responses import parse_programs, whole_program
 from codea1_env.rollout import Agent, ask
 from codea1_env.spaces import observe
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codea1_env.problems import Problem
-from codea1_env.reading.shown_tests import split_examples
+from codea1_env.reading.examples import split_examples
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import RolloutEpisode
 from codea1_env.sandbox import Sandbox

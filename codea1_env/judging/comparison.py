@@ -107,11 +107,7 @@ def same(one: Any, other: Any, tolerance: float, absolute: float = 0.0) -> bool:
     """
     try:
         return _same(one, other, tolerance, max(tolerance, absolute))
-    except (
-        ArithmeticError,
-        TypeError,
-        ValueError,
-    ):  # incomparable numbers, such as a Decimal's sNaN
+    except (ArithmeticError, TypeError, ValueError):  # such as a Decimal's sNaN
         return False
 
 

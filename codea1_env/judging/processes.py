@@ -16,8 +16,8 @@ import threading
 from typing import IO, Any
 
 from codea1_env.judging.answers import AttackAnswers
-from codea1_env.judging.rules import RefereeConfig
 from codea1_env.judging.spread import Reply, SpreadReferee, answer
+from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.referee import Referee
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
 

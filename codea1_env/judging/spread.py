@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import traceback
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from threading import Lock, Thread
 from typing import Protocol, Self
 
-from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
-from codea1_env.judging.rules import RefereeConfig
-from codea1_env.judging.verdicts import Counters
+from codea1_env.judging.answers import AttackAnswers, Judged, judge_answers
+from codea1_env.judging.verdicts import Counters, RefereeConfig
 from codea1_env.oracle import gather
-from codea1_env.problems import Problem
 from codea1_env.referee import Referee
-from codea1_env.responses import Program
 from codea1_env.sandbox import Sandbox
 
 _LOOK = 2.0  # seconds between looks at whether places have joined
@@ -50,7 +47,8 @@ class Place(Protocol):
 class SpreadReferee(Referee):
     """A referee whose `judge_answers` is done in several places. All else happens here, as with any `Referee`.
 
-    Each problem has a place that it goes to; one that has nothing left to do takes what waits for another.
+    Each problem has a place that it goes to; one that has nothing left to do takes what waits for another. Who judges
+    and is lost three times is an InfraError.
 
     Args:
         sandbox: Reads what has to be read here.
@@ -69,21 +67,7 @@ class SpreadReferee(Referee):
         """Add places that can be had since the last time, where there may be such; which ones."""
         return []
 
-    def judge_answers(
-        self,
-        problems: Sequence[Problem],
-        programs: Sequence[Program],
-        attacks: Sequence[str],
-        history: Mapping[str, Sequence[str]],
-    ) -> list[Judged]:
-        """Read and judge what testers answered, see `Referee.judge_answers`.
-
-        Raises:
-            BrokenReferenceError: The reference of a problem does not run.
-            InfraError: There is no verdict, for no reason of the answers: the sandbox failed, or who judges was lost
-                three times.
-        """
-        parts = by_problem(problems, programs, attacks, history)
+    def _judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
         places = list(self._places)
         homes = _homes([part.problem.task_id for part in parts], len(places))
         work = _Work(parts, homes)
@@ -94,7 +78,7 @@ class SpreadReferee(Referee):
             answers = gather(work.futures)
         with self._counting:
             for _, counters in answers:
-                self.counters.join(counters)
+                self.counters += counters
         return [item for found, _ in answers for item in found]
 
     def close(self) -> None:

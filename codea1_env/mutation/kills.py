@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 from codea1_env.mutation import Mutant
-from codea1_env.mutation.endless import Part, until_settled
 from codea1_env.sandbox import (
     InfraError,
     Job,
@@ -212,3 +212,71 @@ def _limits(
 def _rounded_up(seconds: float, step: float) -> float:
     """In steps, so that a little more or less time changes nothing."""
     return math.ceil(seconds / step) * step
+
+
+R = TypeVar("R")
+
+
+class Part(NamedTuple):
+    """Items of one program."""
+
+    program: int
+    items: tuple[int, ...]
+
+
+def until_settled(
+    programs: int,
+    items: int,
+    run: Callable[[Sequence[Part]], Sequence[Sequence[R]]],
+    *,
+    late: Callable[[R], bool],
+    settles: Callable[[R], bool],
+    waits: Callable[[R], bool] = lambda result: False,
+) -> list[list[R | None]]:
+    """What every program does on every item; None for the items behind the first result that settles the program.
+
+    Args:
+        programs: Number of programs.
+        items: Number of items.
+        run: Runs parts, in parallel; gives the results of the items of each.
+        late: Whether a result may be another one where the item is run alone: others may have used up the time.
+        settles: Whether nothing more needs to be known of the program.
+        waits: Whether a late result says so of the wall-clock time, most of which the program has not used.
+
+    Example:
+        >>> def run(parts):
+        ...     return [["hangs" if n >= 3 * p else n for n in numbers] for p, numbers in parts]
+        >>> def hangs(result):
+        ...     return result == "hangs"
+        >>> until_settled(2, 5, run, late=hangs, settles=hangs)
+        [['hangs', None, None, None, None], [0, 1, 2, 'hangs', None]]
+    """
+    rows: list[list[R | None]] = [[None] * items for _ in range(programs)]
+    ends = [items] * programs
+    alone: set[int] = set()
+    while parts := _open(rows, ends, alone):
+        alone.clear()
+        for (program, numbers), results in zip(parts, run(parts), strict=True):
+            known = [
+                number
+                for number, result in zip(numbers, results, strict=True)
+                if len(numbers) == 1 or not late(result)
+            ]
+            if not known:
+                alone.add(program)
+            for number, result in zip(numbers, results, strict=True):
+                if number in known:
+                    rows[program][number] = result
+                if settles(result) if number in known else waits(result):
+                    ends[program] = min(ends[program], number + 1)
+    return [[*row[:end], *[None] * (items - end)] for row, end in zip(rows, ends, strict=True)]
+
+
+def _open(rows: Sequence[Sequence[object]], ends: Sequence[int], alone: set[int]) -> list[Part]:
+    """What is not known yet of each program; only the first of it for those that are to run it alone."""
+    parts = []
+    for program, (row, end) in enumerate(zip(rows, ends, strict=True)):
+        numbers = [number for number in range(end) if row[number] is None]
+        if numbers:
+            parts.append(Part(program, tuple(numbers[:1] if program in alone else numbers)))
+    return parts

@@ -87,7 +87,7 @@ def mutants(source: str, limit: int | None = None) -> list[tuple[str, str, int, 
         warnings.simplefilter("ignore")  # `x is not 0` and the like are what a fault may look like
         tree = ast.parse(source)
         text = _Text(source)
-        sites = sorted(_sites(tree, text), key=lambda site: (site.line, site.column))
+        sites = sorted(_sites(tree, text), key=_position)
         seen = {_fingerprint(compile(source, "<program>", "exec", dont_inherit=True))}
         found: dict[int, tuple[str, str, int, str]] = {}
         for index in _spread(len(sites), limit):
@@ -101,29 +101,36 @@ def mutants(source: str, limit: int | None = None) -> list[tuple[str, str, int, 
                 continue  # such as a quote that an f-string cannot hold in this version of Python
             if fingerprint not in seen:
                 seen.add(fingerprint)
-                found[index] = (code, site.operator, site.line, site.description)
+                found[index] = (code, site.operator, _position(site)[0], site.description)
     return [found[index] for index in sorted(found)]
 
 
+class _Place(NamedTuple):
+    """What the rules need to know about the surroundings of a node."""
+
+    parent: ast.AST
+    field: str
+    item: int | None = None
+    anchor: ast.AST | None = None
+    loop: ast.AST | None = None
+    guards: frozenset[str] = frozenset()
+    """Names in the conditions of the while loops around the node."""
+    bound: Mapping[str, int] = {}
+    """Line in which a name of the enclosing function gets its first value."""
+
+
 class _Site(NamedTuple):
-    """One possible fault: `new` in the place of `old`, which is `parent.field` (or an item of it)."""
+    """One possible fault: `new` in the place of `old`."""
 
     operator: str
     old: ast.AST
     new: ast.AST
-    parent: ast.AST
-    field: str
-    item: int | None
-    anchor: ast.AST
-    """The node whose text is rewritten: `old`, or the f-string around it, in which positions are not reliable."""
+    place: _Place
 
     @property
-    def line(self) -> int:
-        return int(getattr(self.anchor, "lineno", 0))
-
-    @property
-    def column(self) -> int:
-        return int(getattr(self.anchor, "col_offset", 0))
+    def anchor(self) -> Any:
+        """The node whose text is rewritten: `old`, or the f-string around it, in which positions are not reliable."""
+        return self.place.anchor or self.old
 
     @property
     def description(self) -> str:
@@ -131,10 +138,15 @@ class _Site(NamedTuple):
 
     def put(self, node: ast.AST) -> None:
         """Set the place in the tree to the given node."""
-        if self.item is None:
-            setattr(self.parent, self.field, node)
+        parent, field, item = self.place[:3]
+        if item is None:
+            setattr(parent, field, node)
         else:
-            getattr(self.parent, self.field)[self.item] = node
+            getattr(parent, field)[item] = node
+
+
+def _position(site: _Site) -> tuple[int, int]:
+    return getattr(site.anchor, "lineno", 0), getattr(site.anchor, "col_offset", 0)
 
 
 class _Text:
@@ -161,7 +173,7 @@ class _Text:
             compared = isinstance(site.new, ast.Compare) and isinstance(site.old, ast.Compare)
             bracketed = self.data[start - 1 : start] + self.data[end : end + 1] == b"()"
             safe = compared or bracketed or isinstance(site.new, _ATOMS)
-            if not safe and not isinstance(site.parent, _OPEN):
+            if not safe and not isinstance(site.place.parent, _OPEN):
                 new = f"({new})"
         else:
             site.put(site.new)
@@ -201,20 +213,6 @@ def _spread(size: int, limit: int | None) -> list[int]:
     return chosen + sorted(set(range(size)).difference(chosen))
 
 
-class _Place(NamedTuple):
-    """What the rules need to know about the surroundings of a node."""
-
-    parent: ast.AST
-    field: str
-    item: int | None = None
-    anchor: ast.AST | None = None
-    loop: ast.AST | None = None
-    guards: frozenset[str] = frozenset()
-    """Names in the conditions of the while loops around the node."""
-    bound: Mapping[str, int] = {}
-    """Line in which a name of the enclosing function gets its first value."""
-
-
 def _sites(tree: ast.Module, text: _Text) -> Iterator[_Site]:
     """Yield every fault that the operators can put into the tree."""
     for index, statement in enumerate(tree.body):
@@ -230,8 +228,7 @@ def _visit(node: ast.AST, place: _Place, text: _Text) -> Iterator[_Site]:
         return  # a docstring, or text that does nothing
     advances = isinstance(node, ast.stmt) and _advances(node, place.guards)
     for operator, new in _step_rules(node) if advances else _rules(node, place, text):
-        anchor = place.anchor or node
-        yield _Site(operator, node, new, place.parent, place.field, place.item, anchor)
+        yield _Site(operator, node, new, place)
     if advances and isinstance(node, ast.AugAssign):
         return
     below = place._replace(parent=node)

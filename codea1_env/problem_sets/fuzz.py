@@ -35,10 +35,8 @@ def vary_calls(calls: Sequence[Call], count: int, rng: np.random.Generator) -> l
                 changed[place] = _pick(others, rng)
             else:
                 changed[place] = vary(changed[place], rng, others)
-        call = (
-            tuple(changed[i] for i in range(len(arguments))),
-            {name: changed[name] for name in keywords},
-        )
+        varied = tuple(changed[i] for i in range(len(arguments)))
+        call = varied, {name: changed[name] for name in keywords}
         if in_order(call) not in known:
             known.add(in_order(call))
             new.append(call)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-UNITTEST_CHECK = """
+from codea1_env.problem_sets.rows import definition_of
+
+_UNITTEST_CHECK = """
 
 
 def check(candidate):
@@ -23,7 +25,7 @@ def check(candidate):
 """
 """Runs the class `TestCases`."""
 
-SOLUTION_MODULE = """import sys
+_SOLUTION_MODULE = """import sys
 import types
 
 sys.modules["solution"] = types.ModuleType("solution")
@@ -32,7 +34,7 @@ sys.modules["solution"].{entry} = {entry}
 """
 """Makes the function importable from a module `solution`."""
 
-PYTEST = """import itertools
+_PYTEST = """import itertools
 import re
 import sys
 import types
@@ -148,7 +150,7 @@ def _run(tests):
 
 
 """
-PYTEST_CHECK = """
+_PYTEST_CHECK = """
 
 
 def check(candidate):
@@ -165,6 +167,17 @@ def check(candidate):
 """Runs every function called test... and every method test... of a class called Test..."""
 
 
+def unittest_program(test: str, entry: str) -> str:
+    """Return a test of a text that defines a class `TestCases`."""
+    return check_program(test + _UNITTEST_CHECK, entry)
+
+
+def pytest_program(test: str, entry: str) -> str:
+    """Return a test of a module for pytest, which imports the function from a module `solution`."""
+    module = _SOLUTION_MODULE.format(entry=entry) + _PYTEST + test + _PYTEST_CHECK
+    return check_program(module, entry)
+
+
 def check_program(test: str, entry: str) -> str:
     """Return a test that defines `check`, with the call that runs it."""
     if entry != "check":
@@ -172,3 +185,37 @@ def check_program(test: str, entry: str) -> str:
     # The program's own function has the name of the test's: the latter must give way.
     renamed = re.sub(r"^def check\(", "def check_candidate(", test.rstrip(), flags=re.MULTILINE)
     return f"{renamed}\n\ncheck_candidate({entry})\n"
+
+
+def called_by(test: str, solution: str, entry: str) -> str:
+    """Return the function that a test calls; some rows name a helper of the program instead."""
+    called = re.search(r"\b([^\W\d]\w*)\(\*inp\)", test)
+    found = called is not None and re.search(definition_of(called[1]), solution, re.MULTILINE)
+    return called[1] if called is not None and found else entry
+
+
+def corrected(test: str) -> str:
+    """Return a published test with the conditions of EvalPlus's own evaluator where the two differ."""
+    # The test of HumanEval/32 hands the arguments over in the wrong places, and no program can pass it.
+    test = test.replace(
+        "assert _poly(*candidate(*inp), inp) <= 0.0001",
+        "assert abs(_poly(*inp, candidate(*inp))) <= 0.0001",
+    )
+    # The tests of MBPP/737, 787 and 794 compare, and say nothing: every program passes.
+    test = test.replace(
+        "        exact_match = exp == (out is not None)\n",
+        "        exact_match = exp == (out is not None)\n    assert exact_match\n",
+    )
+    # An empty list counts as one of floats, and numpy finds anything close to it.
+    test = test.replace(
+        "    if isinstance(x, (list, tuple)):\n        return all(",
+        "    if isinstance(x, (list, tuple)) and x:\n        return all(",
+    )
+    # numpy also compares values of different types and lengths.
+    return re.sub(
+        r"^( +)assert np\.allclose\(out, exp, ",
+        r"\1assert type(out) == type(exp)\n"
+        r"\1assert not isinstance(exp, (list, tuple)) or len(out) == len(exp)\n\g<0>",
+        test,
+        flags=re.MULTILINE,
+    )

@@ -6,14 +6,18 @@ evaluator puts imports that contest programs take for granted.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import datetime
 import json
+import pickletools
+import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from codea1_env.problem_sets.packed_text import MAX_TEXT, unpack_text
 from codea1_env.problem_sets.problem import Problem, StdinTest
-from codea1_env.problem_sets.row import Row, origin, show, text_of
+from codea1_env.problem_sets.rows import Row, origin, show, text_of
 
 STDIN, FUNCTIONAL = _KINDS = "stdin", "functional"
 
@@ -47,6 +51,7 @@ Complete this class:
 
 
 class _Case(NamedTuple):
+    kind: str
     input: str
     output: str
 
@@ -58,7 +63,6 @@ def convert(row: Row) -> Problem:
         TypeError: A field has the wrong type.
         ValueError: A field has a value that cannot be used.
     """
-    public = _cases("public_test_cases", text_of(row, "public_test_cases"))
     packed = text_of(row, "private_test_cases")
     # Of some versions plain JSON, of others packed.
     try:
@@ -67,55 +71,43 @@ def convert(row: Row) -> Problem:
         raise ValueError(
             f"Expect 'private_test_cases' to be JSON or packed JSON. {error}"
         ) from error
-    private = _cases("private_test_cases", plain)
-    kinds = {kind for kind, _ in (public, private) if kind}
+    cases = _cases("public_test_cases", text_of(row, "public_test_cases"))
+    cases += _cases("private_test_cases", plain)
+    kinds = {case.kind for case in cases}
     if len(kinds) != 1:
         raise ValueError(
             f"Expect tests of one kind, actually: {', '.join(sorted(kinds)) or 'no tests'}"
         )
-    cases = [*public[1], *private[1]]
-    about = {
-        **origin(row, "livecodebench", "test"),
-        **{
-            name: _short(row.fields[name])
-            for name in ("platform", "difficulty", "contest_date")
-            if row.fields.get(name) is not None
-        },
-    }
-    task_id, content = (
+    about = origin(row, "livecodebench", "test")
+    for name in ("platform", "difficulty", "contest_date"):
+        if row.fields.get(name) is not None:
+            about[name] = _short(row.fields[name])
+    content = text_of(row, "question_content").rstrip()
+    problem = Problem(
         f"LiveCodeBench/{text_of(row, 'question_id')}",
-        text_of(row, "question_content"),
-    )
-    if kinds == {STDIN}:
-        return Problem(
-            task_id,
-            _READS_INPUT.format(content=content.rstrip()),
-            "main",
-            "",
-            metadata=about,
-            stdin_tests=tuple(StdinTest(case.input, case.output) for case in cases),
-            preamble=PREAMBLE,
-        )
-    name = _method(row)
-    return Problem(
-        task_id,
-        _COMPLETES_CLASS.format(
-            content=content.rstrip(), starter=text_of(row, "starter_code").rstrip()
-        ),
-        "Solution",
+        _READS_INPUT.format(content=content),
+        "main",
         "",
-        tuple(_call(name, case) for case in cases),
         metadata=about,
+        stdin_tests=tuple(StdinTest(case.input, case.output) for case in cases),
         preamble=PREAMBLE,
     )
+    if kinds == {STDIN}:
+        return problem
+    starter, name = text_of(row, "starter_code").rstrip(), _method(row)
+    return replace(
+        problem,
+        prompt=_COMPLETES_CLASS.format(content=content, starter=starter),
+        entry_point="Solution",
+        tests=tuple(_call(name, case) for case in cases),
+        stdin_tests=(),
+    )
 
 
-def _cases(field: str, text: str) -> tuple[str, list[_Case]]:
-    """The kind of the tests in a field, "" if there are none, and the tests."""
+def _cases(field: str, text: str) -> list[_Case]:
     found = _json(field, text)
     if not isinstance(found, list):
         raise TypeError(f"Expect {field!r} to hold a list of tests, actually: {show(found)}")
-    kinds = set()
     cases = []
     for test in found:
         if not isinstance(test, Mapping):
@@ -126,11 +118,8 @@ def _cases(field: str, text: str) -> tuple[str, list[_Case]]:
                 f"Expect a test in {field!r} to have the texts input, output and testtype "
                 f"({' or '.join(_KINDS)}), actually: {show(test)}"
             )
-        kinds.add(str(kind))
-        cases.append(_Case(given, printed))
-    if len(kinds) > 1:
-        raise ValueError(f"Expect tests of one kind in {field!r}, actually: {' and '.join(_KINDS)}")
-    return (kinds.pop() if kinds else ""), cases
+        cases.append(_Case(str(kind), given, printed))
+    return cases
 
 
 def _method(row: Row) -> str:
@@ -174,3 +163,59 @@ def _short(value: object) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     return str(value)[:100]
+
+
+MAX_TEXT = 256 << 20
+"""Bytes: a few kB can unpack to something that fills the memory."""
+_FRAMING = frozenset({"PROTO", "FRAME", "PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"})
+"""Instructions that do not build anything: version, framing, and a note for later use."""
+_STRING = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"})
+
+
+def unpack_text(packed: str) -> str:
+    """Return the text.
+
+    Args:
+        packed: base64 of zlib of a pickle of one str.
+
+    Raises:
+        ValueError: It is something else, or larger than `MAX_TEXT`.
+    """
+    try:
+        data = base64.b64decode(packed, validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise ValueError(f"Expect base64, actually: {error}") from error
+    return _pickled_text(_decompressed(data))
+
+
+def _decompressed(data: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    try:
+        pickled = stream.decompress(data, MAX_TEXT + 1)
+    except zlib.error as error:
+        raise ValueError(f"Expect data that zlib can unpack, actually: {error}") from error
+    if len(pickled) > MAX_TEXT:
+        raise ValueError(f"Expect at most {MAX_TEXT:,} bytes when unpacked, actually more")
+    if not stream.eof or stream.unused_data:
+        raise ValueError("Expect one whole zlib stream, actually it is cut off or goes on")
+    return pickled
+
+
+def _pickled_text(pickled: bytes) -> str:
+    found: list[str] = []
+    end = -1
+    try:
+        for opcode, argument, position in pickletools.genops(pickled):
+            if opcode.name in _STRING:
+                found.append(str(argument))
+            elif opcode.name == "STOP":
+                end = position or 0
+            elif opcode.name not in _FRAMING:
+                raise ValueError(f"the instruction {opcode.name}, which is not executed")
+    except (ValueError, IndexError, OverflowError) as error:
+        raise ValueError(f"Expect the pickle of one str, actually: {error}") from error
+    if len(found) != 1 or end != len(pickled) - 1:
+        raise ValueError(
+            f"Expect the pickle of one str and nothing else, actually: {len(found)} texts in {len(pickled)} bytes"
+        )
+    return found[0]

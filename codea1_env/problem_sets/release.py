@@ -12,16 +12,19 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_env.problem_sets.evalplus import called_by, corrected
-from codea1_env.problem_sets.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
+from codea1_env.problem_sets.harness import called_by, check_program, corrected, pytest_program
 from codea1_env.problem_sets.problem import Problem
-from codea1_env.problem_sets.row import Row, origin, show, text_of, texts_of
-from codea1_env.problem_sets.wording import (
+from codea1_env.problem_sets.rows import (
+    Row,
     above,
     behind,
     definition_of,
+    origin,
     prompt_of,
+    show,
     signature_of,
+    text_of,
+    texts_of,
     unix,
     with_setup,
 )
@@ -145,7 +148,7 @@ def _prompt(row: Row, info: Mapping[str, Any], entry: str, imports: str, whole: 
         missing = [line for line in imports.split("\n") if line not in known]
         return behind("\n".join(missing), problem.rstrip("\n") + "\n")
     declaration = unix(str(info.get("function_declaration") or "")).strip()
-    if not _declares(declaration, entry):
+    if not re.search(definition_of(entry), declaration, re.MULTILINE):
         if not whole:
             raise ValueError(
                 f"Expect 'problem' or the function_declaration in 'extra_info' to declare {entry!r}, whose body "
@@ -155,10 +158,6 @@ def _prompt(row: Row, info: Mapping[str, Any], entry: str, imports: str, whole: 
     missing = [line for line in imports.split("\n") if line not in declaration]
     description = str(row.fields.get("description") or "").strip() or problem
     return prompt_of(declaration, description, imports="\n".join(missing))
-
-
-def _declares(declaration: str, entry: str) -> bool:
-    return re.search(definition_of(entry), declaration, re.MULTILINE) is not None
 
 
 def _tests(row: Row) -> str | list[str]:
@@ -182,8 +181,7 @@ def _golden(test: str | list[str], entry: str, imports: str) -> tuple[tuple[str,
         if _CHECK.search(test):
             return (), check_program(corrected(test), entry)
         if _PYTEST.search(test):
-            module = SOLUTION_MODULE.format(entry=entry) + PYTEST + test + PYTEST_CHECK
-            return (), check_program(module, entry)
+            return (), pytest_program(test, entry)
         lines = [line for line in test.split("\n") if line.strip() and line[0] != "#"]
         if lines and not all(_ASSERT.fullmatch(line) for line in lines):
             return (), with_setup(imports, _asserting(test))
@@ -205,12 +203,6 @@ def _asserting(test: str) -> str:
 def _with_imports(imports: str, test: str) -> str:
     """Return a test behind the imports of the names in it."""
     lines = imports.split("\n") if "(" not in imports else [imports]
-    needed = [
-        line
-        for line in lines
-        if any(
-            re.search(rf"\b{name}\b", test)
-            for name in re.findall(r"\w+", line.rpartition("import")[2])
-        )
-    ]
+    words = set(re.findall(r"\w+", test))
+    needed = [line for line in lines if words & {*re.findall(r"\w+", line.rpartition("import")[2])}]
     return with_setup("\n".join(needed), test)

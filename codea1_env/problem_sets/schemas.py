@@ -12,20 +12,42 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.problem_sets import bigcodebench, evalplus, livecodebench, release
-from codea1_env.problem_sets.harness import PYTEST, PYTEST_CHECK, SOLUTION_MODULE, check_program
-from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest
-from codea1_env.problem_sets.row import Row, origin, show, text_of, texts_of
-from codea1_env.problem_sets.wording import imports_for, prompt_of, signature_of, unix, with_setup
+from codea1_env.problem_sets import livecodebench, release
+from codea1_env.problem_sets.harness import (
+    called_by,
+    check_program,
+    corrected,
+    pytest_program,
+    unittest_program,
+)
+from codea1_env.problem_sets.problem import ONE_PROCESS, Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets.rows import (
+    INSTRUCT,
+    Row,
+    definition_of,
+    imports_for,
+    origin,
+    prompt_of,
+    show,
+    signature_of,
+    text_of,
+    texts_of,
+    unix,
+    with_setup,
+)
 
 
 class Schema(NamedTuple):
     """One layout of rows."""
 
     name: str
-    fields: frozenset[str]
+    fields: str
     """A row has this layout if it has at least these fields."""
     convert: Callable[[Row], Problem]
+
+    def lacking(self, row: Row) -> set[str]:
+        """The fields that a row lacks."""
+        return set(self.fields.split()).difference(row.fields)
 
 
 def to_problem(row: Row) -> Problem:
@@ -46,10 +68,10 @@ def to_problem(row: Row) -> Problem:
             row.where,
             f"Expect a JSON object, actually: {show(row.fields)}. Write one object a line.",
         )
-    schema = next((schema for schema in SCHEMAS if schema.fields <= row.fields.keys()), None)
+    schema = next((schema for schema in SCHEMAS if not schema.lacking(row)), None)
     if schema is None:
-        near = min(SCHEMAS, key=lambda schema: len(schema.fields - row.fields.keys()))
-        missing = ", ".join(sorted(near.fields - row.fields.keys()))
+        near = min(SCHEMAS, key=lambda schema: len(schema.lacking(row)))
+        missing = ", ".join(sorted(near.lacking(row)))
         raise ProblemsError(
             row.where,
             f"Expect the fields of a known layout, actually: {', '.join(sorted(map(str, row.fields)))}. "
@@ -59,8 +81,6 @@ def to_problem(row: Row) -> Problem:
     try:
         return schema.convert(row)
     except (TypeError, ValueError) as error:
-        if isinstance(error, ProblemsError):
-            raise
         raise ProblemsError(row.where, f"{error}. Correct this row.") from error
 
 
@@ -78,27 +98,22 @@ def _own(row: Row) -> Problem:
     metadata = values.get("metadata", {})
     if isinstance(metadata, Mapping) and row.split is not None:
         values["metadata"] = {"split": row.split, **metadata}
-    if "stdin_tests" in values:
-        values["stdin_tests"] = _stdin_tests(values["stdin_tests"])
-    return Problem(**values)
-
-
-def _stdin_tests(value: Any) -> tuple[StdinTest, ...]:
-    if not isinstance(value, (list, tuple)) or not all(
-        isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in value
+    tests = values.get("stdin_tests", [])
+    if not isinstance(tests, (list, tuple)) or not all(
+        isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in tests
     ):
         raise TypeError(
             "Expect 'stdin_tests' to be a list of objects with the fields stdin and stdout, actually: "
-            f"{show(value)}"
+            f"{show(tests)}"
         )
-    return tuple(StdinTest(**item) for item in value)
+    return Problem(**values | {"stdin_tests": tuple(StdinTest(**item) for item in tests)})
 
 
 def _mbpp_plus_hub(row: Row) -> Problem:
     """MBPP+ in the layout of the hub: a test script that calls the function by its name."""
     code, tests = unix(text_of(row, "code")), texts_of(row, "test_list")
     entry = _entry_point(code, tests)
-    script, loop = evalplus.corrected(unix(text_of(row, "test"))).rstrip(), ""
+    script, loop = corrected(unix(text_of(row, "test"))).rstrip(), ""
     start = script.rfind("\nfor ") + 1
     if start and all(line[:1] in ("", " ") for line in script[start:].split("\n")[1:]):
         loop = "".join(f"    {line}\n" for line in script[start:].split("\n"))
@@ -179,9 +194,7 @@ def _kodcode(row: Row) -> Problem:
         prompt=prompt_of(declaration, text_of(row, "question")),
         entry_point=entry,
         reference=code,
-        test_program=check_program(
-            SOLUTION_MODULE.format(entry=entry) + PYTEST + test + PYTEST_CHECK, entry
-        ),
+        test_program=pytest_program(test, entry),
         metadata=origin(row, "kodcode", "train")
         | {key: value for key, value in extra.items() if isinstance(value, str)},
     )
@@ -208,30 +221,78 @@ _ULT_MODULES = (
 )  # fmt: skip
 
 
+def _evalplus(row: Row) -> Problem:
+    """HumanEval+ and MBPP+ in the layout of the EvalPlus releases."""
+    entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
+    test, prompt = corrected(text_of(row, "test")), text_of(row, "prompt")
+    source, reference = "humaneval+", prompt + solution
+    if re.search(definition_of(entry), solution, re.MULTILINE):
+        entry = called_by(test, solution, entry)
+        imports = str(row.fields.get("imports") or "")
+        description = str(row.fields.get("description") or "") or prompt
+        prompt = prompt_of(signature_of(solution, entry), description, imports=imports)
+        source, reference = "mbpp+", f"{imports}\n{solution}".lstrip("\n")
+    return Problem(
+        task_id=text_of(row, "task_id"),
+        prompt=prompt,
+        entry_point=entry,
+        reference=reference,
+        test_program=check_program(test, entry),
+        metadata=origin(row, source, "test"),
+    )
+
+
+def _bigcodebench(row: Row) -> Problem:
+    """BigCodeBench: functions that use libraries, with a unittest class for each.
+
+    One row describes two problems with one solution: to complete a function with its docstring, or to follow an
+    instruction (`Row.variant` "instruct").
+    """
+    entry, complete = text_of(row, "entry_point"), text_of(row, "complete_prompt")
+    instruct = row.variant == INSTRUCT
+    given = row.fields.get("code_prompt")
+    libraries = _libraries(row.fields.get("libs"))
+    return Problem(
+        task_id=text_of(row, "task_id"),
+        prompt=text_of(row, "instruct_prompt") if instruct else complete,
+        entry_point=entry,
+        reference=complete + text_of(row, "canonical_solution"),
+        test_program=unittest_program(text_of(row, "test"), entry),
+        metadata={
+            **origin(row, f"bigcodebench{'-instruct' if instruct else ''}", "test"),
+            **ONE_PROCESS,
+            **({"packages": " ".join(libraries)} if libraries else {}),
+        },
+        # As in BigCodeBench's own evaluation: imports and signature, with an empty body.
+        preamble="" if given is None else f"{text_of(row, 'code_prompt')}\n    pass\n",
+    )
+
+
+def _libraries(value: object) -> list[str]:
+    """The packages in a field such as "['pandas', 'matplotlib.pyplot']", which is read but never evaluated."""
+    if value is None:
+        return []
+    if not isinstance(value, str) or not re.fullmatch(r"\[(?:'[\w.]+'(?:, ?)?)*\]", value):
+        raise TypeError(
+            f"Expect 'libs' to be text like \"['pandas', 're']\", actually: {show(value)}"
+        )
+    return sorted({name.partition(".")[0] for name in re.findall(r"[\w.]+", value)})
+
+
 SCHEMAS = (
-    Schema("codea1", frozenset({"task_id", "prompt", "entry_point", "reference"}), _own),
-    Schema(
-        "bigcodebench",
-        frozenset({"complete_prompt", "canonical_solution", "test", "entry_point"}),
-        bigcodebench.convert,
-    ),
+    Schema("codea1", "task_id prompt entry_point reference", _own),
+    Schema("bigcodebench", "complete_prompt canonical_solution test entry_point", _bigcodebench),
     Schema(
         "livecodebench",
-        frozenset({"question_id", "question_content", "public_test_cases", "private_test_cases"}),
+        "question_id question_content public_test_cases private_test_cases",
         livecodebench.convert,
     ),
-    Schema(
-        "evalplus",
-        frozenset({"prompt", "canonical_solution", "test", "entry_point"}),
-        evalplus.convert,
-    ),
-    Schema("ult", frozenset({"func_name", "code", "prompt", "test_list"}), _ult),
-    Schema("mbpp+", frozenset({"task_id", "code", "prompt", "test_list", "test"}), _mbpp_plus_hub),
-    Schema("mbpp", frozenset({"task_id", "text", "code", "test_list"}), _mbpp),
-    Schema("mbpp sanitized", frozenset({"task_id", "prompt", "code", "test_list"}), _mbpp),
-    Schema(
-        "code-a1 release", frozenset({"problem", "GT_code", "test", "extra_info"}), release.convert
-    ),
-    Schema("kodcode", frozenset({"question", "solution", "test_info"}), _kodcode),
+    Schema("evalplus", "prompt canonical_solution test entry_point", _evalplus),
+    Schema("ult", "func_name code prompt test_list", _ult),
+    Schema("mbpp+", "task_id code prompt test_list test", _mbpp_plus_hub),
+    Schema("mbpp", "task_id text code test_list", _mbpp),
+    Schema("mbpp sanitized", "task_id prompt code test_list", _mbpp),
+    Schema("code-a1 release", "problem GT_code test extra_info", release.convert),
+    Schema("kodcode", "question solution test_info", _kodcode),
 )
 """The known layouts; the first that fits is taken."""

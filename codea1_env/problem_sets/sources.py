@@ -16,9 +16,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from codea1_env.problem_sets.bigcodebench import INSTRUCT
 from codea1_env.problem_sets.problem import ProblemsError
-from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.rows import INSTRUCT, Row
 from codea1_env.support.extras import require
 
 MAX_LINE = 64 << 20

@@ -11,16 +11,17 @@ that it returns for the literal calls in its tests are compared as well.
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 
-from codea1_env.problem_sets.calls import literal_calls
-from codea1_env.problem_sets.findings import FindingKind, ProblemFinding, ValidationReport
+from codea1_env.mutation import generate_mutants
+from codea1_env.mutation.kills import limits_beside
 from codea1_env.problem_sets.judging import submit_to_tests
-from codea1_env.problem_sets.weak_tests import submit_to_mutants
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
+from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import (
     AnalysisError,
     CallResult,
@@ -93,16 +94,21 @@ def validate_problems(
                 message = "Expect a reference, actually there is none. Only `codea1 eval code` can use it."
                 findings.append((index, _finding(FindingKind.NO_REFERENCE, item, message)))
         runs = [
-            [_submit(sandbox, item.problem, limits, seed) for seed in (0, 1)] for _, item in batch
+            [
+                submit_to_tests(
+                    each.problem, each.problem.reference, limits, sandbox, hash_seed=seed
+                )
+                for seed in (0, 1)
+            ]
+            for _, each in batch
         ]
         on_mutants: list[tuple[int, Located, Callable[[], str]]] = []
         for (index, item), (first, second) in zip(batch, runs, strict=True):
             results = first.result(), second.result()
             found = [*_judge(item.problem, *results, sandbox, limits)]
             if not found:
-                on_mutants.append(
-                    (index, item, submit_to_mutants(item.problem, results[0], sandbox))
-                )
+                said = submit_to_mutants(item.problem, results[0], sandbox)
+                on_mutants.append((index, item, said))
             found += _refused_by_training(item.problem)
             findings += [(index, _finding(kind, item, message)) for kind, message in found]
         for index, item, said in on_mutants:
@@ -154,28 +160,16 @@ def _no_training_split(
 
 
 def _duplicates(items: Sequence[tuple[int, Located]]) -> Iterator[tuple[int, ProblemFinding]]:
-    ids: dict[str, str] = {}
-    prompts: dict[str, str] = {}
-    for index, (problem, where) in items:
-        first = ids.setdefault(problem.task_id, where)
-        if first is not where:
-            message = (
-                f"Expect every task_id once, actually it is also at {first}. Rename one of them."
-            )
-            yield index, ProblemFinding(FindingKind.DUPLICATE_ID, where, problem.task_id, message)
-        first = prompts.setdefault(problem.prompt, where)
-        if first is not where:
-            message = (
-                f"Expect every prompt once, actually it is also at {first}. Reword one of them."
-            )
-            yield (
-                index,
-                ProblemFinding(FindingKind.DUPLICATE_PROMPT, where, problem.task_id, message),
-            )
-
-
-def _submit(sandbox: Sandbox, problem: Problem, limits: Limits, seed: int) -> Future[JobResult]:
-    return submit_to_tests(problem, problem.reference, limits, sandbox, hash_seed=seed)
+    first: dict[tuple[FindingKind, str], str] = {}
+    for index, item in items:
+        for kind, text, what, remedy in (
+            (FindingKind.DUPLICATE_ID, item.problem.task_id, "task_id", "Rename"),
+            (FindingKind.DUPLICATE_PROMPT, item.problem.prompt, "prompt", "Reword"),
+        ):
+            where = first.setdefault((kind, text), item.where)
+            if where is not item.where:
+                message = f"Expect every {what} once, actually it is also at {where}. {remedy} one of them."
+                yield index, _finding(kind, item, message)
 
 
 def _judge(
@@ -284,3 +278,135 @@ def _both(outcomes: tuple[Outcome, Outcome]) -> str:
 def _short(test: str) -> str:
     first, _, rest = test.strip().partition("\n")
     return f"{first:.100}{' ...' if rest or len(first) > 100 else ''}"
+
+
+class FindingKind(enum.Enum):
+    """What can be wrong with a problem."""
+
+    BROKEN_ROW = "broken-row"
+    """The row cannot be read, or its fields have wrong types."""
+    DUPLICATE_ID = "duplicate-id"
+    """Another row has the same task_id."""
+    UNPARSABLE_REFERENCE = "unparsable-reference"
+    """The reference is not a Python program."""
+    MISSING_ENTRY_POINT = "missing-entry-point"
+    """The reference does not define the function that is asked for."""
+    REFERENCE_FAILS = "reference-fails"
+    """The reference does not run, or fails one of its own tests."""
+    NON_DETERMINISTIC = "non-deterministic"
+    """Two runs of the reference differ."""
+    NO_REFERENCE = "no-reference"
+    """There is no reference: the problem can be evaluated on, but not be played."""
+    NO_TESTS = "no-tests"
+    """There is nothing to judge a program by."""
+    DUPLICATE_PROMPT = "duplicate-prompt"
+    """Another row shows the coder the same text: the two cannot be told apart in play."""
+    SLOW_REFERENCE = "slow-reference"
+    """A test of the reference takes longer than the usual limit of a test."""
+    WEAK_TESTS = "weak-tests"
+    """Half of the programs with one small fault pass the tests."""
+    NOT_PLAYABLE = "not-playable"
+    """`codea1 train` and `codea1 play` refuse the problem, or the whole set, as it is; evaluations can use it."""
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether a set with this finding can still be used."""
+        return self in (
+            FindingKind.NO_REFERENCE,
+            FindingKind.NO_TESTS,
+            FindingKind.DUPLICATE_PROMPT,
+            FindingKind.SLOW_REFERENCE,
+            FindingKind.WEAK_TESTS,
+            FindingKind.NOT_PLAYABLE,
+        )
+
+
+@dataclass(frozen=True)
+class ProblemFinding:
+    """One thing that is wrong, and where."""
+
+    kind: FindingKind
+    where: str
+    """File and line."""
+    task_id: str
+    """Empty if the row could not be read."""
+    message: str
+    """What was expected, what came, what to do."""
+
+    def __str__(self) -> str:
+        level = "warning" if self.kind.is_warning else "error"
+        name = f" {self.task_id}:" if self.task_id else ""
+        return f"{self.where}: {level} [{self.kind.value}]{name} {self.message}"
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What the check of a problem set found."""
+
+    source: str
+    problems: int
+    """Rows that could be read."""
+    tests: int
+    findings: tuple[ProblemFinding, ...]
+
+    @property
+    def errors(self) -> tuple[ProblemFinding, ...]:
+        """The findings that make a problem useless."""
+        return tuple(finding for finding in self.findings if not finding.kind.is_warning)
+
+    @property
+    def warnings(self) -> tuple[ProblemFinding, ...]:
+        """The other findings."""
+        return tuple(finding for finding in self.findings if finding.kind.is_warning)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no errors."""
+        return not self.errors
+
+
+_MUTANTS = 8
+"""Spread over the reference: enough to find tests that say next to nothing, and no more than a check of a set may cost."""
+_SECONDS = 2.0
+"""CPU time of the reference above which its mutants would take too long."""
+
+
+def submit_to_mutants(
+    problem: Problem, reference: JobResult, sandbox: Sandbox
+) -> Callable[[], str]:
+    """Start to run the tests of a problem on mutants of its reference.
+
+    Args:
+        problem: Its reference passes all tests.
+        reference: What came of that.
+        sandbox: Where it runs.
+
+    Returns:
+        What waits for them, and says what is wrong with the tests; empty text if more than half of the mutants fail.
+    """
+    seconds = sum(test.cpu_time for test in reference.tests)
+    if problem.stdin_tests or problem.in_one_process or seconds > _SECONDS:
+        return str
+    try:
+        mutants = generate_mutants(problem.reference, sandbox, limit=_MUTANTS)
+    except AnalysisError:
+        return str  # it runs; that it cannot be taken apart is no finding
+    limits = limits_beside(reference)
+    runs = [(each, submit_to_tests(problem, each.code, limits, sandbox)) for each in mutants]
+
+    def said() -> str:
+        results = [(mutant, run.result()) for mutant, run in runs]
+        alive = [
+            mutant
+            for mutant, result in results
+            if result.load.passed and all(test.passed for test in result.tests)
+        ]
+        if not alive or 2 * len(alive) < len(runs):
+            return ""
+        return (
+            f"Expect the tests to fail most programs with one small fault, actually {len(alive)} of {len(runs)} pass "
+            f"them, such as with {' '.join(alive[0].description.split()):.80} in line {alive[0].line}. Add tests, or "
+            "assert more."
+        )
+
+    return said

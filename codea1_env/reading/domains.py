@@ -45,6 +45,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
+_BARE: dict[str, Domain] = {"tuple": ["tuple*", "any"], "dict": ["dict", "any", "any"]}
+
+
 def annotated(node: ast.expr | None, seen: Sequence[Any]) -> Domain:
     """The domain of a parameter.
 
@@ -87,10 +90,7 @@ def _resolved(node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
     if name in _KINDS:
         kind = _KINDS[name]
         shapes = [shape(value) for value in seen if type(value) in _TYPES[kind] and len(value)]
-        bare = ["tuple*", "any"] if kind == "tuple" else [kind, "any"]
-        if kind == "dict":
-            bare = ["dict", "any", "any"]
-        return merged(shapes) if shapes else bare
+        return merged(shapes) if shapes else [*_BARE.get(kind, [kind, "any"])]
     if isinstance(node, ast.Subscript):
         return _subscripted(_name(node.value), node.slice, seen, depth + 1)
     return "any"
@@ -121,19 +121,16 @@ def _subscripted(name: str, inner: ast.expr, seen: Sequence[Any], depth: int) ->
     values = [value for value in seen if type(value) in _TYPES[kind]]
     if kind == "dict":
         if len(parts) != 2:
-            return ["dict", "any", "any"]
+            return [*_BARE[kind]]
         keys = [key for value in values for key in value]
         items = [item for value in values for item in value.values()]
         return ["dict", _resolved(parts[0], keys, depth), _resolved(parts[1], items, depth)]
-    if kind == "tuple" and not (len(parts) == 2 and _is_dots(parts[1])):
+    dots = len(parts) == 2 and isinstance(parts[1], ast.Constant) and parts[1].value is Ellipsis
+    if kind == "tuple" and not dots:
         columns = [[value[i] for value in values if i < len(value)] for i in range(len(parts))]
         return ["tuple", [_resolved(*pair, depth) for pair in zip(parts, columns, strict=True)]]
     items = [item for value in values if type(value) is not str for item in value]
     return ["tuple*" if kind == "tuple" else kind, _resolved(parts[0], items, depth)]
-
-
-def _is_dots(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
 def shape(value: Any, depth: int = 0) -> Domain:
@@ -153,12 +150,8 @@ def shape(value: Any, depth: int = 0) -> Domain:
     if depth >= _MAX_DEPTH:
         return "any"
     if kind is dict:
-        pairs = [*value.items()][:_MAX_SEEN]
-        return [
-            "dict",
-            merged([shape(key, depth + 1) for key, _ in pairs]),
-            merged([shape(item, depth + 1) for _, item in pairs]),
-        ]
+        halves = [*value][:_MAX_SEEN], [*value.values()][:_MAX_SEEN]
+        return ["dict", *(merged([shape(each, depth + 1) for each in half]) for half in halves)]
     if kind is tuple:
         shapes = [shape(item, depth + 1) for item in value[:_MAX_SEEN]]
         if 0 < len(value) <= 3 or (len(value) < 20 and _homogeneous(shapes) is None):
@@ -188,14 +181,9 @@ def merged(domains: Iterable[Domain]) -> Domain:
                 return "any"
             if each not in flat:
                 flat.append(each)
-    lengths = {
-        len(each[1]) if each[0] == "tuple" else -1
-        for each in flat
-        if each[0] in ("tuple", "tuple*")
-    }
-    if (
-        len(lengths) > 1
-    ):  # tuples of several lengths: those of one kind of items may have any length
+    tuples = [each for each in flat if each[0] in ("tuple", "tuple*")]
+    lengths = {len(each[1]) if each[0] == "tuple" else -1 for each in tuples}
+    if len(lengths) > 1:  # those of one kind of items may have any length
         for place, each in enumerate(flat):
             inner = _homogeneous(each[1]) if each[0] == "tuple" else None
             if inner is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from .chunks import PARSE_ERRORS
 
@@ -41,3 +42,79 @@ def _assertion(asked: str, shown: str) -> str:
     except PARSE_ERRORS:
         return f"{asked}\n{shown}"
     return f"assert {asked} == ({shown})"
+
+
+_ARROW = r"(?:#\s*)?(?:={1,3}>?|-{1,2}>|➞|→|⇒|returns|should return|gives)"
+_LONGEST = 4000
+"""Characters of a line that is looked at: longer ones are no examples, and cost time."""
+_HEADING = re.compile(r"\W*(?:for\s+)?(?:examples?|e\.?g\.?)(?:\s+usage|\s+\d+)?\W*", re.IGNORECASE)
+_QUOTES = re.compile(r'"""|\'\'\'')
+
+
+def split_examples(prompt: str, entry_point: str) -> tuple[str, list[str]]:
+    r"""Take the examples out of a problem's text.
+
+    An example is a line of its own: `>>> f(2)` with what stands below it up to an empty line or the next example,
+    `assert f(2) == 4`, or a call with an arrow (`f(2) ➞ 4`, `f(2) == 4`, `f(2) should return 4`). Examples within a
+    sentence stay.
+
+    Args:
+        prompt: The text that players see.
+        entry_point: The function that examples call.
+
+    Returns:
+        The text without examples, and the examples as `assert` statements; none of them has been checked.
+
+    Example:
+        >>> split_examples("def f(n):\n    '''Double n.\n\n    >>> f(2)\n    4\n    '''", "f")
+        ("def f(n):\n    '''Double n.\n    '''", ['assert f(2) == 4'])
+    """
+    call = re.escape(entry_point) + r"\(.*\)"
+    stated = re.compile(rf"(?:>>>\s*|assert\s+)?({call})\s*{_ARROW}\s*(\S.*)")
+    other = re.compile(rf"assert\s.*\b{re.escape(entry_point)}\(.*")
+    asked = re.compile(rf">>>\s*({call})\s*;?")
+    kept: list[str] = []
+    tests: list[str] = []
+    waiting = ""
+    inside = False  # below `>>>`, where what is shown stands
+    for line in prompt.split("\n"):
+        closing = _QUOTES.search(line) if kept else None
+        text, end = (line[: closing.start()], line[closing.start() :]) if closing else (line, "")
+        text = text.strip() if len(line) <= _LONGEST else ""
+        is_code = line.lstrip().startswith(("def ", "class ", "async ", "import ", "from "))
+        if is_code or len(line) > _LONGEST:
+            inside, waiting = False, ""
+            kept.append(line)
+            continue
+        if found := stated.fullmatch(text):
+            tests.append(f"assert {found[1]} == {found[2]}")
+            inside, waiting = text.startswith(">>>"), ""
+        elif other.fullmatch(text):
+            tests.append(text)
+            inside, waiting = False, ""
+        elif text.startswith(">>>"):
+            found = asked.fullmatch(text)
+            inside, waiting = True, found[1] if found else ""
+        elif inside and text:
+            if waiting and not text.startswith("..."):
+                tests.append(f"assert {waiting} == {text}")
+            waiting = ""
+        else:
+            inside, waiting = False, ""
+            kept.append(line)
+            continue
+        if end:
+            kept.append(line[: len(line) - len(line.lstrip())] + end)
+            inside, waiting = False, ""
+    return ("\n".join(_tidied(kept)) if tests else prompt), tests
+
+
+def _tidied(lines: list[str]) -> list[str]:
+    """Without headings of examples, and without the empty lines that the examples leave."""
+    left = [line for line in lines if not line.strip() or not _HEADING.fullmatch(line)]
+    tidy: list[str] = []
+    for line in left:
+        if tidy and not tidy[-1].strip() and (not line.strip() or _QUOTES.match(line.strip())):
+            tidy.pop()
+        tidy.append(line)
+    return tidy

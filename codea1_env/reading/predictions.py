@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -20,29 +20,28 @@ _NUMBERS = (int, float, complex)
 _CLOSE = {"isclose": 1e-9, "allclose": 1e-5, "is_close": 1e-9}
 _NUMPY_CLOSE = 1e-5
 _APPROX = 1e-6
-_LESS, _GREATER = (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)
+Names = Mapping[str, Any]
+"""What names stand for: plain data, or one of the marks below."""
+_LIMITS = ("rel_tol", "abs_tol", "rtol", "atol")
+_UNSAID = "does not say what a call returns"
 
 
 class UnreadableError(Exception):
     """A condition predicts no value of a call, or none that can be read. The message says why."""
 
 
-class _EntryPoint:
-    """What a name is bound to that is another name of the function under test."""
+ENTRY_POINT = object()
+"""What a name is bound to that is another name of the function under test."""
+MODULE = object()
+"""What a name is bound to that is a module which may hold the function under test."""
 
 
-ENTRY_POINT = _EntryPoint()
-
-
-class Call:
+class Call(NamedTuple):
     """A call of the function under test, or why its arguments cannot be read."""
 
-    __slots__ = ("arguments", "error", "keywords")
-
-    def __init__(self, arguments: list[Any], keywords: dict[str, Any], error: str = "") -> None:
-        self.arguments = arguments
-        self.keywords = keywords
-        self.error = error
+    arguments: list[Any]
+    keywords: dict[str, Any]
+    error: str = ""
 
 
 class Helper(NamedTuple):
@@ -74,7 +73,7 @@ class Conditions:
         self.entry_point = entry_point
         self.meter = meter
 
-    def predictions(self, node: ast.expr, names: Mapping[str, Any]) -> list[Prediction]:
+    def predictions(self, node: ast.expr, names: Names) -> list[Prediction]:
         """What a condition says if it holds.
 
         Raises:
@@ -95,9 +94,9 @@ class Conditions:
             return [Prediction(call, True)]
         if kind is ast.Call:
             return self._close(node, names)
-        raise UnreadableError("does not say what a call returns")
+        raise UnreadableError(_UNSAID)
 
-    def call(self, node: ast.expr, names: Mapping[str, Any]) -> Call | None:
+    def call(self, node: ast.expr, names: Names) -> Call | None:
         """The call that an expression is, or None if it is something else.
 
         Raises:
@@ -132,7 +131,7 @@ class Conditions:
             keywords |= given
         return Call(arguments, keywords)
 
-    def is_function(self, node: ast.expr, names: Mapping[str, Any]) -> bool:
+    def is_function(self, node: ast.expr, names: Names) -> bool:
         """Whether an expression is the function under test: its name, another name, or `module.name`."""
         if type(node) is ast.Name:
             if node.id in names:  # whatever it is named
@@ -155,7 +154,7 @@ class Conditions:
             self.meter.work(1)
             yield each
 
-    def mentions(self, node: ast.AST, names: Mapping[str, Any]) -> bool:
+    def mentions(self, node: ast.AST, names: Names) -> bool:
         """Whether something is about the function.
 
         Raises:
@@ -178,7 +177,7 @@ class Conditions:
                 return True
         return False
 
-    def equal(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+    def equal(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
         """What `left == right` says."""
         call, other = self.call(left, names), right
         if call is None:
@@ -188,26 +187,27 @@ class Conditions:
         if call is None:
             return self._rounded(left, right, names)
         tolerance = None
-        if type(other) is ast.Call and _called(other) == "approx":
-            other, tolerance = self._approx(other, names)
-        value = read(other, names, self.meter)
-        return prediction(call, value, tolerance)
+        if type(other) is ast.Call and name_of(other.func) == "approx":
+            self.meter.work(len(other.args) + len(other.keywords))
+            if not other.args:
+                raise UnreadableError("approx without a value")
+            tolerance = self._tolerance(other, 1, ("rel", "abs"), _APPROX, names)
+            other = other.args[0]
+        return prediction(call, read(other, names, self.meter), tolerance)
 
-    def almost(
-        self, left: ast.expr, right: ast.expr, tolerance: float, names: Mapping[str, Any]
-    ) -> Prediction:
+    def almost(self, left: ast.expr, right: ast.expr, tolerance: float, names: Names) -> Prediction:
         """What it says that two numbers differ by no more than the tolerance."""
         found = self.equal(left, right, names)
         return prediction(found.call, found.value, max(tolerance, found.tolerance or 0.0))
 
-    def number(self, node: ast.expr, names: Mapping[str, Any]) -> float:
+    def number(self, node: ast.expr, names: Names) -> float:
         """A number that must be one."""
         value = read(node, names, self.meter)
         if type(value) not in (int, float) or not 0 <= value < math.inf:
             raise UnreadableError("a tolerance that is no number")
         return float(min(value, 1e300))
 
-    def _comparison(self, node: Any, names: Mapping[str, Any]) -> list[Prediction]:
+    def _comparison(self, node: Any, names: Names) -> list[Prediction]:
         if len(node.ops) != 1:
             raise UnreadableError("a chain of comparisons predicts no value")
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
@@ -220,26 +220,24 @@ class Conditions:
                 ):
                     return self._comparison(condition, names)
             found = self.equal(left, right, names)
-            if kind is ast.Is and found.value not in _SINGLETONS:
-                raise UnreadableError("compares identity")
             if kind is ast.Is and type(found.value) not in (bool, type(None)):
                 raise UnreadableError("compares identity")
             return [found]
-        if kind in _LESS:
+        if kind in (ast.Lt, ast.LtE):
             return [self._difference(left, right, names, kind is ast.Lt)]
-        if kind in _GREATER:
+        if kind in (ast.Gt, ast.GtE):
             return [self._difference(right, left, names, kind is ast.Gt)]
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
-        raise UnreadableError("does not say what a call returns")
+        raise UnreadableError(_UNSAID)
 
     def _difference(
-        self, left: ast.expr, right: ast.expr, names: Mapping[str, Any], strict: bool
+        self, left: ast.expr, right: ast.expr, names: Names, strict: bool
     ) -> Prediction:
         """`abs(f(x) - value) < tolerance`."""
         if (
             type(left) is ast.Call
-            and _called(left) in ("abs", "fabs", "absolute")
+            and name_of(left.func) in ("abs", "fabs", "absolute")
             and len(left.args) == 1
             and type(left.args[0]) is ast.BinOp
             and type(left.args[0].op) is ast.Sub
@@ -249,64 +247,49 @@ class Conditions:
             if strict and not tolerance:
                 raise UnreadableError("no difference is less than 0")
             return self.almost(inner.left, inner.right, tolerance, names)
-        raise UnreadableError("does not say what a call returns")
+        raise UnreadableError(_UNSAID)
 
-    def _rounded(self, left: ast.expr, right: ast.expr, names: Mapping[str, Any]) -> Prediction:
+    def _rounded(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
         """`round(f(x), 2) == value`: the value, give or take half of the last place."""
         for each, other in ((left, right), (right, left)):
-            if type(each) is ast.Call and _called(each) == "round" and len(each.args) == 2:
+            if type(each) is ast.Call and name_of(each.func) == "round" and len(each.args) == 2:
                 call = self.call(each.args[0], names)
                 if call is not None:
                     places = read(each.args[1], names, self.meter)
                     if type(places) is not int or not 0 <= places <= 300:
                         raise UnreadableError("rounded in a way that cannot be read")
-                    value = read(other, names, self.meter)
-                    return prediction(call, value, 0.5 * 10.0**-places)
-        raise UnreadableError("does not say what a call returns")
+                    return prediction(call, read(other, names, self.meter), 0.5 * 10.0**-places)
+        raise UnreadableError(_UNSAID)
 
-    def _close(self, node: Any, names: Mapping[str, Any]) -> list[Prediction]:
+    def _close(self, node: Any, names: Names) -> list[Prediction]:
         self.meter.work(len(node.args) + len(node.keywords))
-        name = _called(node)
+        name = name_of(node.func)
         if name == "all" and len(node.args) == 1 and type(node.args[0]) in (ast.List, ast.Tuple):
             return [each for part in node.args[0].elts for each in self.predictions(part, names)]
         if name not in _CLOSE or len(node.args) < 2:
-            raise UnreadableError("does not say what a call returns")
-        given = dict(zip(("rtol", "atol"), node.args[2:], strict=False))
-        given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        limits = [self.number(given[key], names) for key in _LIMITS if key in given]
-        is_numpy = type(node.func) is ast.Attribute and getattr(node.func.value, "id", "") in (
-            "np",
-            "numpy",
-        )
+            raise UnreadableError(_UNSAID)
+        home = node.func.value if type(node.func) is ast.Attribute else node.func
+        is_numpy = home is not node.func and getattr(home, "id", "") in ("np", "numpy")
         default = _NUMPY_CLOSE if is_numpy else _CLOSE[name]
-        tolerance = max(limits, default=default)
+        tolerance = self._tolerance(node, 2, _LIMITS, default, names)
         return [self.almost(node.args[0], node.args[1], tolerance, names)]
 
-    def _approx(self, node: ast.Call, names: Mapping[str, Any]) -> tuple[ast.expr, float]:
-        """Value and tolerance of `approx(value, rel=..., abs=...)`."""
-        self.meter.work(len(node.args) + len(node.keywords))
-        if not node.args:
-            raise UnreadableError("approx without a value")
-        given = dict(zip(("rel", "abs"), node.args[1:], strict=False))
+    def _tolerance(
+        self, node: ast.Call, places: int, keys: Sequence[str], default: float, names: Names
+    ) -> float:
+        """The largest of the tolerances in a call, which stand behind so many arguments, or under keys."""
+        given = dict(zip(keys[-2:], node.args[places:], strict=False))
         given |= {str(keyword.arg): keyword.value for keyword in node.keywords}
-        limits = [self.number(given[key], names) for key in ("rel", "abs") if key in given]
-        return node.args[0], max(limits, default=_APPROX)
+        return max(
+            (self.number(given[key], names) for key in keys if key in given), default=default
+        )
 
 
-class _Module:
-    """What a name is bound to that is a module which may hold the function under test."""
-
-
-MODULE = _Module()
-_SINGLETONS = (None, True, False)
-_LIMITS = ("rel_tol", "abs_tol", "rtol", "atol")
-
-
-def _called(node: ast.Call) -> str:
-    """The last part of the name of what is called."""
-    if type(node.func) is ast.Name:
-        return node.func.id
-    return node.func.attr if type(node.func) is ast.Attribute else ""
+def name_of(node: ast.expr) -> str:
+    """The last part of a name, such as "approx" of `pytest.approx`."""
+    if type(node) is ast.Name:
+        return node.id
+    return node.attr if type(node) is ast.Attribute else ""
 
 
 def prediction(call: Call, value: Any, tolerance: float | None) -> Prediction:
@@ -336,3 +319,64 @@ def _size(value: Any) -> float | None:
         known = [size for size in sizes if size is not None]
         return min(known) if len(known) == len(sizes) else None
     return None
+
+
+_EQUAL = frozenset({
+    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
+    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
+})  # fmt: skip
+
+
+def said_by(
+    conditions: Conditions, call: ast.Call, name: str, names: Names
+) -> Iterator[Prediction]:
+    """What a call such as `self.assertEqual(f(1), 2)` says.
+
+    Args:
+        conditions: Reads what stands in it.
+        call: The call.
+        name: What is called, in lower case and without underscores.
+        names: What names stand for.
+
+    Raises:
+        UnreadableError: It says something else.
+        NotLiteralError: Something in it is no literal.
+    """
+    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
+    parts = list(call.args)
+    parts += [
+        given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given
+    ]
+    if name in _EQUAL and len(parts) >= 2:
+        yield conditions.equal(parts[0], parts[1], names)
+    elif name in ("asserttrue", "assert") and parts:
+        yield from conditions.predictions(parts[0], names)
+    elif name == "assertfalse" and parts and (found := conditions.call(parts[0], names)):
+        yield Prediction(found, False)
+    elif name == "assertisnone" and parts:
+        yield conditions.equal(parts[0], ast.Constant(None), names)
+    elif name == "assertis" and len(parts) >= 2:
+        yield from conditions.predictions(ast.Compare(parts[0], [ast.Is()], [parts[1]]), names)
+    elif name in ("assertalmostequal", "assertalmostequals", "assertallclose") and len(parts) >= 2:
+        yield _almost(conditions, parts, given, name, names)
+    else:
+        raise UnreadableError(_UNSAID)
+
+
+def _almost(
+    conditions: Conditions,
+    parts: list[ast.expr],
+    given: dict[str, ast.expr],
+    name: str,
+    names: Names,
+) -> Prediction:
+    if name == "assertallclose":
+        limits = [conditions.number(given[key], names) for key in ("rtol", "atol") if key in given]
+        tolerance = max(limits, default=1e-7)
+    elif "delta" in given:
+        tolerance = conditions.number(given["delta"], names)
+    else:
+        places = given.get("places", given.get("decimal", parts[2] if len(parts) > 2 else None))
+        digits = 7.0 if places is None else conditions.number(places, names)
+        tolerance = 0.5 * 10.0 ** -min(digits, 300.0)
+    return conditions.almost(parts[0], parts[1], tolerance, names)

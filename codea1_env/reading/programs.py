@@ -9,7 +9,7 @@ import symtable
 from collections.abc import Iterator
 
 from .chunks import PARSE_ERRORS, chunks, parse
-from .fences import PYTHON, Block, answer_in, blocks_in, unfenced
+from .fences import Block, answer_in, python_in, unfenced
 
 _BUILTINS = frozenset(dir(builtins))
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -60,8 +60,7 @@ def _read(text: str, entry_point: str | None) -> tuple[str, str | None]:
 
 
 def _program(answer: str, entry_point: str | None) -> str:
-    blocks = blocks_in(answer)
-    blocks = [block for block in blocks if block.language in PYTHON or not block.language] or blocks
+    blocks = python_in(answer)
     if entry_point is not None:
         name = re.escape(entry_point)
         defining = _holding(

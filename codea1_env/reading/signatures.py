@@ -6,26 +6,22 @@ Problems come from anywhere: their texts are bounded here, and nothing of them r
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
-from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, read, write
+from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
 
+from .calls import MAX_CHARS, Call, seen_calls
 from .chunks import PARSE_ERRORS, parse
-from .domains import annotated
+from .domains import Check, annotated, checker, described, shape
 
-_MAX_CHARS = 1 << 18
-"""Of the golden tests of one problem that are read, and of its texts."""
-_MAX_CALLS = 200
-_MAX_CALL = 5_000
+_MAX_SHOWN = 80
+TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_CANDIDATE = "candidate"
-"""What HumanEval calls the function in its tests."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Call = tuple[list[Any], dict[str, Any]]
 
 
 def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str]:
@@ -44,12 +40,12 @@ def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str
 
 def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) -> str:
     try:
-        asked = _definition_in_prompt(prompt[:_MAX_CHARS], entry_point)
-        given = _definition(reference[:_MAX_CHARS], entry_point) if reference else None
+        asked = _definition_in_prompt(prompt[:MAX_CHARS], entry_point)
+        given = _definition(reference[:MAX_CHARS], entry_point) if reference else None
         function = given or asked
         if function is None:
             return json.dumps({"parameters": None})
-        calls = list(_seen_calls(prompt[:_MAX_CHARS], entry_point, tests))
+        calls = seen_calls(prompt[:MAX_CHARS], entry_point, tests)
         return json.dumps({"parameters": _parameters(function, asked, calls)})
     except (*PARSE_ERRORS, TypeError, NotLiteralError):
         return json.dumps({"parameters": None})
@@ -167,79 +163,150 @@ def _seen(listed: Listed, calls: list[Call]) -> dict[str, list[Any]]:
     return seen
 
 
-# Calls in golden tests and prompts
+class BindingError(Exception):
+    """The signature does not take these arguments. The message says why."""
 
 
-def _seen_calls(prompt: str, name: str, tests: list[str]) -> Iterator[Call]:
-    found = 0
-    left = _MAX_CHARS
-    for calls in (*(_calls_in_test(test, name) for test in tests), _calls_in_prose(prompt, name)):
-        for call in calls:
-            found += 1
-            if found > _MAX_CALLS:
-                return
-            left -= 1
-            yield call
+class Signature:
+    """What a function takes. See `codea1_env.reading.signatures` for the JSON.
 
+    Example:
+        >>> signature = Signature('{"parameters": [["n", "", null, "int"], ["by", "", "2", "int"]]}')
+        >>> signature.bound([1], {"by": 2}), signature.bound([], {"by": 3, "n": 1})
+        (([1], {}, ['1']), ([1, 3], {}, ['1', '3']))
+        >>> signature.outside(["a", 1], {})
+        'n is a str, not int'
+    """
 
-def _calls_in_test(test: str, name: str) -> Iterator[Call]:
-    if len(test) > _MAX_CHARS:
-        return
-    try:
-        body = parse(test)
-    except PARSE_ERRORS:
-        return
-    tree = ast.Module(body, [])
-    names = (name, _CANDIDATE) if _CANDIDATE in test else (name,)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
-            call = _literal_call(node)
-            if call is not None:
-                yield call
-        elif (
-            # HumanEval+ and MBPP+ have a table of arguments, and call with a star.
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.List)
-            and isinstance(node.targets[0], ast.Name)
-            and node.targets[0].id == "inputs"
-            and "(*" in test
+    def __init__(self, text: str) -> None:
+        parameters = json.loads(text)["parameters"]
+        self.binds = parameters is not None
+        rows = parameters or []
+        self._rows = [row for row in rows if row[1] in ("", "/")]
+        self._places = {row[0]: i for i, row in enumerate(self._rows)}
+        self._by_name = {row[0]: i for i, row in enumerate(self._rows) if not row[1]}
+        self._defaults: list[str | None] = [row[2] for row in self._rows]
+        self._required = sum(default is None for default in self._defaults)
+        self._named = {row[0]: row for row in rows if row[1] == "k"}
+        self._rest = next((row[0] for row in rows if row[1] == "*"), None)
+        self._others = next((row[0] for row in rows if row[1] == "**"), None)
+        self._needs_names = any(row[2] is None for row in self._named.values())
+        self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
+        self._domains = {row[0]: row[3] for row in rows}
+
+    def bound(
+        self, arguments: list[Any], keywords: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], list[str]]:
+        """Arguments and keyword arguments in the one form of their call, and the texts of the former.
+
+        What can stand by its place does; defaults at the end are left out, and others filled in.
+
+        Raises:
+            BindingError: The function does not take them.
+            NotLiteralError: One of them has no text, or too long a one.
+        """
+        if not self.binds:
+            return arguments, keywords, [_written(each) for each in arguments]
+        if len(arguments) > len(self._rows) and self._rest is None:
+            most = len(self._rows)
+            raise BindingError(
+                f"it takes at most {most} argument{'s' * (most != 1)}, not {len(arguments)}"
+            )
+        if keywords or len(arguments) < self._required or self._needs_names:
+            arguments, keywords = self._placed(arguments, keywords)
+        texts = [_written(each) for each in arguments]
+        end = len(texts)
+        if self._required < end <= len(self._rows):
+            while end > self._required and self._defaults[end - 1] == texts[end - 1]:
+                end -= 1
+            return arguments[:end], keywords, texts[:end]
+        return arguments, keywords, texts
+
+    def _placed(
+        self, arguments: list[Any], keywords: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        given: dict[int, Any] = {}
+        others: dict[str, Any] = {}
+        for name, value in keywords.items():
+            place = self._by_name.get(name)
+            if place is not None:
+                if place < len(arguments):
+                    raise BindingError(f"{name} is given twice")
+                given[place] = value
+            elif name in self._named or self._others is not None:
+                others[name] = value
+            else:
+                raise BindingError(f"it has no parameter {name[:_MAX_SHOWN]}")
+        placed = list(arguments)
+        last = max(given, default=-1)
+        for place in range(len(arguments), len(self._rows)):
+            name, _, default, _ = self._rows[place]
+            if place in given:
+                if place == len(placed):
+                    placed.append(given[place])
+                else:  # behind a default that has no literal
+                    others[name] = given[place]
+            elif default is None:
+                raise BindingError(f"{name} is missing")
+            elif place < last and place == len(placed) and default:
+                placed.append(_value_of(default))
+        return placed, self._in_order(others)
+
+    def _in_order(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        ordered = {name: keywords.pop(name) for name in self._places if name in keywords}
+        for name, row in self._named.items():
+            if name in keywords:
+                value = keywords.pop(name)
+                if row[2] != write(value):
+                    ordered[name] = value
+            elif row[2] is None:
+                raise BindingError(f"{name} is missing")
+        return ordered | {name: keywords[name] for name in sorted(keywords)}
+
+    def outside(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+        """Why arguments are outside the domain, "" if they are not. They are as `bound` gives them."""
+        owners = [(name if name in self._checks else self._others) for name in keywords]
+        for owner, value in (
+            *zip(self._places, arguments, strict=False),
+            *((self._rest, value) for value in arguments[len(self._rows) :]),
+            *zip(owners, keywords.values(), strict=True),
         ):
-            for row in node.value.elts[:_MAX_CALLS]:
-                try:
-                    arguments = read(row)
-                except NotLiteralError:
-                    continue
-                if type(arguments) in (list, tuple):
-                    yield list(arguments), {}
+            check = self._checks.get(owner)
+            if check is not None and not check(value):
+                return self._explained(str(owner), value)
+        return ""
+
+    def _explained(self, name: str, value: Any) -> str:
+        given, wanted = (
+            described(each)[:_MAX_SHOWN] for each in (shape(value), self._domains[name])
+        )
+        if given == wanted or wanted.startswith("Literal"):
+            given = (write(value) or given)[:_MAX_SHOWN]
+            return f"{name} is {given}, not {wanted}"
+        article = "" if given == "None" else "an " if given[0] in "aeiou" else "a "
+        return f"{name} is {article}{given}, not {wanted}"
 
 
-def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
-    """Call in examples: what stands in brackets behind the name, where that is Python."""
-    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\(", prompt):
-        if prompt[: found.start()].endswith("def "):
-            continue
-        text = prompt[found.start() : found.start() + _MAX_CALL]
-        depth = 0
-        for place, character in enumerate(text):
-            depth += (character in "([{") - (character in ")]}")
-            if depth == 0 and character == ")":
-                try:
-                    node = ast.parse(text[: place + 1], mode="eval").body
-                except PARSE_ERRORS:
-                    continue  # a bracket within a string
-                call = _literal_call(node) if isinstance(node, ast.Call) else None
-                if call is not None:
-                    yield call
-                break
-            if depth < 0:
-                break
+def _check(row: list[Any]) -> Check | None:
+    check = checker(row[3])
+    if check is None or not row[2] or check(_value_of(row[2])):
+        return check
+    inner, default = check, row[2]  # such as `n: int = None`
+    return lambda value: inner(value) or write(value) == default
 
 
-def _literal_call(node: ast.Call) -> Call | None:
-    meter = LiteralMeter()
-    try:
-        arguments = [read(each, None, meter) for each in node.args]
-        keywords = {str(each.arg): read(each.value, None, meter) for each in node.keywords}
-    except NotLiteralError:
-        return None
-    return None if "None" in keywords else (arguments, keywords)
+def _value_of(text: str) -> Any:
+    return read(ast.parse(text, mode="eval").body)
+
+
+def _written(value: Any) -> str:
+    text = write(value)
+    if text is None:
+        raise NotLiteralError(TOO_LONG)
+    return text
+
+
+@functools.lru_cache(maxsize=4096)
+def signature_of(text: str) -> Signature:
+    """The signature that a JSON text describes; remembered."""
+    return Signature(text)

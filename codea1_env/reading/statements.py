@@ -6,7 +6,7 @@ import ast
 import builtins
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -17,8 +17,17 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read_items,
 )
 
-from .assertions import said_by
-from .endings import PURE_METHODS, called_or_named, ends, is_main, is_skipped, swallows
+from .functions import (
+    PURE_METHODS,
+    arguments_of,
+    called_or_named,
+    ends,
+    is_main,
+    is_skipped,
+    parameters_of,
+    rows_of,
+    swallows,
+)
 from .predictions import (
     ENTRY_POINT,
     MODULE,
@@ -27,8 +36,8 @@ from .predictions import (
     Helper,
     Prediction,
     UnreadableError,
+    said_by,
 )
-from .tables import arguments_of, parameters_of, rows_of
 
 MAX_TESTS = 64
 """Tests that are taken from one answer."""
@@ -37,6 +46,7 @@ _MAX_STEPS = 5_000
 """Statements that are followed, those in loops as often as they run."""
 _MAX_NAME = 80
 _MAX_DEPTH = 4
+_FIXTURES = frozenset({list, tuple, dict, set, int, float, str, bool})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PURE = frozenset(dir(builtins)) - {"delattr", "eval", "exec", "next", "setattr", "vars"}
 _SETUP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup", "__init__")
@@ -119,7 +129,8 @@ class Statements:
                 1 + sum([len(part) for part in vars(node).values() if type(part) is list])
             )
             if type(node) is ast.Assert:
-                self._condition(node, node.test, names)
+                say = functools.partial(self._conditions.predictions, node.test, names)
+                self._assertion(node, node.test, names, say)
                 continue
             if ends(node):
                 return
@@ -129,19 +140,18 @@ class Statements:
 
     # Conditions
 
-    def _condition(self, node: ast.stmt, test: ast.expr, names: Names) -> None:
+    def _assertion(
+        self, node: ast.stmt, part: ast.expr, names: Names, say: Callable[[], Iterable[Prediction]]
+    ) -> None:
         try:
-            self._check_caught()
-            found = self._conditions.predictions(test, names)
+            if self._caught:
+                raise UnreadableError("whether it fails is caught")
+            found = list(say())
         except (UnreadableError, NotLiteralError) as error:
-            self._unreadable(node, test, names, str(error))
-            self._forget(test, names)  # one that was read calls nothing that changes a value
+            self._unreadable(node, part, names, str(error))
+            self._forget(part, names)  # one that was read calls nothing that changes a value
             return
         self._report(node, found)
-
-    def _check_caught(self) -> None:
-        if self._caught:
-            raise UnreadableError("whether it fails is caught")
 
     def _report(self, node: ast.stmt, found: list[Prediction]) -> None:
         for each in found:
@@ -177,12 +187,10 @@ class Statements:
             self._bind(target, value, names)
 
     def _value(self, node: ast.expr, names: Names) -> Any:
+        if self._conditions.is_function(node, names):
+            return ENTRY_POINT
         if type(node) is ast.Name:  # the same object under another name
-            return (
-                ENTRY_POINT
-                if self._conditions.is_function(node, names)
-                else names.get(node.id, UNKNOWN)
-            )
+            return names.get(node.id, UNKNOWN)
         try:
             call = self._conditions.call(node, names)
             if call is not None:
@@ -190,8 +198,6 @@ class Statements:
         except NotLiteralError as error:
             self._forget(node, names)
             return Call([], {}, str(error))
-        if self._conditions.is_function(node, names):
-            return ENTRY_POINT
         try:
             return read(node, names, self._meter)
         except NotLiteralError:
@@ -205,10 +211,9 @@ class Statements:
             names[target.id] = value
         elif type(target) in (ast.Tuple, ast.List):
             parts = target.elts  # type: ignore[attr-defined]
-            if any(type(part) is ast.Starred for part in parts):
-                value = UNKNOWN
             self._meter.work(len(parts))
             fits = type(value) in (list, tuple, str) and len(value) == len(parts)
+            fits = fits and not any(type(part) is ast.Starred for part in parts)
             items = list(value) if fits else [UNKNOWN] * len(parts)
             for part, item in zip(parts, items, strict=True):
                 self._bind(part, item, names)
@@ -219,31 +224,28 @@ class Statements:
 
     def _augmented(self, node: Any, names: Names) -> None:
         target = node.target
-        if type(target) is ast.Name and target.id in names:
-            old = names[target.id]
-            total = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, node.value)
-            try:
-                value = read(total, names, self._meter)
-            except NotLiteralError:
-                value = UNKNOWN
-            self._meter.work(self._size(names))
-            _forget_object(old, names)
-            names[target.id] = value
-        else:
+        if type(target) is not ast.Name or target.id not in names:
             self._forget(target, names)
+            return
+        total = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, node.value)
+        try:
+            value = read(total, names, self._meter)
+        except NotLiteralError:
+            value = UNKNOWN
+        self._meter.work(self._size(names))
+        _forget_object(names[target.id], names)
+        names[target.id] = value
 
     def _forget(self, node: ast.AST, names: Names) -> None:
         """Names that a piece of code may change have no known value any more."""
         for each in self._conditions.walk(node):
-            kind: Any = type(each)
-            if kind is ast.Name:
-                if not isinstance(each.ctx, ast.Load):  # type: ignore[attr-defined]
-                    names[each.id] = UNKNOWN  # type: ignore[attr-defined]
-            elif kind is ast.Attribute or kind is ast.Subscript:
-                if not isinstance(each.ctx, ast.Load):  # type: ignore[attr-defined]
-                    self._forget_base(each.value, names)  # type: ignore[attr-defined]
-            elif kind is ast.Call:
+            if type(each) is ast.Call:
                 self._forget_call(each, names)
+            elif isinstance(getattr(each, "ctx", None), (ast.Store, ast.Del)):
+                if type(each) is ast.Name:
+                    names[each.id] = UNKNOWN
+                elif type(each) in (ast.Attribute, ast.Subscript):
+                    self._forget_base(each.value, names)  # type: ignore[attr-defined]
 
     def _forget_call(self, node: Any, names: Names) -> None:
         if self._conditions.is_function(node.func, names):
@@ -286,18 +288,11 @@ class Statements:
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
         if plain.startswith("assert") or plain == "eq":
-            self._unittest(node, call, plain, names)
+            say = functools.partial(said_by, self._conditions, call, plain, names)
+            self._assertion(node, call, names, say)
         elif name in _RAISES:
             self._unreadable(node, call, names, "says that a call raises")
         else:
-            self._forget(call, names)
-
-    def _unittest(self, node: ast.stmt, call: ast.Call, name: str, names: Names) -> None:
-        try:
-            self._check_caught()
-            self._report(node, list(said_by(self._conditions, call, name, names)))
-        except (UnreadableError, NotLiteralError) as error:
-            self._unreadable(node, call, names, str(error))
             self._forget(call, names)
 
     def _for(self, node: Any, names: Names) -> None:
@@ -305,9 +300,8 @@ class Statements:
             self._forget(node, names)
             return
         try:
-            if any(
-                isinstance(each, (ast.Break, ast.Continue)) for each in self._conditions.walk(node)
-            ):
+            inside = {type(each) for each in self._conditions.walk(node)}
+            if not inside.isdisjoint((ast.Break, ast.Continue)):
                 raise NotLiteralError("which rounds there are is not known")
             items = read_items(node.iter, names, self._meter)
         except NotLiteralError:
@@ -337,10 +331,8 @@ class Statements:
 
     def _with(self, node: Any, names: Names) -> None:
         for item in node.items:
-            if (
-                type(item.context_expr) is ast.Call
-                and called_or_named(item.context_expr) in _RAISES
-            ):
+            call = item.context_expr
+            if type(call) is ast.Call and called_or_named(call) in _RAISES:
                 self._unreadable(node, node, names, "says that a call raises")
                 return
             if item.optional_vars is not None:
@@ -384,8 +376,8 @@ class Statements:
         # As HumanEval writes its tests: `check` is called with the function.
         is_check = node.name == "check" and "candidate" in parameters_of(node)
         is_about = self._conditions.mentions(node, names)
-        given = [self._is_fixture(names.get(each, UNKNOWN)) for each in parameters_of(node)]
-        if not all(given) and not (is_check or node.name in _SETUP or node.decorator_list):
+        given = all(type(names.get(each)) in _FIXTURES for each in parameters_of(node))
+        if not given and not (is_check or node.name in _SETUP or node.decorator_list):
             helper = names[node.name] = Helper(node, self._text, is_about)
             if is_about:
                 self._helpers[id(node)] = helper, names
@@ -415,10 +407,9 @@ class Statements:
 
     def _returned(self, node: Any, names: Names) -> Any:
         last = node.body[-1]
-        if type(last) not in (ast.Return, ast.Expr) or len(node.body) > 2 or last.value is None:
-            return UNKNOWN
-        value = last.value.value if type(last.value) is ast.Yield else last.value
-        return UNKNOWN if value is None else self._value(value, names)
+        value = last.value if type(last) in (ast.Return, ast.Expr) else None
+        value = value.value if type(value) is ast.Yield else value
+        return UNKNOWN if value is None or len(node.body) > 2 else self._value(value, names)
 
     def _enter(self, node: Any, names: Names) -> None:
         """Follow a function, with each row of its tables."""
@@ -430,22 +421,16 @@ class Statements:
             for name in parameters_of(node):
                 if name == "candidate" and node.name == "check":
                     inner[name] = ENTRY_POINT
-                elif not (name in names and self._is_fixture(names[name])):
+                elif type(names.get(name)) not in _FIXTURES:
                     inner[name] = UNKNOWN
             inner.update(row)
             self._body(node.body, inner)
 
-    def _is_fixture(self, value: Any) -> bool:
-        return type(value) in (list, tuple, dict, set, int, float, str, bool)
-
     def _class(self, node: Any, names: Names) -> None:
         if node.name == self._entry_point and names is self._names:
             return
-        if (
-            node.name == self._entry_point
-            or is_skipped(node)
-            or not self._conditions.mentions(node, names)
-        ):
+        is_other = node.name == self._entry_point or is_skipped(node)
+        if is_other or not self._conditions.mentions(node, names):
             names[node.name] = UNKNOWN
             return
         self._meter.work(4 * self._size(names))
@@ -455,9 +440,8 @@ class Statements:
         self._body([each for each in node.body if not isinstance(each, _FUNCTIONS)], inner)
         for name in set(inner) - before:
             self._meter.work(1 + len(name) // 100)
-            inner[f"self.{name}"] = inner[f"{node.name}.{name}"] = inner[f"cls.{name}"] = inner[
-                name
-            ]
+            for owner in ("self", node.name, "cls"):
+                inner[f"{owner}.{name}"] = inner[name]
         for method in methods:
             if method.name in _SETUP:
                 self._body(method.body, inner)
@@ -477,9 +461,6 @@ class Statements:
         self._forget(node, names)
         self._unreadable(node, node, names, "in a statement that cannot be read")
 
-    def _delete(self, node: Any, names: Names) -> None:
-        self._forget(node, names)
-
 
 def _forget_object(value: Any, names: Names) -> None:
     """Every name of an object that may have changed."""
@@ -493,6 +474,6 @@ _FOLLOW: dict[type, Callable[[Statements, Any, Names], None]] = {
     ast.Expr: Statements._expression, ast.For: Statements._for, ast.While: Statements._while,
     ast.If: Statements._if, ast.With: Statements._with, ast.AsyncWith: Statements._with, ast.Try: Statements._try,
     ast.Import: Statements._import, ast.ImportFrom: Statements._import, ast.FunctionDef: Statements._function,
-    ast.AsyncFunctionDef: Statements._function, ast.ClassDef: Statements._class, ast.Delete: Statements._delete,
+    ast.AsyncFunctionDef: Statements._function, ast.ClassDef: Statements._class, ast.Delete: Statements._forget,
     ast.Match: Statements._other, ast.AsyncFor: Statements._other, ast.TryStar: Statements._other,
 }  # fmt: skip

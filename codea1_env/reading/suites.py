@@ -14,14 +14,18 @@ import re
 from typing import Any
 
 from codea1_env.sandbox.inside import codec
-from codea1_env.sandbox.inside.analysis.literals import LiteralMeter, NotLiteralError, write
+from codea1_env.sandbox.inside.analysis.literals import (
+    MAX_SOURCE,
+    LiteralMeter,
+    NotLiteralError,
+    write,
+)
 
-from .binding import BindingError, Signature, UnwritableError, signature_of
 from .chunks import PARSE_ERRORS, Chunk, chunks, message_of, parse
 from .examples import asserted
-from .fences import PYTHON, answer_in, blocks_in, unfenced
-from .listed import listed_statements
+from .fences import answer_in, listed_statements, python_in, unfenced
 from .predictions import Prediction
+from .signatures import TOO_LONG, BindingError, Signature, signature_of
 from .statements import MAX_DROPPED, Enough, Statements
 
 MAX_CHARS = 65_536
@@ -97,11 +101,6 @@ class _Suite:
             self._drop("", "the answer holds no test", text[:MAX_SHOWN], False)
 
     def _answer(self, text: str) -> None:
-        if len(text) > MAX_CHARS:
-            reason = f"the answer is too long: {len(text)} characters, of at most {MAX_CHARS}"
-            return self._drop("", reason, text[:MAX_SHOWN], False)
-        if not text.strip():
-            return self._drop("", "the answer is empty", text[:MAX_SHOWN], False)
         answer = answer_in(text)
         if not answer.strip():
             return self._drop("", "the answer is nothing but reasoning", text[:MAX_SHOWN], False)
@@ -109,11 +108,10 @@ class _Suite:
             listed = listed_statements(answer, _KEY)
             if listed is not None:
                 return self._together(listed)
-        blocks = blocks_in(answer)
+        blocks = python_in(answer)
         if not blocks:
             return self._code(answer)
-        python = [block.code for block in blocks if block.language in PYTHON or not block.language]
-        self._together(python or [block.code for block in blocks])
+        self._together([block.code for block in blocks])
         if not self.tests and not any(row[3] for row in self.dropped):
             self._code(unfenced(answer))
         return None
@@ -139,8 +137,7 @@ class _Suite:
             for chunk in chunks(asserted(code)):
                 self._chunk(chunk)
         else:
-            listed = _texts_in(body)
-            if listed:
+            if listed := _texts_in(body):
                 self._together(listed)
             else:
                 self._statements.run(body, code)
@@ -189,30 +186,23 @@ class _Suite:
         Raises:
             NotLiteralError: Something of it has no text, or too long a one.
         """
-        fault = reason = ""
+        reason = ""
         try:
             arguments, keywords, texts = self._signature.bound(
                 found.call.arguments, dict(found.call.keywords)
             )
-            reason = self._signature.outside(arguments, keywords)
-            if reason:
-                fault, reason = "outside the signature", f"outside the signature: {reason}"
+            if outside := self._signature.outside(arguments, keywords):
+                reason = f"outside the signature: {outside}"
         except BindingError as error:
             arguments, keywords = found.call.arguments, found.call.keywords
             texts = [write(each) or "" for each in arguments]
-            fault, reason = (
-                "outside the signature",
-                f"the signature does not take these arguments: {error}",
-            )
-        except UnwritableError:
-            raise NotLiteralError(_TOO_LONG) from None
-        if keywords:
-            for name, value in keywords.items():
-                texts.append(f"{name}={write(value) or ''}")
+            reason = f"the signature does not take these arguments: {error}"
+        fault = "outside the signature" if reason else ""
+        texts += [f"{name}={write(value) or ''}" for name, value in keywords.items()]
         source = ", ".join(texts)
         value = write(found.value)
         if value is None or len(source) > MAX_SOURCE or "" in texts:
-            raise NotLiteralError(_TOO_LONG)
+            raise NotLiteralError(TOO_LONG)
         self._chars -= len(source) + len(value)
         if self._chars < 0:
             raise Enough(
@@ -232,9 +222,8 @@ class _Suite:
 def _identity(arguments: list[Any], keywords: dict[str, Any]) -> str:
     """The same text for arguments that are equal: 1, 1.0 and True; a dict in another order. As a source would be."""
     texts = [write(_plain(each)) or "" for each in arguments]
-    return ", ".join(
-        [*texts, *(f"{name}={write(_plain(each)) or ''}" for name, each in keywords.items())]
-    )
+    texts += [f"{name}={write(_plain(each)) or ''}" for name, each in keywords.items()]
+    return ", ".join(texts)
 
 
 def _plain(value: Any) -> Any:
@@ -249,6 +238,4 @@ def _plain(value: Any) -> Any:
     return value
 
 
-MAX_SOURCE = 20_000
 _MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|True|False|\{")
-_TOO_LONG = f"an argument or value of more than {MAX_SOURCE} characters"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -30,10 +31,9 @@ def verdict_rows(tests: Sequence[TestVerdict]) -> list[DisplayRow]:
 
 def dropped_rows(dropped: Sequence[Dropped]) -> list[DisplayRow]:
     """The rows of what no test could be made of."""
+    words = {True: "invalid", False: "no test"}
     return [
-        DisplayRow(
-            "warn", "invalid" if item.invalid else "no test", clean(item.text), clean(item.reason)
-        )
+        DisplayRow("warn", words[item.invalid], clean(item.text), clean(item.reason))
         for item in dropped
     ]
 
@@ -81,3 +81,38 @@ def _row(test: TestVerdict) -> DisplayRow:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def in_line(text: str, longest: int = 500) -> str:
+    """Return a text as code in one line.
+
+    Example:
+        >>> in_line("f(`x`)" + chr(10) + " <b>")
+        '`` f(`x`) <b> ``'
+    """
+    line = " ".join(clean(text).split())
+    if len(line) > longest:
+        line = f"{line[: longest - 3]}..."
+    ticks = "`" * (1 + _most_ticks(line))
+    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a text as a block of code.
+
+    Args:
+        text: Made safe to show already; see `codea1_env.rendering.display.clean`.
+        language: What highlights it.
+
+    Example:
+        >>> print(fenced("x = 1"))
+        ```
+        x = 1
+        ```
+    """
+    ticks = "`" * max(3, 1 + _most_ticks(text))
+    return f"{ticks}{language}\n{text}\n{ticks}"
+
+
+def _most_ticks(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)

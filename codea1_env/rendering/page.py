@@ -110,9 +110,8 @@ def _body(episode: Episode, title: str) -> Iterator[str]:
 def _round(played: PlayedRound) -> Iterator[str]:
     verdict = played.verdict
     parts = verdict.suites[0].rewards
-    coder_note = (
-        "share of tests passed" if verdict.code_reward is not None else "no test could score it"
-    )
+    scored = verdict.code_reward is not None
+    coder_note = "share of tests passed" if scored else "no test could score it"
     tester_note = f"validity {parts.validity:.3f} · adversarial {parts.adversarial:.3f}"
     yield '<div class="scores">'
     for agent, note in ((CODER, coder_note), (TESTER, tester_note)):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import codea1_env
-from codea1_env.rendering.markdown import fenced, in_line
+from codea1_env.rendering.display import fenced, in_line
 from codea1_env.report.episode_log import (
     TEST,
     drawing_order,

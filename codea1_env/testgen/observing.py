@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codea1_env.mutation.endless import Part, until_settled
+from codea1_env.mutation.kills import Part, until_settled
 from codea1_env.oracle import gather
 from codea1_env.sandbox import CallResult, InfraError, Limit, Limits, Outcome, Sandbox
 from codea1_env.testgen import driver

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codea1_env.evaluation.test_programs.answers import read_test_programs
-from codea1_env.problem_sets.calls import literal_calls
+from codea1_env.evaluation.test_programs.splitting import read_test_programs
 from codea1_env.problem_sets.fuzz import Call
+from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import AnalysisError, Sandbox
 
 

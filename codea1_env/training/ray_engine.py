@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox
 from codea1_env.cluster.nodes import check_version, connect, nodes
-from codea1_env.judging.rules import RefereeConfig
+from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem
+from codea1_env.responses import whole_program
 from codea1_env.sandbox import Job, Limits, Sandbox
 
 _NAMED = 10

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
 
 import tomli_w
 
-from codea1_env.arguments import did_you_mean
+from codea1_env.game import did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

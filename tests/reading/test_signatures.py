@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from codea1_env.problems import load_problems
-from codea1_env.reading.binding import Signature
 from codea1_env.reading.domains import checker, described, merged, shape
-from codea1_env.reading.signatures import read_signatures
+from codea1_env.reading.signatures import Signature, read_signatures
 
 NAN, INF = float("nan"), float("inf")
 

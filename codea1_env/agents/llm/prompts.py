@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from codea1_env.agents.llm.completions import Message
 from codea1_env.problems import Problem
-from codea1_env.reading.shown_tests import split_examples
+from codea1_env.reading.examples import split_examples
 from codea1_env.spaces import Observation, observe
 
 # ---- Both -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.baselines.bench.unseen_section import unseen_lines
 from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.rendering.markdown import in_line
+from codea1_env.rendering.display import in_line
 
 _MAX_ERROR = 500
 """Characters of an error that are shown; result.json of the run has them all."""

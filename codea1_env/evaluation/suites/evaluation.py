@@ -27,7 +27,7 @@ from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suit
 from codea1_env.evaluation.suites.score import ProblemCheck, SuiteScore
 from codea1_env.evaluation.suites.shown import lines_of_suites, table_of_suites
 from codea1_env.evaluation.task import Question
-from codea1_env.evaluation.test_programs.answers import python_blocks
+from codea1_env.evaluation.test_programs.splitting import python_blocks
 from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
 from codea1_env.problems import Problem
 from codea1_env.reading.fences import answer_in

@@ -25,7 +25,7 @@ from codea1_env.evaluation.samples import (
     evalplus_id,
     read_file,
 )
-from codea1_env.evaluation.test_programs.answers import TestProgramSuite, read_test_programs
+from codea1_env.evaluation.test_programs.splitting import TestProgramSuite, read_test_programs
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import Sandbox

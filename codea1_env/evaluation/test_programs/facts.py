@@ -17,8 +17,9 @@ import re
 import symtable
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
+from codea1_env.reading.chunks import PARSE_ERRORS, message_of
 from codea1_env.sandbox.inside.analysis.literals import (
     UNKNOWN,
     LiteralMeter,
@@ -27,7 +28,6 @@ from codea1_env.sandbox.inside.analysis.literals import (
     write,
 )
 
-_PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 # Builtins that see more than the values of their arguments.
 _WIDE_BUILTINS = frozenset({
     "__builtins__", "__import__", "__loader__", "__spec__", "compile", "delattr", "dir", "eval", "exec",
@@ -104,8 +104,8 @@ def _plain(value: Any) -> Any:
 
 
 def _facts(test: str, entry_point: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"problem": "", "fault": "", "key": test, "call": None}
-    found |= {"direct": False, "stable": False}
+    found: dict[str, Any] = dict.fromkeys(("problem", "fault"), "")
+    found |= {"key": test, "call": None, "direct": False, "stable": False}
     try:
         tree = ast.parse(test)
         table = symtable.symtable(test, "<test>", "exec")
@@ -118,16 +118,12 @@ def _facts(test: str, entry_point: str) -> dict[str, Any]:
             found["key"] = equality(call["canonical"], call["predicted"])
         else:
             found["key"] = ast.unparse(_Normaliser(names).visit(tree))
-    except _PARSE_ERRORS as error:
-        message = error.msg if isinstance(error, SyntaxError) else error
-        found["fault"] = "unparsable"
-        found["problem"] = f"cannot be parsed: {message or type(error).__name__}"
+    except PARSE_ERRORS as error:
+        found["fault"], found["problem"] = "unparsable", message_of(error)
     return found
 
 
-def _symbols(
-    table: symtable.SymbolTable,
-) -> Iterator[tuple[symtable.SymbolTable, symtable.Symbol]]:
+def _symbols(table: symtable.SymbolTable) -> Iterator[tuple[symtable.SymbolTable, symtable.Symbol]]:
     """All symbols of a test, each with its scope."""
     tables = [table]
     while tables:
@@ -259,17 +255,13 @@ def _asserted(test: str, body: list[ast.stmt]) -> ast.expr | None:
     if len(body) == 1:
         return body[-1].test
     body = ast.parse(test).body  # a copy to change
-    uses = Counter(
-        node.id
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    )
+    names = [node for node in ast.walk(ast.Module(body, [])) if isinstance(node, ast.Name)]
+    uses = Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
     inline = _Inline()
     for statement in body[:-1]:
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             return None
+        [target] = statement.targets
         if not isinstance(target, ast.Name) or target.id in inline.values:
             return None
         # A number may be used often; a list could be changed between two uses.
@@ -286,14 +278,10 @@ def _equality(
 ) -> dict[str, Any] | None:
     """The call and the predicted value, if that is all that the test is about."""
     asserted = _asserted(test, body)
-    if not isinstance(asserted, ast.Compare) or len(asserted.ops) != 1:
+    if asserted is None or not _is_equality(asserted):
         return None
-    if not isinstance(asserted.ops[0], ast.Eq):
-        return None
-    for call, other in (
-        (asserted.left, asserted.comparators[0]),
-        (asserted.comparators[0], asserted.left),
-    ):
+    sides = [asserted.left, asserted.comparators[0]]
+    for call, other in (sides, sides[::-1]):
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             continue
         if call.func.id != entry_point or any(word.arg is None for word in call.keywords):
@@ -310,17 +298,15 @@ def _equality(
             continue
         labels = [""] * len(args) + [f"{name}=" for name in kwargs]
         given = ", ".join(f"{label}{word}" for label, word in zip(labels, words, strict=True))
+        found = {"args": args, "kwargs": kwargs, "expected": expected, "predicted": predicted}
         canonical = f"{entry_point}({given})"
         written = ast.get_source_segment(test, call) if len(body) == 1 else None
-        return {
-            "source": written or canonical,
-            "canonical": canonical,
-            "args": args,
-            "kwargs": kwargs,
-            "expected": expected,
-            "predicted": predicted,
-        }
+        return found | {"source": written or canonical, "canonical": canonical}
     return None
+
+
+def _is_equality(node: ast.expr) -> TypeGuard[ast.Compare]:
+    return isinstance(node, ast.Compare) and [*map(type, node.ops)] == [ast.Eq]
 
 
 class _Normaliser(ast.NodeTransformer):
@@ -344,7 +330,7 @@ class _Normaliser(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         test = self.visit(node.test)
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        if _is_equality(test):
             left, right = test.left, test.comparators[0]
             if isinstance(left, ast.Name) and isinstance(right, ast.Call):
                 test = ast.Compare(right, test.ops, [left])

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from codea1_env.evaluation.test_programs.facts import equality, facts, source_of
-from codea1_env.judging.comparison import without_addresses
-from codea1_env.oracle import BrokenReferenceError, gather
+from codea1_env.oracle import NON_DETERMINISTIC, broken_reference, explained, gather
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import (
@@ -33,21 +32,6 @@ Status = Literal["kept", "corrected", "invalid"]
 
 _CONFIRMATIONS = 3
 _UNDECIDABLE = (Outcome.UNENCODABLE, Outcome.OUTPUT_LIMIT)
-_REASONS = {
-    Outcome.FAIL: "contradicts the reference",
-    Outcome.ERROR: "raises on the reference",
-    Outcome.TIMEOUT: "takes too long on the reference",
-    Outcome.MEMORY: "needs too much memory on the reference",
-    Outcome.EXITED: "ends the process",
-}
-_FAULTS = {
-    Outcome.FAIL: InvalidReason.WRONG_VALUE,
-    Outcome.ERROR: InvalidReason.RAISES,
-    Outcome.TIMEOUT: InvalidReason.TIMEOUT,
-    Outcome.UNENCODABLE: InvalidReason.UNENCODABLE,
-    Outcome.SYNTAX_ERROR: InvalidReason.UNPARSABLE,
-}
-_NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 # Programs that do nothing of what was asked; a test that passes on both tests nothing.
 _NULL_RETURNS = "def {}(*args, **kwargs):\n    return object()\n"
 _NULL_RAISES = "class _Null(Exception):\n    pass\n\n\ndef {}(*args, **kwargs):\n    raise _Null\n"
@@ -77,15 +61,13 @@ class TestValidity:
     """The module that is not there, of a test that is not kept for that."""
 
 
-@dataclass(frozen=True)
-class _Returned:
+class _Returned(NamedTuple):
     """What the reference returned for a call: a value with its source, or why there is none."""
 
-    value: Any
-    source: str | None
+    value: Any = None
+    source: str = ""
     reason: str = ""
     fault: InvalidReason | None = None
-    undecidable: bool = False
     missing_module: str | None = None
 
 
@@ -119,8 +101,6 @@ class Reference:
             call_wall_time=sandbox.limits.call_wall_time * share,
             calls_per_test=1,  # what a player wrote as one test, and not a whole test program
         )
-        self._facts = LRUCache[tuple[str, str], dict[str, Any]]()
-        self._returned = LRUCache[tuple[RuledProblem, str], _Returned]()
         self._rulings = LRUCache[tuple[RuledProblem, str], TestValidity]()
         self._confirmed = LRUCache[tuple[RuledProblem, str], int]()
         self._loaded = LRUCache[RuledProblem, bool]()
@@ -129,29 +109,20 @@ class Reference:
         """Rules on tests.
 
         Raises:
-            BrokenReferenceError: The reference does not run.
+            codea1_env.oracle.BrokenReferenceError: The reference does not run.
             InfraError: The sandbox failed.
         """
         failure = self.load_failure(subject)
         if failure is not None:
-            raise BrokenReferenceError(
-                f"Expect the reference of problem {subject.task_id!r} to run and to define "
-                f"{subject.entry_point}, actually: {failure.outcome.value}: "
-                f"{failure.message}. Check the data with `codea1 problems validate`."
-            )
-        ruled: dict[str, TestValidity] = {}
-        missing: list[str] = []
-        for test in dict.fromkeys(tests):
-            ruling = self._rulings.get((subject, test))
-            if ruling is None:
-                missing.append(test)
-            else:
-                ruled[test] = ruling
-        for test, ruling in self._decide(subject, missing).items():
-            ruled[test] = ruling
+            raise broken_reference(subject.task_id, subject.entry_point, failure)
+        asked = list(dict.fromkeys(tests))
+        known = {test: self._rulings.get((subject, test)) for test in asked}
+        ruled = {test: ruling for test, ruling in known.items() if ruling is not None}
+        decided = self._decide(subject, [test for test in asked if test not in ruled])
+        for test, ruling in decided.items():
             size = 2 * len(test) + len(ruling.text) + len(ruling.reason)
             self._rulings.put((subject, test), ruling, size)
-        return ruled
+        return ruled | decided
 
     def confirm(self, subject: RuledProblem, tests: Iterable[str]) -> bool:
         """Ask the reference again about tests that broke a program, the first times they do.
@@ -173,7 +144,7 @@ class Reference:
         changed = [test for test, result in results.items() if not result.passed]
         for test in changed:
             ruling = TestValidity(
-                "invalid", test, test, _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC
+                "invalid", test, test, NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC
             )
             self._rulings.put((subject, test), ruling, 3 * len(test))
         return bool(changed)
@@ -189,7 +160,9 @@ class Reference:
         return None
 
     def _decide(self, subject: RuledProblem, tests: Sequence[str]) -> dict[str, TestValidity]:
-        known = self._look_up_facts(subject, tests)
+        pairs = [(test, subject.entry_point) for test in tests]
+        read = in_batches(pairs, lambda pair: len(pair[0]), self._facts, _cannot_be_parsed)
+        known = dict(zip(tests, read, strict=True))
         calls = {
             fact["call"]["canonical"]: fact["call"]
             for fact in known.values()
@@ -199,66 +172,40 @@ class Reference:
         decided: dict[str, TestValidity] = {}
         runs: dict[str, dict[str, Any]] = {}
         for test, fact in known.items():
-            call = fact["call"]
+            answer = fact["call"] and returned.get(fact["call"]["canonical"])
             if fact["problem"]:
                 fault = InvalidReason(fact["fault"])
                 decided[test] = TestValidity("invalid", test, fact["key"], fact["problem"], fault)
-            elif call is None or returned[call["canonical"]].undecidable:
+            elif answer is None:
                 runs[test] = fact
             else:
-                decided[test] = _ruling_by_value(test, call, returned[call["canonical"]])
+                decided[test] = _ruling_by_value(test, fact["call"], answer)
         return decided | self._run_all(subject, runs)
 
-    def _look_up_facts(
-        self, subject: RuledProblem, tests: Sequence[str]
-    ) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
-        unknown: list[tuple[str, str]] = []
-        for test in tests:
-            fact = self._facts.get((test, subject.entry_point))
-            if fact is None:
-                unknown.append((test, subject.entry_point))
-            else:
-                found[test] = fact
-        read = in_batches(unknown, lambda pair: len(pair[0]), self._analyse, _cannot_be_parsed)
-        for pair, fact in zip(unknown, read, strict=True):
-            found[pair[0]] = fact
-            self._facts.put(pair, fact, 4 * len(pair[0]))
-        return found
-
-    def _analyse(self, pairs: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    def _facts(self, pairs: list[tuple[str, str]]) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = self._sandbox.analyse(facts, pairs)
         return result
 
     def _ask(
         self, subject: RuledProblem, calls: Mapping[str, Mapping[str, Any]]
-    ) -> dict[str, _Returned]:
-        """What the reference returns for each distinct call, in two processes."""
-        found: dict[str, _Returned] = {}
-        unknown: list[str] = []
-        for name in calls:
-            answer = self._returned.get((subject, name))
-            if answer is None:
-                unknown.append(name)
-            else:
-                found[name] = answer
-        if not unknown:
-            return found
-        arguments = [(calls[name]["args"], calls[name]["kwargs"]) for name in unknown]
+    ) -> dict[str, _Returned | None]:
+        """What the reference returns for each call, in two processes; None where only running the test can tell."""
+        if not calls:
+            return {}
         jobs = [
             self._sandbox.submit_calls(
                 subject.reference,
                 subject.entry_point,
-                arguments,
-                limits=self._limits.with_room_for(len(unknown)),
+                [(call["args"], call["kwargs"]) for call in calls.values()],
+                limits=self._limits.with_room_for(len(calls)),
                 hash_seed=seed,
             )
             for seed in (0, 1)
         ]
-        for name, one, other in zip(unknown, *gather(jobs), strict=True):
-            answer = found[name] = _agreed(_not_ours(one), _not_ours(other))
-            self._returned.put((subject, name), answer, len(name) + 5 * len(answer.source or ""))
-        return found
+        return {
+            name: _agreed(_not_ours(one), _not_ours(other))
+            for name, one, other in zip(calls, *gather(jobs), strict=True)
+        }
 
     def _run_all(
         self, subject: RuledProblem, runs: Mapping[str, Mapping[str, Any]]
@@ -268,23 +215,25 @@ class Reference:
         first = self._trial(subject, subject.reference, runs)
         second = self._trial(subject, subject.reference, _passing(first), hash_seed=1)
         found: dict[str, TestValidity] = {}
-        doubtful: list[str] = []
         for test, result in first.items():
-            reason, fault, module = "", None, None
+            reason: str = ""
+            fault: InvalidReason | None = None
             if result.vacuous:
                 reason, fault = f"never calls {name}", InvalidReason.NEVER_CALLS
             elif not result.passed:
-                reason, fault = _explained(result.outcome, result.message), _fault(result)
-                module = result.missing_module
+                reason, fault = _no_test(result)
             elif not second[test].passed:
-                reason, fault = _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC
-            elif not runs[test]["direct"]:
-                doubtful.append(test)
-            status: Status = "invalid" if reason else "kept"
-            stable = runs[test]["stable"]
+                reason, fault = NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC
             found[test] = TestValidity(
-                status, test, runs[test]["key"], reason, fault, stable, module
+                "invalid" if reason else "kept",
+                test,
+                runs[test]["key"],
+                reason,
+                fault,
+                runs[test]["stable"],
+                result.missing_module,
             )
+        doubtful = [test for test in runs if not found[test].reason and not runs[test]["direct"]]
         raising = self._trial(subject, _NULL_RAISES.format(name), doubtful)
         vacuous = self._trial(subject, _NULL_RETURNS.format(name), _passing(raising))
         for test in _passing(vacuous):
@@ -329,46 +278,34 @@ def _passing(results: Mapping[str, TestResult]) -> list[str]:
 def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> TestValidity:
     key = equality(call["canonical"], call["predicted"])
     if answer.reason:
-        module = answer.missing_module
         return TestValidity(
-            "invalid", test, key, answer.reason, answer.fault, missing_module=module
+            "invalid", test, key, answer.reason, answer.fault, missing_module=answer.missing_module
         )
     if _equal(answer.value, call["expected"]):
         return TestValidity("kept", test, key)
-    assert answer.source is not None  # else it would be undecidable
     reason = f"predicts {_short(call['predicted'])}, the reference returns {_short(answer.source)}"
     text = equality(call["source"], answer.source)
     key = equality(call["canonical"], answer.source)
     return TestValidity("corrected", text, key, reason, InvalidReason.WRONG_VALUE)
 
 
-def _agreed(one: CallResult, other: CallResult) -> _Returned:
-    """What two runs of one call amount to."""
+def _agreed(one: CallResult, other: CallResult) -> _Returned | None:
+    """What two runs of one call amount to; None if the value cannot be stated."""
     if one.outcome in _UNDECIDABLE and one.outcome is other.outcome:
-        return _Returned(None, None, undecidable=True)
-    if one.outcome is not other.outcome:
-        return _Returned(None, None, _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC)
-    if one.outcome is not Outcome.PASS:
-        reason = _explained(one.outcome, one.message)
-        return _Returned(None, None, reason, _fault(one), missing_module=one.missing_module)
-    if not _equal(one.value, other.value):
-        # nan is not equal to itself, so this may also be a value that no test can predict.
-        if repr(one.value) == repr(other.value):
-            return _Returned(None, None, undecidable=True)
-        return _Returned(None, None, _NON_DETERMINISTIC, InvalidReason.NON_DETERMINISTIC)
-    source = source_of(one.value)
-    return _Returned(one.value, source, undecidable=source is None)
+        return None
+    if one.outcome is other.outcome and one.outcome is not Outcome.PASS:
+        return _Returned(None, "", *_no_test(one), one.missing_module)
+    if one.outcome is other.outcome and _equal(one.value, other.value):
+        source = source_of(one.value)
+        return None if source is None else _Returned(one.value, source)
+    # nan is not equal to itself, so this may also be a value that no test can predict.
+    if one.outcome is other.outcome and repr(one.value) == repr(other.value):
+        return None
+    return _Returned(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
 
 
-def _explained(outcome: Outcome, message: str) -> str:
-    reason = _REASONS.get(outcome, f"ends with {outcome.value} on the reference")
-    return f"{reason}: {without_addresses(message)}" if message else reason
-
-
-def _fault(result: TestResult | CallResult) -> InvalidReason:
-    if result.outcome is Outcome.ERROR and result.error == ModuleNotFoundError.__name__:
-        return InvalidReason.NOT_INSTALLED
-    return _FAULTS.get(result.outcome, InvalidReason.LIMIT)
+def _no_test(end: TestResult | CallResult) -> tuple[str, InvalidReason]:
+    return explained(end, f"ends with {end.outcome.value} on the reference")
 
 
 def _equal(value: Any, other: Any) -> bool:

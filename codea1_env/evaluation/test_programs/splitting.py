@@ -13,7 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from codea1_env.evaluation.test_programs.syntax import Item
+from codea1_env.evaluation.test_programs.syntax import Item, describe
+from codea1_env.reading.fences import PYTHON, answer_in, python_in
+from codea1_env.responses import Dropped, text_problem
+from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.support.batches import in_batches
 
 MAX_TESTS = 256
 MAX_TEST_CHARS = 1 << 18
@@ -100,9 +104,8 @@ class Splitter:
 
     def tests(self) -> list[str]:
         """The tests in the order of the text."""
-        runners: set[str] = (
-            set()
-        )  # test functions and what only runs them: lists of them, suites, main()
+        # Test functions and what only runs them: lists of them, suites, main().
+        runners: set[str] = set()
         for number, statement in enumerate(self.statements):
             for call in self._calls(statement):
                 runners |= statement.binds
@@ -112,9 +115,8 @@ class Splitter:
                 runners |= set() if statement.is_check else statement.binds
         for group in self._groups():
             self._add(group)
-        for number in reversed(
-            range(len(self.statements))
-        ):  # print(x) before the x = f(1) it needs
+        # print(x) before the x = f(1) it needs
+        for number in reversed(range(len(self.statements))):
             if number not in self._used and self._is_bare(number, runners):
                 self._add([number])
         for number, statement in enumerate(self.statements):
@@ -161,9 +163,8 @@ class Splitter:
     def _groups(self) -> list[list[int]]:
         """The checks among the statements; together those that share an object that one may change."""
         maker: dict[str, int] = {}  # variable -> the statement that made its object
-        heirs: dict[
-            int, int
-        ] = {}  # maker -> the maker of a later object that may hold the same one
+        # maker -> the maker of a later object that may hold the same one
+        heirs: dict[int, int] = {}
         checks: dict[int, list[int]] = {}  # maker -> the checks that see its object
 
         def latest(number: int) -> int:
@@ -255,3 +256,85 @@ class Splitter:
             and not statement.names & (self._variables | {self.entry_point})
             and not statement.runs_all
         )
+
+
+_Described = tuple[list[Statement], list[Item]]
+
+
+@dataclass(frozen=True)
+class TestProgramSuite:
+    """The tests in an answer."""
+
+    __test__ = False  # pytest would collect a class of this name
+
+    tests: tuple[str, ...]
+    """Each is a program that stands on its own: with the variables, helpers and imports that it needs."""
+    rest: tuple[Dropped, ...] = ()
+    """What no test was made of."""
+
+
+def python_blocks(text: str) -> list[str]:
+    r"""The code of the blocks that may be Python; those in other languages only if there are no others.
+
+    Example:
+        >>> python_blocks("Like this:\n```python\nx = 1\n```\nor\n~~~\nx = 2\n")
+        ['x = 1\n', 'x = 2\n']
+    """
+    return [block.code for block in python_in(text, PYTHON | {"pycon"})]
+
+
+def read_test_programs(
+    texts: Sequence[tuple[str, str]], sandbox: Sandbox
+) -> list[TestProgramSuite]:
+    r"""Find the tests in answers.
+
+    All Python blocks of an answer are read as one text. `codea1_env.evaluation.test_programs.splitting` says what
+    becomes a test.
+
+    Args:
+        texts: Pairs of the answer and the function under test.
+        sandbox: Where the texts are parsed.
+
+    Returns:
+        One suite for each answer.
+
+    Example:
+        >>> from codea1_env.sandbox import Sandbox
+        >>> with Sandbox() as sandbox:
+        ...     read_test_programs([("x = 1\nassert f(x) == 2\nassert f(", "f")], sandbox)[0].tests
+        ('x = 1\nassert f(x) == 2',)
+    """
+    problems = [text_problem(text) for text, _ in texts]
+    codes = [
+        "\n".join(python_blocks(answer_in(text)) or [answer_in(text)])
+        for (text, _), problem in zip(texts, problems, strict=True)
+        if problem is None
+    ]
+    described = iter(in_batches(codes, len, lambda batch: _read(batch, sandbox), _unread))
+    suites = []
+    for (text, entry_point), problem in zip(texts, problems, strict=True):
+        tests: list[str] = []
+        items: list[Item] = []
+        if problem is None:
+            statements, items = next(described)
+            splitter = Splitter(statements, entry_point)
+            tests = splitter.tests()
+            items = items + splitter.dropped
+            problem = None if tests or items else "the answer holds no test"
+        if problem is not None:
+            items.append((problem, text[:200], False))
+        suites.append(TestProgramSuite(tuple(tests), tuple(Dropped(*item) for item in items)))
+    return suites
+
+
+def _read(codes: list[str], sandbox: Sandbox) -> list[_Described]:
+    rows, found = sandbox.analyse(describe, codes)
+    # A statement that comes twice in a text is two statements.
+    return [
+        ([Statement(**rows[place]) for place in places], [(a, b, c) for a, b, c in dropped])
+        for places, dropped in found
+    ]
+
+
+def _unread(code: str, error: AnalysisError) -> _Described:
+    return [], [(f"cannot be parsed: {error}", code[:200], True)]

@@ -16,13 +16,11 @@ import symtable
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from codea1_env.reading.chunks import PARSE_ERRORS, message_of
+
 MAX_STATEMENTS = 1_000
 MAX_PARSES = 1_000
 """How often pieces of a text that does not parse as a whole are tried."""
-
-# Null bytes are a ValueError or SyntaxError, lone surrogates a UnicodeEncodeError, which is a ValueError;
-# what is too deep or too long can be any of the others.
-_PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 # Reading an object with one of these does not change it.
 _READERS = frozenset({
@@ -42,6 +40,10 @@ _DATA_NODES = (
 )  # fmt: skip
 _BLOCKS = (ast.For, ast.While, ast.With, ast.Try, ast.TryStar, ast.If, ast.Match)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_KINDS: dict[type[ast.stmt], str] = {
+    ast.Assert: "assert", ast.FunctionDef: "function", ast.AsyncFunctionDef: "function", ast.ClassDef: "class",
+    ast.Import: "import", ast.ImportFrom: "import",
+}  # fmt: skip
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # A line that continues the statement before it: no piece of code can begin there.
 _CONTINUATION = re.compile(r"\s|[)\]}#]|(?:else|elif|except|finally)\b")
@@ -52,9 +54,7 @@ Item = tuple[str, str, bool]
 """What was dropped: (reason, text, whether it counts as an invalid test)."""
 
 
-def describe(
-    texts: list[str],
-) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[Item]]]]:
+def describe(texts: list[str]) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[Item]]]]:
     r"""The statements of many texts, as `codea1_env.evaluation.test_programs.splitting.Statement` takes them.
 
     Tests of one suite have many statements in common: each is described, and sent, only once.
@@ -87,8 +87,9 @@ def _describe(
         if (type(node), text) not in known:
             try:
                 statements.append(_description(node, text))
-            except _PARSE_ERRORS as error:
-                dropped.append((f"cannot be compiled: {_message(error)}", text, True))
+            except PARSE_ERRORS as error:
+                reason = message_of(error).replace("parsed", "compiled", 1)
+                dropped.append((reason, text, True))
                 continue
             known[type(node), text] = len(statements) - 1
         places.append(known[type(node), text])
@@ -100,16 +101,12 @@ def _statements(code: str, dropped: list[Item]) -> Iterator[tuple[ast.stmt, str]
     pieces: Iterable[tuple[str, ast.Module]]
     try:
         pieces = [(code, ast.parse(code))]
-    except _PARSE_ERRORS:
+    except PARSE_ERRORS:
         pieces = _salvage(code, dropped)
     for piece, module in pieces:
         source = _Source(piece)
         for node in module.body:
             yield from _unguarded(node, source)
-
-
-def _message(error: BaseException) -> str:
-    return str(error.msg) if isinstance(error, SyntaxError) else str(error) or type(error).__name__
 
 
 def _salvage(code: str, dropped: list[Item]) -> Iterator[tuple[str, ast.Module]]:
@@ -133,8 +130,8 @@ def _salvage(code: str, dropped: list[Item]) -> Iterator[tuple[str, ast.Module]]
             budget -= 1 + len(piece) // 2_000
             try:
                 module = ast.parse(piece)
-            except _PARSE_ERRORS as error:
-                reason = reason or f"cannot be parsed: {_message(error)}"
+            except PARSE_ERRORS as error:
+                reason = reason or message_of(error)
                 continue
             yield piece, module
             rest = end
@@ -225,15 +222,7 @@ def _kind(node: ast.stmt) -> str:
         node.module == "__future__" or node.names[0].name == "*"
     ):
         return "wide import"
-    kinds = {
-        ast.Assert: "assert",
-        ast.FunctionDef: "function",
-        ast.AsyncFunctionDef: "function",
-        ast.ClassDef: "class",
-        ast.Import: "import",
-        ast.ImportFrom: "import",
-    }
-    return kinds.get(type(node), "block" if isinstance(node, _BLOCKS) else "other")
+    return _KINDS.get(type(node), "block" if isinstance(node, _BLOCKS) else "other")
 
 
 def _names(text: str) -> tuple[set[str], set[str], set[str]]:
@@ -388,15 +377,17 @@ def _missing(node: ast.stmt) -> int:
 def _parameter_table(text: str) -> str | None:
     """The loop over the table of ``@pytest.mark.parametrize("a, b", table)``."""
     node = ast.parse(text).body[0]  # again, for columns that count within the text
-    if not isinstance(node, ast.FunctionDef) or len(node.decorator_list) != 1:
-        return None
-    mark = node.decorator_list[0]
-    if not isinstance(mark, ast.Call) or not isinstance(mark.func, ast.Attribute):
-        return None
-    if mark.func.attr != "parametrize" or len(mark.args) != 2:
-        return None
-    if not isinstance(mark.args[0], ast.Constant) or not isinstance(mark.args[0].value, str):
-        return None
-    star = "*" if "," in mark.args[0].value else ""
-    table = ast.get_source_segment(text, mark.args[1])
-    return f"for _case in {table}:\n    {node.name}({star}_case)"
+    match node:
+        case ast.FunctionDef(
+            name=name,
+            decorator_list=[
+                ast.Call(
+                    func=ast.Attribute(attr="parametrize"),
+                    args=[ast.Constant(value=str(names)), table],
+                )
+            ],
+        ):
+            star = "*" if "," in names else ""
+            rows = ast.get_source_segment(text, table)
+            return f"for _case in {rows}:\n    {name}({star}_case)"
+    return None

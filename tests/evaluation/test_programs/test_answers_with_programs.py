@@ -7,13 +7,12 @@ import time
 
 import pytest
 
-from codea1_env.evaluation.test_programs.answers import (
-    Rest,
+from codea1_env.evaluation.test_programs.splitting import (
     TestProgramSuite,
     python_blocks,
     read_test_programs,
 )
-from codea1_env.responses import MAX_ACTION_CHARS
+from codea1_env.responses import MAX_ACTION_CHARS, Dropped
 from codea1_env.sandbox import Sandbox
 
 
@@ -58,8 +57,8 @@ def test_a_suite(sandbox: Sandbox):
         "x = [1]\nassert f(x) == 2",
     )
     assert suite.rest == (
-        Rest("cannot be parsed: '(' was never closed", "assert f(", invalid=True),
-        Rest("no test needs it, and it does not call f", "print('ok')", invalid=False),
+        Dropped("cannot be parsed: '(' was never closed", "assert f(", invalid=True),
+        Dropped("no test needs it, and it does not call f", "print('ok')", invalid=False),
     )
 
 

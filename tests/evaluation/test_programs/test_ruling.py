@@ -8,12 +8,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from codea1_env.evaluation.test_programs.ruling import (
-    BrokenReferenceError,
-    Reference,
-    RuledProblem,
-    TestValidity,
-)
+from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
+from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import InfraError, Job, JobResult, Outcome, Sandbox, TestResult

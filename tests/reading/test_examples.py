@@ -8,7 +8,7 @@ import time
 import pytest
 
 from codea1_env import load_problems
-from codea1_env.reading.shown_tests import split_examples
+from codea1_env.reading.examples import split_examples
 
 
 @pytest.mark.parametrize(

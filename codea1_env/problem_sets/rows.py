@@ -1,9 +1,60 @@
-"""Pieces of program text, found and joined without parsing: prompts, signatures, imports."""
+"""A row of a data set, and its fields with the types that they should have."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+INSTRUCT = "instruct"
+"""The variant of BigCodeBench that is told what to do."""
+
+
+class Row(NamedTuple):
+    """One row of a file or data set, and where it stands."""
+
+    fields: Any
+    """The values by name, if the row is one at all: any JSON value may stand in a line."""
+    where: str
+    split: str | None = None
+    """The split that the data set files it under; None where the row itself must say."""
+    variant: str = ""
+    """Which of several problems that one row describes is meant, as "instruct" in BigCodeBench."""
+
+
+def text_of(row: Row, name: str) -> str:
+    """The field of this name.
+
+    Raises:
+        TypeError: It is no text.
+    """
+    value = row.fields.get(name)
+    if not isinstance(value, str):
+        raise TypeError(f"Expect {name!r} to be text, actually: {show(value)}")
+    return value
+
+
+def texts_of(row: Row, name: str) -> list[str]:
+    """The field of this name; an empty list where there is none.
+
+    Raises:
+        TypeError: It is no list of texts.
+    """
+    value = row.fields.get(name)
+    value = [] if value is None else value
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise TypeError(f"Expect {name!r} to be a list of texts, actually: {show(value)}")
+    return list(value)
+
+
+def origin(row: Row, source: str, split: str) -> dict[str, str]:
+    """The metadata that every problem has."""
+    return {"source": source, "split": row.split or split}
+
+
+def show(value: object) -> str:
+    """A value in a message."""
+    return f"{type(value).__name__} {value!r:.80}"
 
 
 def prompt_of(signature: str, *paragraphs: str, imports: str = "") -> str:
@@ -20,13 +71,10 @@ def signature_of(code: str, entry: str) -> str:
     name = re.escape(entry)
     pattern = rf"^(?:async )?def {name} *\((?:[^()]|\([^()]*\))*\)(?: *->[^:\n]+)?(?= *:)"
     found = re.search(pattern, code, re.MULTILINE)
-    if found is None:
-        return (
-            f"class {entry}"
-            if re.search(rf"^class {name}\b", code, re.M)
-            else f"def {entry}(*args)"
-        )
-    return found.group()
+    if found is not None:
+        return found.group()
+    is_class = re.search(rf"^class {name}\b", code, re.MULTILINE)
+    return f"class {entry}" if is_class else f"def {entry}(*args)"
 
 
 def definition_of(entry: str) -> str:

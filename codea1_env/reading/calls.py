@@ -1,0 +1,146 @@
+"""The calls with literal arguments in golden tests and prompts. Runs inside `Sandbox.analyse`."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from codea1_env.sandbox.inside.analysis.literals import (
+    LiteralMeter,
+    NotLiteralError,
+    read,
+    read_items,
+    write,
+)
+
+from .chunks import PARSE_ERRORS, parse
+
+Call = tuple[list[Any], dict[str, Any]]
+
+MAX_CHARS = 1 << 18
+"""Of a test or prompt that is read."""
+MAX_CALLS = 200
+"""Calls of one problem that are looked at."""
+MAX_LISTED_CHARS = 1000
+"""Of a test that is made of a list of inputs: what a player could write."""
+_MAX_CALL = 5_000
+_CANDIDATE = "candidate"
+"""What HumanEval calls the function in its tests."""
+
+
+def literal_calls(tests: list[str], name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Return (arguments, keyword arguments) of the calls of a function with literal arguments.
+
+    Tests that cannot be parsed, and calls with other arguments, are passed over.
+
+    Example:
+        >>> literal_calls(["assert f([1], key='a') == f(x)", "assert g(2)"], "f")
+        [(([1],), {'key': 'a'})]
+    """
+    found = [_literal_call(node, (name,)) for test in tests for node in _nodes(test)]
+    return [(tuple(call[0]), call[1]) for call in found if call is not None]
+
+
+def listed_tests(program: str, name: str) -> list[str]:
+    r"""Return the tests of a test program in the style of EvalPlus, which has lists `inputs` and `results`.
+
+    Those that are no literals, or long, are passed over.
+
+    Example:
+        >>> listed_tests("def check(c):\n    inputs = [[1, 'a'], [g()]]\n    results = [[1], 2]", "f")
+        ["assert f(1, 'a') == [1]"]
+    """
+    lists: dict[str, list[ast.expr]] = {}
+    for node in _nodes(program):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    lists.setdefault(target.id, node.value.elts)
+    tests = []
+    for given, returned in zip(lists.get("inputs", []), lists.get("results", []), strict=False):
+        try:
+            texts = [write(each) for each in read_items(given)]
+            value = write(read(returned))
+        except NotLiteralError:
+            continue
+        if value is not None and None not in texts:
+            test = f"assert {name}({', '.join(map(str, texts))}) == {value}"
+            if len(test) <= MAX_LISTED_CHARS:
+                tests.append(test)
+    return tests
+
+
+def seen_calls(prompt: str, name: str, tests: list[str]) -> list[Call]:
+    """The first calls of a function in golden tests, and in the examples of a prompt."""
+    of_tests = (_calls_in_test(test, name) for test in tests if len(test) <= MAX_CHARS)
+    found = itertools.chain(*of_tests, _calls_in_prose(prompt, name))
+    return list(itertools.islice(found, MAX_CALLS))
+
+
+def _nodes(text: str) -> Iterator[ast.AST]:
+    try:
+        body = parse(text)
+    except PARSE_ERRORS:
+        return
+    yield from ast.walk(ast.Module(body, []))
+
+
+def _calls_in_test(test: str, name: str) -> Iterator[Call]:
+    names = (name, _CANDIDATE) if _CANDIDATE in test else (name,)
+    for node in _nodes(test):
+        if (
+            # HumanEval+ and MBPP+ have a table of arguments, and call with a star.
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.List)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == "inputs"
+            and "(*" in test
+        ):
+            for row in node.value.elts[:MAX_CALLS]:
+                try:
+                    arguments = read(row)
+                except NotLiteralError:
+                    continue
+                if type(arguments) in (list, tuple):
+                    yield list(arguments), {}
+        elif (call := _literal_call(node, names)) is not None:
+            yield call
+
+
+def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
+    """Call in examples: what stands in brackets behind the name, where that is Python."""
+    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\(", prompt):
+        if prompt[: found.start()].endswith("def "):
+            continue
+        text = prompt[found.start() : found.start() + _MAX_CALL]
+        depth = 0
+        for place, character in enumerate(text):
+            depth += (character in "([{") - (character in ")]}")
+            if depth == 0 and character == ")":
+                try:
+                    node = ast.parse(text[: place + 1], mode="eval").body
+                except PARSE_ERRORS:
+                    continue  # a bracket within a string
+                call = _literal_call(node, (name,))
+                if call is not None:
+                    yield call
+                break
+            if depth < 0:
+                break
+
+
+def _literal_call(node: ast.AST, names: tuple[str, ...]) -> Call | None:
+    """The arguments of a call of one of some names; None if it is none, or they are no literals."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return None
+    if node.func.id not in names or any(each.arg is None for each in node.keywords):
+        return None
+    meter = LiteralMeter()
+    try:
+        arguments = [read(each, None, meter) for each in node.args]
+        return arguments, {str(each.arg): read(each.value, None, meter) for each in node.keywords}
+    except NotLiteralError:
+        return None
