@@ -26,16 +26,17 @@ from codea1_env.baselines.bench import (
     leaderboard,
     run_all,
 )
-from codea1_env.baselines.bench import schedule as scheduling
-from codea1_env.baselines.bench.entries import Entry
 from codea1_env.baselines.bench.results import (
     SWEEP,
     Result,
+    TrainingJob,
+    jobs_of,
     open_folder,
     read_settings,
     write_results,
 )
-from codea1_env.baselines.bench.suite import QUICK, with_preset
+from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable
+from codea1_env.baselines.bench.suite import QUICK, Entry, with_preset
 from codea1_env.baselines.bench.sweep import choose, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.markdown import print_markdown
@@ -131,7 +132,7 @@ def _run(
         whole = _run_all(config, tried, console, "runs of the sweep")
         rates, swept = choose(config, entries, tried)
         folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
-        jobs = scheduling.jobs_of(config, entries, folder.path, rates)
+        jobs = jobs_of(config, entries, folder.path, rates)
         whole = whole and _run_all(config, jobs, console, "runs")
     results = collect(jobs)
     write_results(folder, results)
@@ -159,15 +160,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _run_all(
-    config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console, what: str
-) -> bool:
+def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> bool:
     """Run jobs; returns whether nobody interrupted that."""
     if not jobs:
         return True
     with user_input():
-        scheduling.check_files(config, jobs)
-    for damage in scheduling.forget_unusable(jobs):
+        check_files(config, jobs)
+    for damage in forget_unusable(jobs):
         console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -180,7 +179,7 @@ def _run_all(
 
 
 def _run_with_progress(
-    config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console, what: str
+    config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str
 ) -> None:
     bar = Progress(
         TextColumn(f"{what} {{task.fields[done]}}/{{task.fields[runs]}}"),
@@ -196,7 +195,7 @@ def _run_with_progress(
     with bar:
         task = bar.add_task("", total=total, done=0, runs=len(jobs), running="")
 
-        def report(progress: scheduling.Progress) -> None:
+        def report(progress: RunsDone) -> None:
             nonlocal shown
             bar.update(task, completed=progress.steps, done=progress.done, running=", ".join(progress.running))  # fmt: skip
             if not console.is_terminal and progress.done > shown:

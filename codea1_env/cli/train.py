@@ -33,7 +33,7 @@ from codea1_env.cluster import RemoteSandbox
 from codea1_env.problem_sets.sources import needs_network
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
-from codea1_env.training.own_code import check_own_code
+from codea1_env.training.algorithms import check_own_code
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.settings import to_toml
 

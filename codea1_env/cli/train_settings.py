@@ -14,10 +14,15 @@ from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import InputError, unknown_name, user_input
 from codea1_env.training import TrainConfig
 from codea1_env.training.config_checks import OF_RAY
-from codea1_env.training.moved_settings import MOVED
-from codea1_env.training.preset_files import PRESETS, file_table, preset_table
 from codea1_env.training.run_folder import read_config
-from codea1_env.training.settings import apply_table, replaced
+from codea1_env.training.settings import (
+    MOVED,
+    PRESETS,
+    apply_table,
+    file_table,
+    preset_table,
+    replaced,
+)
 
 _Preset = Annotated[
     str | None,

@@ -15,7 +15,7 @@ from rich.live import Live
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
 from codea1_env.cli.watch_screen import EPISODES, screen
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError
 from codea1_env.training.run_folder import no_run
 
 _PAUSE = 1.0

@@ -18,10 +18,8 @@ from rich.text import Text
 
 from codea1_env.rendering.display import clean
 from codea1_env.training.metrics import Row
-from codea1_env.training.phases import phase_totals
-from codea1_env.training.progress import PHASES
-from codea1_env.training.remaining import clock
-from codea1_env.training.summary import SUMMARY, start_and_end
+from codea1_env.training.progress import PHASES, clock
+from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
 
 if TYPE_CHECKING:
     from codea1_env.report.live import LastEpisode, LiveRun, Pace

@@ -12,9 +12,9 @@ from typing import Self
 from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.rollout import Rollouts
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError
 from codea1_env.training.players import Players
-from codea1_env.training.resampling import Replacements
+from codea1_env.training.problems_of_run import Replacements
 
 
 @dataclass(frozen=True)

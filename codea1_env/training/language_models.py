@@ -22,8 +22,7 @@ from codea1_env.agents.llm.processes import (
 )
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError, TrainConfig
 
 Role = Literal["coder", "tester", "model"]
 """Who answers; "model" is one that plays both roles."""

@@ -1,4 +1,4 @@
-"""What runs on a node for a language model: one process that answers and learns, alone or as one of several."""
+"""What runs on a node for a language model: one process that answers and learns, alone or as one of several, or that only answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import os
 import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,3 +182,37 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
     """Name of each file in a folder -> what is in it."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+Counters = Mapping[str, bytes]
+"""File of a checkpoint -> what is in it: how far random numbers are used up."""
+
+
+class WriterActor(LearnerActor):
+    """Answers with the weights that it was given last."""
+
+    def make(self, config: TrainConfig, problems: int, seed: int, member: Membership) -> None:
+        """Make what answers.
+
+        Raises:
+            RunError: The model or the engine cannot be had as configured.
+        """
+        self._models = LanguageModels(config, problems, roles=(self._role,))
+        self._player, self._update = self._models.writer(self._role, seed)
+
+    def take(self, weights: Mapping[str, bytes]) -> None:
+        """Use these weights from now on: what `LearnerActor.weights` returned."""
+        with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
+            for name, data in weights.items():
+                (Path(folder) / name).write_bytes(data)
+            self._update(Path(folder))
+
+    def write(
+        self, observations: Sequence[Observation]
+    ) -> tuple[list[Completion], Usage, Counters]:
+        """Answer each observation, token by token, and say what it took, and how far random numbers are used up."""
+        self._player.act(observations)
+        with tempfile.TemporaryDirectory(prefix="codea1-counters-") as folder:
+            self._player.save(Path(folder))
+            counters = bytes_in(Path(folder))
+        return self._player.agent.completions, self._player.take_usage(), counters

@@ -27,28 +27,35 @@ from codea1_env.training.checkpoints import (
     save_checkpoint,
     step_of,
 )
-from codea1_env.training.config import TrainConfig
+from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.engine import engine_of
-from codea1_env.training.errors import RunError
-from codea1_env.training.failed_runs import explained_failures, leave_nothing
-from codea1_env.training.interrupt import stop_request
+from codea1_env.training.interrupt import explained_failures, leave_nothing, stop_request
 from codea1_env.training.language_models import LanguageModels, roles_of
-from codea1_env.training.lessons import demonstrations, lessons
-from codea1_env.training.measuring import drawn, measure, new_past, remember, with_control
+from codea1_env.training.lessons import demonstrations, lessons, teach
+from codea1_env.training.measuring import (
+    Unseen,
+    drawn,
+    measure,
+    new_past,
+    remember,
+    unseen_problems,
+    with_control,
+)
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
-from codea1_env.training.own_code import note_own_files
-from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import (
     OwnPlayer,
     Players,
     make_language_model,
     make_players,
 )
-from codea1_env.training.problems_of_run import problems_of_run, problems_of_step
+from codea1_env.training.problems_of_run import (
+    DynamicSampling,
+    failing_references,
+    problems_of_run,
+    problems_of_step,
+    warning_of,
+)
 from codea1_env.training.progress import Actor, TrainingProgress
-from codea1_env.training.reference_check import failing_references, warning_of
-from codea1_env.training.resampling import DynamicSampling
-from codea1_env.training.resources import Throughput, peak_memory
 from codea1_env.training.run_folder import (
     EPISODES,
     HELD_OUT,
@@ -57,14 +64,20 @@ from codea1_env.training.run_folder import (
     UNSEEN,
     RunFolder,
     decided,
+    note_own_files,
 )
 from codea1_env.training.settings import flat
-from codea1_env.training.summary import TrainResult, start_and_end, summary_table
-from codea1_env.training.teaching import teach
-from codea1_env.training.trackers.names import check_installed
+from codea1_env.training.summary import (
+    Throughput,
+    TrainResult,
+    mean_seconds,
+    peak_memory,
+    phases_table,
+    start_and_end,
+    summary_table,
+)
 from codea1_env.training.trackers.step_report import report_of
-from codea1_env.training.trackers.tracking import Tracking
-from codea1_env.training.unseen import Unseen, unseen_problems
+from codea1_env.training.trackers.tracking import Tracking, check_installed
 
 
 def train(

@@ -11,8 +11,7 @@ from codea1_env.agents.llm.engines import GPU_SHARE
 from codea1_env.agents.llm.footprint import Numbers, learning, resident, writing
 from codea1_env.agents.llm.grpo_settings import default_batch
 from codea1_env.agents.llm.model_shape import ModelShape
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Role
 
 _LIBRARIES = 0.6e9

@@ -37,8 +37,7 @@ from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutEpisode
 from codea1_env.sandbox import Sandbox
 from codea1_env.training.algorithms import algorithm_of
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Models, Role
 
 _CODER, _TESTER = 0, 1

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any, TypeVar
 
+from codea1_env.agents import Learner
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox
 from codea1_env.cluster.nodes import check_version, connect, nodes
@@ -15,12 +16,11 @@ from codea1_env.judging.rules import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import PlayerError, RunError
+from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.language_models import Role, roles_of
 from codea1_env.training.players import seed_of
-from codea1_env.training.remaining import ONCE
-from codea1_env.training.remote_models import RemoteModels
+from codea1_env.training.progress import ONCE
+from codea1_env.training.remote_players import AheadPlayer, RemotePlayer
 from codea1_env.training.role_group import (
     LearnerLostError,
     RoleGroup,
@@ -29,6 +29,33 @@ from codea1_env.training.role_group import (
 )
 from codea1_env.training.settings import replaced
 from codea1_env.training.time_budget import RunPlan
+
+
+class RemoteModels:
+    """The language models of a run, on the nodes of a cluster.
+
+    Args:
+        groups: The processes of each role, with their players made.
+        writers: Those that write for a role while it learns.
+    """
+
+    def __init__(self, groups: Sequence[RoleGroup], writers: Sequence[WriterGroup] = ()) -> None:
+        self._groups: dict[Any, RoleGroup] = {group.role: group for group in groups}
+        self._writers: dict[Any, WriterGroup] = {writer.role: writer for writer in writers}
+
+    def player(self, role: Role, seed: int) -> Learner:
+        """Give the player of a role. It was made with this seed."""
+        group, writer = self._groups[role], self._writers.get(role)
+        return RemotePlayer(group) if writer is None else AheadPlayer(group, writer)
+
+    def dismiss(self) -> None:
+        """Do nothing: the processes end when they are told to, or when nobody asks them any more."""
+
+    def close(self) -> None:
+        """End all processes."""
+        for group in (*self._writers.values(), *self._groups.values()):
+            group.close()
+
 
 _GIVEN_BACK = 5.0
 Group = TypeVar("Group", bound=RoleGroup)

@@ -5,7 +5,7 @@ metrics.jsonl     one row per step: the same bytes for the same configuration, a
 episodes.jsonl    what was played, one row per problem and step: the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 unseen.jsonl      likewise, of problems that are not trained on; only with language models
-own_files.jsonl   which files of the user's it was run with, see `codea1_env.training.own_code`
+own_files.jsonl   which files of the user's it was run with, see `codea1_env.training.run_folder`
 timings.jsonl     seconds of each phase, which differ from run to run
 checkpoints/      see `codea1_env.training.checkpoints`
 """
@@ -13,6 +13,7 @@ checkpoints/      see `codea1_env.training.checkpoints`
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
-from codea1_env.training.moved_settings import moved_names
+from codea1_env.support.plugins import digest_of
+from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.settings import (
     SettingsError,
     apply_table,
     flat,
+    moved_names,
     read_toml,
     replaced,
     to_toml,
@@ -213,3 +214,32 @@ def _new_folder() -> Path:
             continue
         return path
     raise RunError(f"Expect a free name for a run in runs/, actually: {name} was taken 999 times.")
+
+
+OWN_FILES = "own_files.jsonl"
+
+
+def digests(config: TrainConfig) -> dict[str, str]:
+    """Name of what is of the user's -> the digest of its file."""
+    names = [config.problems, config.rewards, config.algorithm]
+    for role in ("coder", "tester"):
+        names += [config.player(role).player, config.player(role).algorithm or ""]
+    found = {name: digest_of(name) for name in names}
+    return {name: digest for name, digest in found.items() if digest is not None}
+
+
+def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:
+    """Write down which files of the user's are used from this step on, if others were before.
+
+    Returns:
+        What has changed, for people; empty if nothing has.
+    """
+    now, rows = digests(config), list(read_rows(folder / OWN_FILES))
+    before: Mapping[str, str] = rows[-1]["sha256"] if rows else now
+    changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
+    if now and (not rows or changed):
+        with (folder / OWN_FILES).open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"step": step, "sha256": now}) + "\n")
+    if not changed:
+        return ""
+    return f" Not the same as before: {', '.join(changed)}. Steps from here on are of the new file."

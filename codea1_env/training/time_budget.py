@@ -16,11 +16,10 @@ from codea1_env.agents.llm.model_shape import shape_of
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import best_device, resolve
 from codea1_env.problems import Problem
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import LanguageModels, Models, computing_of
 from codea1_env.training.memory_plan import Devices, plan_memory
-from codea1_env.training.remaining import ONCE
+from codea1_env.training.progress import ONCE
 from codea1_env.training.settings import replaced
 from codea1_env.training.speed import (
     Speed,

@@ -22,14 +22,14 @@ from codea1_env.baselines.bench import (
     leaderboard,
     run_all,
 )
-from codea1_env.baselines.bench.results import open_folder, read_settings, write_results
-from codea1_env.baselines.bench.schedule import (
+from codea1_env.baselines.bench.results import (
     TrainingJob,
-    check_files,
-    forget_unusable,
-    machine_of,
+    open_folder,
+    read_settings,
+    write_results,
 )
-from codea1_env.baselines.bench.schedule import jobs_of as jobs_with
+from codea1_env.baselines.bench.results import jobs_of as jobs_with
+from codea1_env.baselines.bench.schedule import check_files, forget_unusable, machine_of
 from codea1_env.baselines.bench.suite import QUICK, Rates, with_preset
 from codea1_env.baselines.bench.sweep import Swept
 from codea1_env.training import TrainConfig

@@ -7,9 +7,7 @@ import dataclasses
 import pytest
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
-from codea1_env.training.player_config import PlayerConfig, TesterConfig
+from codea1_env.training.config import PlayerConfig, RunError, TesterConfig, TrainConfig
 from codea1_env.training.settings import replaced
 from codea1_env.training.speed import Prompts, Speed, phases_of_step, seconds_of_measurement
 from codea1_env.training.time_budget import _within

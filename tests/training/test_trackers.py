@@ -16,10 +16,8 @@ from codea1_env.support.logs import read_rows
 from codea1_env.training import RunError, TrainConfig, loop
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.trackers import tracking
-from codea1_env.training.trackers.names import check_installed
-from codea1_env.training.trackers.protocol import TrackedRun
-from codea1_env.training.trackers.step_report import StepReport
-from codea1_env.training.trackers.tracking import TRACKING, Tracking
+from codea1_env.training.trackers.step_report import StepReport, TrackedRun
+from codea1_env.training.trackers.tracking import TRACKING, Tracking, check_installed
 
 
 class Notebook:

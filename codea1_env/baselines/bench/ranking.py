@@ -3,17 +3,95 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from codea1_env.baselines.bench.claims import verdicts
-from codea1_env.baselines.bench.results import Result
+from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import CONTROLS, COPIER, MEASURES, OF_END, START, Table
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
-from codea1_env.baselines.bench.unseen_section import unseen_lines
 from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.rendering.markdown import in_line
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That one entry scores higher than another."""
+
+    measure: str
+    better: str
+    worse: str
+    says: str
+
+
+CLAIMS = (
+    Claim("pass_rate", "code-a1", "golden-tests", "Code-A1 trains a better coder than golden tests"),
+    Claim("pass_rate", "golden-tests", "self-play", "golden tests train a better coder than self-play"),
+    Claim("pass_rate", "code-a1", "self-play", "Code-A1 trains a better coder than self-play"),
+    Claim("pass_rate", "self-play", START, "self-play trains a better coder than none"),
+    Claim("kill_rate", "code-a1", COPIER, "Code-A1 trains a better tester than one that copies"),
+    Claim("new_kill_rate", "code-a1", START, "Code-A1 trains testers to find what copies do not"),
+    Claim("kill_rate", "code-a1", "sft", "Code-A1 trains a better tester than imitation"),
+    Claim("kill_rate", "code-a1", "self-play", "Code-A1 trains a better tester than self-play"),
+    Claim("kill_rate", "code-a1", "alpha=0", "alpha 0.5 is better for the tester than 0"),
+    Claim("kill_rate", "code-a1", "alpha=0.25", "alpha 0.5 is better for the tester than 0.25"),
+    Claim("kill_rate", "code-a1", "alpha=0.75", "alpha 0.5 is better for the tester than 0.75"),
+    Claim("kill_rate", "code-a1", "alpha=1", "alpha 0.5 is better for the tester than 1"),
+    Claim("past_pass_rate", "code-a1", "no-book", "the Mistake Book prevents forgetting"),
+    Claim("forgetting", "no-book", "code-a1", "without the Mistake Book more is forgotten"),
+    Claim("pass_rate", "code-a1", "code-a1-no-reference", "the reference is needed for the coder"),
+    Claim("pass_rate", "self-play", "self-collusion", "the reference is needed in self-play"),
+)  # fmt: skip
+"""Orderings that the paper reports or that its argument rests on."""
+
+
+def verdicts(table: Table) -> list[str]:
+    """Say of each claim whether it holds: one line each; none for what was not run, or with one seed only.
+
+    Tables of answers are judged problem by problem, as the probability that a run of the one scores higher. Problems of a
+    language model rise and fall together, so that only whole runs count: the difference is paired by seed.
+
+    Args:
+        table: The scores.
+    """
+    if table.measures_unseen:
+        return list(_of_differences(table))
+    return list(_of_chances(table))
+
+
+def _of_chances(table: Table) -> Iterator[str]:
+    for claim in CLAIMS:
+        chance = table.improvement(claim.better, claim.worse, claim.measure)
+        if chance is not None:
+            means = [
+                f"{table.mean(name, claim.measure):.3f}" for name in (claim.better, claim.worse)
+            ]
+            numbers = f"means {means[0]} and {means[1]}, P = {chance}"
+            yield f"- {_sentence(claim, claim.measure)}: {_holds(chance, 0.5)}; {numbers}."
+
+
+def _of_differences(table: Table) -> Iterator[str]:
+    for claim in CLAIMS:
+        kinds = (UNSEEN_PREFIX, "") if claim.measure in MEASURES else ("",)
+        for measure in (f"{kind}{claim.measure}" for kind in kinds):
+            difference = table.difference(claim.better, claim.worse, measure)
+            if difference is not None:
+                yield f"- {_sentence(claim, measure)}: {_holds(difference, 0.0)}; difference {difference}."
+
+
+def _sentence(claim: Claim, measure: str) -> str:
+    what = claim.says[0].upper() + claim.says[1:]
+    return f"{what} ({claim.better} over {claim.worse}, {measure})"
+
+
+def _holds(estimate: Estimate, even: float) -> str:
+    if estimate.low > even:
+        return "**holds**"
+    if estimate.high < even:
+        return "**does not hold**: it is the other way round"
+    return f"**cannot be told**: the interval includes {even:g}"
+
 
 _MAX_ERROR = 500
 """Characters of an error that are shown; result.json of the run has them all."""
@@ -136,6 +214,60 @@ def _row(table: Table, name: str, shown: str, first: str) -> str:
     cells += [_text(None if name in CONTROLS else table.mean(name, measure)) for measure in OF_END]
     runs = sum(result.entry == name for result in table.results)
     cells.append(f"{runs}" if name not in CONTROLS else "-")
+    return f"| {' | '.join(cells)} |"
+
+
+def _text(value: Estimate | float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def unseen_lines(table: Table, names: Mapping[str, str]) -> list[str]:
+    """Return the section; none if no such problems were measured.
+
+    Args:
+        table: The scores.
+        names: Name of an entry -> as it is shown.
+    """
+    if not table.measures_unseen:
+        return []
+    first = table.entries[0]
+    problems = {
+        measure: 0 if scores is None else scores.shape[1]
+        for measure in MEASURES
+        for scores in [table.scores(first, f"{UNSEEN_PREFIX}{measure}")]
+    }
+    order = sorted(
+        table.entries, key=lambda name: -(table.mean(name, f"{UNSEEN_PREFIX}pass_rate") or -1.0)
+    )
+    rows = [(name, names[name].replace("|", "\\|")) for name in order]
+    rows += [(name, f"*{shown}*") for name, shown in CONTROLS.items()]
+    less = f"less {names[first]}".replace("|", "\\|")
+    return [
+        "## Problems that are not trained on",
+        "",
+        f"Pass rate: share of all golden tests of {problems['pass_rate']} problems that the coder's programs pass. Kill rate: share of the mutants of "
+        f"{problems['kill_rate']} problems",
+        "that the tester's suites kill; new kill rate: of those that copies of the examples in the problem's text do not kill,",
+        f"of {problems['new_kill_rate']} problems. Means over seeds with 95% intervals by Student's t over seeds: all problems of a run share the weights of",
+        f"one model, and are no independent runs. The differences to {names[first]} are paired by seed: an interval with 0 in it says nothing.",
+        "A dash: the tester is no language model, or there is one seed.",
+        "",
+        f"| | coder: pass rate | {less} | tester: kill rate | {less} | new kill rate | {less} |",
+        f"|{'---|' * 7}",
+        *(_row(table, name, shown, first) for name, shown in rows),
+        "",
+        "## Problems that are trained on",
+        "",
+    ]
+
+
+def _row(table: Table, name: str, shown: str, first: str) -> str:
+    cells = [shown]
+    for measure in (f"{UNSEEN_PREFIX}{each}" for each in MEASURES):
+        difference = table.difference(name, first, measure) if name != first else None
+        cells += [_text(table.mean_of_seeds(name, measure)), _text(difference)]
     return f"| {' | '.join(cells)} |"
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.baselines.bench.results import Result
-from codea1_env.baselines.bench.run_result import UNSEEN_PREFIX, Scores
+from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result, Scores
 from codea1_env.evaluation.statistics import (
     Estimate,
     interval_of_iqm,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import secrets
 import shutil
@@ -11,12 +12,26 @@ from types import TracebackType
 from typing import Any
 
 from codea1_env.support.logs import write_whole
-from codea1_env.training.trackers.names import TrackerName
-from codea1_env.training.trackers.protocol import TrackedRun, Tracker
-from codea1_env.training.trackers.step_report import StepReport, numbers
-from codea1_env.training.trackers.to_tensorboard import TensorboardTracker
-from codea1_env.training.trackers.to_trackio import TrackioTracker
-from codea1_env.training.trackers.to_wandb import WandbTracker
+from codea1_env.training.config import RunError, TrackerName
+from codea1_env.training.trackers.step_report import StepReport, TrackedRun, Tracker, numbers
+from codea1_env.training.trackers.writers import TensorboardTracker, TrackioTracker, WandbTracker
+
+
+def check_installed(names: Iterable[TrackerName]) -> None:
+    """Check that the packages of trackers are there, without importing them.
+
+    Raises:
+        RunError: One is not. The message names the extra.
+    """
+    for name in names:
+        found = importlib.util.find_spec(name)
+        # wandb and others leave folders of their own names behind, which can be imported as empty packages.
+        if found is None or found.origin is None:
+            raise RunError(
+                f"Expect the package {name} to be installed for --tracker {name}, actually: it is not. "
+                f"Run: pip install 'codea1-env[{name}]'"
+            )
+
 
 TRACKING = "tracking.json"
 """File of a run's folder: the run's id for trackers, and the last step that each was given."""
