@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -30,16 +30,6 @@ Role = Literal["coder", "tester", "model"]
 
 _COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
 """Fields of a trainer that decide how long an update takes, apart from sizes."""
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be made of a role's model."""
-
-    role: Role
-    folder: Path
-    learns: bool
-    seed: int
 
 
 class Models(Protocol):
@@ -112,17 +102,18 @@ class LanguageModels:
         Raises:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
-        config = self._config
         self._look_at_all(role)
         try:
-            plan = _Plan(role, self._folders[role], not config.player(role).freeze, seed)
-            imitates = role == "tester" and config.tester.objective == "golden-tests"
-            learner = self._imitator if imitates else self._learner
-            player = learner(plan) if plan.learns else self._frozen(plan)
-            self._players[role] = player
-            return player
+            if self._config.player(role).freeze:
+                player: Any = self._frozen(role, seed)
+            elif role == "tester" and self._config.tester.objective == "golden-tests":
+                player = self._imitator(seed)
+            else:
+                player = self._learner(role, seed)
         except (ValueError, BackendError) as error:
             raise RunError(f"Cannot make the {role}: {error}") from error
+        self._players[role] = player
+        return player  # type: ignore[no-any-return]
 
     def follow(self) -> None:
         """Play the part of a process that is not the first: do what that tells, until it is done."""
@@ -173,26 +164,24 @@ class LanguageModels:
         except BackendError as error:
             raise RunError(str(error)) from error
 
-    def _learner(self, plan: _Plan) -> Learner:
+    def _learner(self, role: Role, seed: int) -> Learner:
         from codea1_env.agents.llm.grpo_learner import GRPOLearner
         from codea1_env.agents.llm.grpo_settings import DECIDED, UpdateShape, check_fields
         from codea1_env.agents.llm.hooked_trainer import decided_by, with_algorithm
 
-        config, algorithm = self._config, self._algorithm(plan.role)
+        config, algorithm = self._config, self._algorithm(role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
         own = {**DECIDED, **decided_by(algorithm)}
-        check_fields(config.player(plan.role).trainer, config_cls, decided=own)
+        check_fields(config.player(role).trainer, config_cls, decided=own)
         return GRPOLearner(
-            plan.role,
-            self._model(plan.folder, trained=config.lora_rank == 0),
-            load_tokenizer(plan.folder),
-            shape=self._shape(plan.role, UpdateShape),
-            fields=self._fields(plan.role),
+            role,
+            shape=UpdateShape(*self._shape(role), config.max_steps),
+            fields=self._fields(role),
             trainer_cls=with_algorithm(trainer_cls, algorithm),
             config_cls=config_cls,
-            tester_sampling=config.tester.sampling if plan.role == "model" else None,
+            tester_sampling=config.tester.sampling if role == "model" else None,
             taught=config.max_staleness > 0,
-            **self._common(plan),
+            **self._common(role, seed),
         )
 
     def trial(self, role: Role, size: int, updates: int) -> Any:
@@ -204,63 +193,63 @@ class LanguageModels:
         from codea1_env.agents.llm.grpo_settings import UpdateShape
 
         self._look_at_all(role)
-        plan = _Plan(role, self._folders[role], learns=True, seed=0)
         # No more of the user's fields than what costs time: others may be of another trainer, or wrong.
         fields = {name: value for name, value in self._fields(role).items() if name in _COSTLY}
-        common = self._common(plan)
+        common = self._common(role, seed=0)
         # The run's player may be one that only answers, and draw as none that learns does.
         common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
-        return GRPOLearner(
-            role,
-            self._model(plan.folder, trained=self._config.lora_rank == 0),
-            load_tokenizer(plan.folder),
-            shape=UpdateShape(1, size, updates),
-            fields=fields,
-            **common,
-        )
+        return GRPOLearner(role, shape=UpdateShape(1, size, updates), fields=fields, **common)
 
-    def _imitator(self, plan: _Plan) -> Learner:
+    def _imitator(self, seed: int) -> Learner:
         from codea1_env.agents.llm.grpo_settings import UpdateShape
         from codea1_env.agents.llm.sft_learner import SFTLearner
 
-        config = self._config
+        tester = self._config.tester
         return SFTLearner(
-            self._model(plan.folder, trained=config.lora_rank == 0),
-            load_tokenizer(plan.folder),
             # As many as `demonstrations` shows.
-            shape=UpdateShape(self._groups, config.num_suites, config.max_steps),
+            shape=UpdateShape(self._groups, self._config.num_suites, self._config.max_steps),
             fields={
-                "learning_rate": config.tester.learning_rate,
+                "learning_rate": tester.learning_rate,
                 **self._formats("tester"),
-                **config.tester.trainer,
+                **tester.trainer,
             },
-            **self._common(plan),
+            **self._common("tester", seed),
         )
 
-    def _common(self, plan: _Plan) -> dict[str, Any]:
+    def _common(self, role: Role, seed: int) -> dict[str, Any]:
         """What all players that learn are made with."""
+        config, folder = self._config, self._folders[role]
+        adapter = None
+        if config.lora_rank:
+            from peft import LoraConfig
+
+            adapter = LoraConfig(
+                r=config.lora_rank,
+                lora_alpha=config.lora_alpha,
+                target_modules="all-linear",
+                task_type="CAUSAL_LM",
+            )
         return {
-            "sampling": self._config.player(plan.role).sampling,
-            "peft_config": self._adapter(),
-            "engine": None if self._engines is None else self._engines.of(plan.folder),
-            "seed": plan.seed,
+            "model": self._model(folder, trained=config.lora_rank == 0),
+            "tokenizer": load_tokenizer(folder),
+            "sampling": config.player(role).sampling,
+            "peft_config": adapter,
+            "engine": None if self._engines is None else self._engines.of(folder),
+            "seed": seed,
             "write": self._wording(),
-            "batch_size": self._config.generation_batch,
-            "computing": self._computing(plan.folder),
+            "batch_size": config.generation_batch,
+            "computing": self._computing(folder),
         }
 
-    def _frozen(self, plan: _Plan) -> Learner:
+    def _frozen(self, role: Role, seed: int) -> Learner:
         from codea1_env.agents.llm.agent import LLMAgent
         from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
 
-        engine = self._engine(plan.folder, trained=False)
-        agent = LLMAgent(
-            engine if world_size() == 1 else SharedBackend(engine),
-            self._config.player(plan.role).sampling,
-            plan.seed,
-            write=self._wording(),
-        )
-        return FrozenLanguagePlayer(agent)
+        engine = self._engine(self._folders[role], trained=False)
+        if world_size() > 1:
+            engine = SharedBackend(engine)
+        sampling = self._config.player(role).sampling
+        return FrozenLanguagePlayer(LLMAgent(engine, sampling, seed, write=self._wording()))
 
     def writer(self, role: Role, seed: int) -> tuple[LanguagePlayer, Callable[[Path], None]]:
         """Make what writes a role's answers with weights that are trained elsewhere.
@@ -324,26 +313,13 @@ class LanguageModels:
             self._chosen[folder] = computing_of(self._config, folder)
         return self._chosen[folder]
 
-    def _adapter(self) -> Any:
-        if self._config.lora_rank == 0:
-            return None
-        from peft import LoraConfig
-
-        return LoraConfig(
-            r=self._config.lora_rank,
-            lora_alpha=self._config.lora_alpha,
-            target_modules="all-linear",
-            task_type="CAUSAL_LM",
-        )
-
-    def _shape(self, role: Role, make: Callable[..., Any]) -> Any:
-        config = self._config
-        programs = config.num_generations if config.suite_selection == "all" else 1
-        coder, tester = self._groups, self._groups * programs
+    def _shape(self, role: Role) -> tuple[int, int]:
+        """Groups of an update, and answers of a group."""
+        config, coder = self._config, self._groups
+        tester = coder * (config.num_generations if config.suite_selection == "all" else 1)
         if role == "tester":
-            return make(tester, config.num_suites, config.max_steps)
-        groups = coder if role == "coder" else coder + tester
-        return make(groups, config.num_generations, config.max_steps)
+            return tester, config.num_suites
+        return (coder if role == "coder" else coder + tester), config.num_generations
 
     def _wording(self) -> Any:
         from codea1_env.agents.llm.prompts import WORDINGS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -121,11 +121,6 @@ class Taught:
     """`learn_ROLE` -> seconds."""
 
 
-class _Learned(NamedTuple):
-    metrics: Mapping[str, float]
-    seconds: float
-
-
 def teach(
     lessons: Mapping[str, Lesson],
     phase: Callable[[str], AbstractContextManager[None]],
@@ -145,40 +140,39 @@ def teach(
         >>> taught.metrics, list(taught.seconds)
         ({'coder/loss': 0.5}, ['learn_coder'])
     """
-    together = [role for role in lessons if role in elsewhere]
-    together = together if len(together) > 1 else []
-    learned: dict[str, _Learned] = {}
+    metrics: dict[str, Mapping[str, float]] = {}
     seconds: dict[str, float] = {}
-    if together:
-        started = time.perf_counter()
-        with phase("learn"):
-            learned.update(_at_once({role: lessons[role] for role in together}))
-        seconds["learn"] = time.perf_counter() - started
-    for role, lesson in lessons.items():
-        if role not in learned:
-            with phase(f"learn_{role}"):
-                learned[role] = _timed(lesson)
-            seconds[f"learn_{role}"] = learned[role].seconds
-    metrics: Row = {}
+    of_roles: dict[str, float] = {}
+
+    def learn(role: str) -> None:
+        with timed(of_roles, f"learn_{role}"):
+            metrics[role] = lessons[role]()
+
+    together = [role for role in lessons if role in elsewhere]
+    if len(together) > 1:
+        # If one fails, the others are not waited for, nor after Ctrl-C: who ends the run ends them, too.
+        threads = ThreadPoolExecutor(len(together), "learn")
+        try:
+            with timed(seconds, "learn"), phase("learn"):
+                for future in [threads.submit(learn, role) for role in together]:
+                    future.result()
+        finally:
+            threads.shutdown(wait=False)
     for role in lessons:
-        metrics |= prefixed(role, learned[role].metrics)
-    of_roles = {f"learn_{role}": each.seconds for role, each in learned.items()}
-    return Taught(metrics, seconds, of_roles)
+        if role not in metrics:
+            with phase(f"learn_{role}"):
+                learn(role)
+            seconds[f"learn_{role}"] = of_roles[f"learn_{role}"]
+    return Taught(
+        {name: value for role in lessons for name, value in prefixed(role, metrics[role]).items()},
+        seconds,
+        of_roles,
+    )
 
 
-def _at_once(lessons: Mapping[str, Lesson]) -> dict[str, _Learned]:
-    """Wait for all lessons; if one fails, for none, nor after Ctrl-C: who ends the run ends them, too."""
-    threads = ThreadPoolExecutor(len(lessons), "learn")
-    try:
-        futures: dict[str, Future[_Learned]] = {
-            role: threads.submit(_timed, lesson) for role, lesson in lessons.items()
-        }
-        return {role: future.result() for role, future in futures.items()}
-    finally:
-        threads.shutdown(wait=False)
-
-
-def _timed(lesson: Lesson) -> _Learned:
+@contextmanager
+def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    """Write down how long what is done inside takes."""
     started = time.perf_counter()
-    metrics = lesson()
-    return _Learned(metrics, time.perf_counter() - started)
+    yield
+    seconds[phase] = time.perf_counter() - started

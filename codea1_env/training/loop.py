@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
 from rich.console import Console
 
+from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
 from codea1_env.agents.llm.reporting import report
@@ -16,10 +20,9 @@ from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import RolloutConfig, entered, play
+from codea1_env.rollout import RolloutConfig, Rollouts, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
-from codea1_env.training.ahead import Ahead, PlayedStep, check_ahead
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
@@ -31,7 +34,7 @@ from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.engine import engine_of
 from codea1_env.training.interrupt import explained_failures, leave_nothing, stop_request
 from codea1_env.training.language_models import LanguageModels, roles_of
-from codea1_env.training.lessons import demonstrations, lessons, teach
+from codea1_env.training.lessons import demonstrations, lessons, teach, timed
 from codea1_env.training.measuring import (
     Unseen,
     drawn,
@@ -45,11 +48,13 @@ from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metric
 from codea1_env.training.players import (
     OwnPlayer,
     Players,
+    check_ahead,
     make_language_model,
     make_players,
 )
 from codea1_env.training.problems_of_run import (
     DynamicSampling,
+    Replacements,
     failing_references,
     problems_of_run,
     problems_of_step,
@@ -78,6 +83,23 @@ from codea1_env.training.summary import (
 )
 from codea1_env.training.trackers.step_report import report_of
 from codea1_env.training.trackers.tracking import Tracking, check_installed
+
+
+@dataclass(frozen=True)
+class PlayedStep:
+    """A step that was played, and has not been learned from. The book does not know of it yet."""
+
+    players: Players
+    """Who played: what they learn from is of this step."""
+    problems: int
+    """Number of its problems, without those that took the place of others."""
+    chosen: Replacements
+    """Tells what is learned from."""
+    played: Rollouts
+    usages: Mapping[str, Usage]
+    """Role -> what the answers of a language model took."""
+    ahead: bool
+    """Whether it was played while the step before was learned from."""
 
 
 def train(
@@ -209,13 +231,12 @@ def train(
         def save() -> None:
             display.begin("checkpoint")
             folder.sync()
-            books = Books(book, past)
             save_checkpoint(
                 folder.path,
                 step,
                 players.coder,
                 players.tester,
-                books,
+                Books(book, past),
                 keep=config.save_total_limit,
             )
 
@@ -246,11 +267,17 @@ def train(
         done = list(read_rows(folder.path / METRICS))
         tracking.catch_up(done, read_rows(folder.path / TIMINGS))
         throughput = Throughput(done[-1])
-        next_step = stack.enter_context(Ahead())
+        thread = ThreadPoolExecutor(1, "ahead")
+        # Not waited for: who ends the run ends what is played with, too.
+        stack.callback(thread.shutdown, wait=False)
+        next_step: Future[PlayedStep] | None = None
         stop.wait_for_step()
         while step < config.max_steps and not stop.requested:
             try:
-                now = next_step.taken() or play_step(step, players.for_step(), ahead=False)
+                if next_step is not None:
+                    now, next_step = next_step.result(), None
+                else:
+                    now = play_step(step, players.for_step(), ahead=False)
             except BackendError:
                 save_if_new()  # nobody has learned anything of this step yet
                 raise
@@ -267,15 +294,13 @@ def train(
             shown = demonstrations(config, played, step)
             to_learn = lessons(config, now.players, coder_experience, tester_experience, shown)
             if config.max_staleness and step + 1 < config.max_steps and not stop.requested:
-                next_step.begin(partial(play_step, step + 1, players.for_step(), ahead=True))
+                next_step = thread.submit(play_step, step + 1, players.for_step(), ahead=True)
             taught = teach(to_learn, display.phase, engine.elsewhere)
             learned |= taught.metrics
             seconds |= taught.seconds
             if config.max_staleness:
-                started = time.perf_counter()
-                with display.phase("wait"):
-                    next_step.wait()
-                seconds["wait"] = time.perf_counter() - started
+                with timed(seconds, "wait"), display.phase("wait"):
+                    wait([] if next_step is None else [next_step])
 
             step += 1
             row: Row = {"step": step}
@@ -285,20 +310,17 @@ def train(
                 row["resampled"] = problems_played - now.problems
             row["tester/copied"] = copied_share(played.episodes, sandbox)
             if step % config.eval_steps == 0 or step == config.max_steps:
-                started = time.perf_counter()
-                row |= measured()
-                seconds["evaluate"] = time.perf_counter() - started
+                with timed(seconds, "evaluate"):
+                    row |= measured()
             folder.append(METRICS, [row])
             episodes = list(episode_rows(played, step, players.chats))
             folder.append(EPISODES, episodes)
             if step % config.save_steps == 0 or step == config.max_steps:
-                started = time.perf_counter()
-                save()
-                seconds["checkpoint"] = time.perf_counter() - started
+                with timed(seconds, "checkpoint"):
+                    save()
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
-            timings |= (
-                throughput.of_step(now.usages, row, {**seconds, **taught.of_roles}) | peak_memory()
-            )
+            timings |= throughput.of_step(now.usages, row, {**seconds, **taught.of_roles})
+            timings |= peak_memory()
             if now.ahead:
                 timings |= prefixed("ahead", played.seconds)
             folder.append(TIMINGS, [{"step": step, **timings}])

@@ -66,8 +66,21 @@ def with_control(
     return ordered, copied
 
 
-def beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
-    """Return the flags of those mutants that copies do not kill."""
+def _row(name: str, passed: float | None, killed: Sequence[bool], copied: Sequence[bool]) -> Row:
+    """What was measured on a problem."""
+    return {
+        "task_id": name,
+        "pass_rate": passed,
+        "kill_rate": mean(killed),
+        "copier_kill_rate": mean(copied),
+        "new_kill_rate": mean(_beyond(killed, copied)),
+    }
+
+
+def _beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
+    """The flags of those mutants that copies do not kill; none if nobody measured them."""
+    if not flags:
+        return []
     return [flag for flag, old in zip(flags, copied, strict=True) if not old]
 
 
@@ -113,26 +126,18 @@ def measure(
     else:
         killed = kills(players.tester, held_out, referee, samples)
     rows: list[Row] = []
-    for split in held_out:
-        name = split.problem.task_id
-        flags = killed.get(name, [])
+    for name in tests:
+        flags, by_copier = killed.get(name, []), copied.get(name, [])
         alone = [
             old and not new for old, new in zip(by_book.get(name, []), flags, strict=bool(by_book))
         ]
-        rates = passed[name]
-        by_copier = copied.get(name, [])
-        new = beyond(flags, by_copier)
         rows.append(
-            {
-                "task_id": name,
-                "pass_rate": rates.held_out,
-                "kill_rate": mean(flags),
-                "copier_kill_rate": mean(by_copier),
-                "new_kill_rate": mean(new),
+            _row(name, passed[name].held_out, flags, by_copier)
+            | {
                 "only_book": mean(alone),
-                "past_pass_rate": rates.also,
+                "past_pass_rate": passed[name].also,
                 "mutants": len(flags),
-                "new_mutants": len(new),
+                "new_mutants": len(_beyond(flags, by_copier)),
                 "past_tests": len(tests[name]),
             }
         )
@@ -210,7 +215,6 @@ class Unseen:
             replace(each, tests=_tests_of(each.problem))
             for each in hold_out(problems, referee.sandbox, config.seed)
         ]
-        self._held_out: list[HeldOut]
         self._held_out, self._copied = with_control(split, referee, self._samples)
 
     def measure(self, players: Players) -> tuple[Row, list[Row]]:
@@ -230,23 +234,16 @@ class Unseen:
             passed = pass_rates(players.coder, self._held_out, self._referee.sandbox, self._samples)
         if isinstance(players.tester, LanguagePlayer):
             killed = kills(players.tester, self._held_out, self._referee, self._samples)
-        new = {name: beyond(flags, self._copied[name]) for name, flags in killed.items()}
-        names = [split.problem.task_id for split in self._held_out]
-        rows: list[Row] = [
-            {
-                "task_id": name,
-                "pass_rate": passed[name].held_out if passed else None,
-                "kill_rate": mean(killed.get(name, [])),
-                "copier_kill_rate": mean(self._copied[name]),
-                "new_kill_rate": mean(new.get(name, [])),
-            }
-            for name in names
+        rows = [
+            _row(name, passed[name].held_out if passed else None, killed.get(name, []), copied)
+            for name, copied in self._copied.items()
         ]
+        new = (_beyond(killed.get(name, []), copied) for name, copied in self._copied.items())
         return {
             "unseen/pass_rate": mean(row["pass_rate"] for row in rows),
             "unseen/kill_rate": mean(chain.from_iterable(killed.values())),
             "unseen/copier_kill_rate": mean(chain.from_iterable(self._copied.values())),
-            "unseen/new_kill_rate": mean(chain.from_iterable(new.values())),
+            "unseen/new_kill_rate": mean(chain.from_iterable(new)),
         }, rows
 
 

@@ -22,9 +22,8 @@ from codea1_env.agents import CopierTester
 from codea1_env.cli.app import run as codea1
 from codea1_env.support.logs import read_rows
 from codea1_env.training import PlayerConfig, PlayerError, RunError, TrainConfig, role_group
-from codea1_env.training.ahead import check_ahead
 from codea1_env.training.checkpoints import checkpoints, step_of
-from codea1_env.training.players import Players
+from codea1_env.training.players import Players, check_ahead
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
 
