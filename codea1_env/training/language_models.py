@@ -380,3 +380,14 @@ def computing_of(config: TrainConfig, folder: Path) -> Computing:
         threads=threads,
         generation_threads=config.generation_threads,
     )
+
+
+def decided_computing(config: TrainConfig, found: Computing) -> TrainConfig:
+    """The run, with everything said about how its models compute."""
+    return replace(
+        config,
+        dtype=found.dtype,
+        generation_dtype=found.generation_dtype,
+        threads=found.threads,
+        generation_threads=found.generation_threads,
+    )

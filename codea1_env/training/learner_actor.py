@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import socket
 import tempfile
@@ -20,7 +19,12 @@ from codea1_env.agents.models import resolve
 from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.language_models import LanguageModels, Role, computing_of
+from codea1_env.training.language_models import (
+    LanguageModels,
+    Role,
+    computing_of,
+    decided_computing,
+)
 
 Written = tuple[Observation, Completion]
 """What somebody was shown, and wrote."""
@@ -66,14 +70,7 @@ class LearnerActor:
     def choose(self) -> tuple[TrainConfig, str]:
         """Fill in number formats and threads that the run leaves open, as they are fastest here, and say so."""
         found = computing_of(self._config, resolve(self._config.model_of(self._role)))
-        chosen = dataclasses.replace(
-            self._config,
-            dtype=found.dtype,
-            generation_dtype=found.generation_dtype,
-            threads=found.threads,
-            generation_threads=found.generation_threads,
-        )
-        return chosen, str(found)
+        return decided_computing(self._config, found), str(found)
 
     def make(self, config: TrainConfig, problems: int, seed: int, member: Membership) -> None:
         """Make the player.

@@ -31,7 +31,7 @@ from codea1_env.training.checkpoints import (
     step_of,
 )
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.engine import engine_of
+from codea1_env.training.engine import LocalEngine
 from codea1_env.training.interrupt import explained_failures, leave_nothing, stop_request
 from codea1_env.training.language_models import LanguageModels, roles_of
 from codea1_env.training.lessons import demonstrations, lessons, teach, timed
@@ -157,7 +157,7 @@ def train(
                 f"{config.max_steps} steps. Raise max_steps to train further."
             )
         display = stack.enter_context(TrainingProgress(console))
-        engine = engine_of(config)
+        engine = _engine_of(config)
         with display.phase("speed"):
             known = mean_seconds(read_rows(folder.path / TIMINGS)) if resume else {}
             plan = engine.fit(config, problems, started, known, display.say, report)
@@ -330,6 +330,14 @@ def train(
         save_if_new()  # after an interrupt
         models.dismiss()
     return _result(folder.path, step, config, console)
+
+
+def _engine_of(config: TrainConfig) -> LocalEngine:
+    if config.engine == "local":
+        return LocalEngine()
+    from codea1_env.training.ray_engine import RayEngine
+
+    return RayEngine(config.address)
 
 
 def _follow(config: TrainConfig, problems: int) -> TrainResult:

@@ -12,10 +12,12 @@ from codea1_env.agents.llm.footprint import Numbers, learning, resident, writing
 from codea1_env.agents.llm.grpo_settings import default_batch
 from codea1_env.agents.llm.model_shape import ModelShape
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.language_models import Role
+from codea1_env.training.language_models import Role, roles_of
 
 _LIBRARIES = 0.6e9
 """Bytes of Python, torch, transformers and TRL on a processor, before any weights."""
+FULL = 0.6
+"""Length of prompts and answers as they come, as a share of what they may have."""
 _CONTEXT = 1.5e9
 """Bytes of a GPU for its libraries, and lost between tensors; a guess."""
 
@@ -66,19 +68,14 @@ class ProcessKind:
 def kinds_of(config: TrainConfig) -> list[ProcessKind]:
     """The kinds of processes that hold language models: on a Ray cluster each role has its own."""
     if config.engine != "ray":
-        return [ProcessKind(_roles(config))]
+        return [ProcessKind(roles_of(config))]
     parts = []
-    for role in _roles(config):
+    for role in roles_of(config):
         ahead = bool(config.max_staleness) and not config.player(role).freeze
         parts.append(ProcessKind((role,), writes=not ahead, processes=config.learner_processes))
         if ahead:
             parts.append(ProcessKind((role,), learns=False))
     return parts
-
-
-def _roles(config: TrainConfig) -> tuple[Role, ...]:
-    roles: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
-    return tuple(role for role in roles if config.player(role).player == "llm")
 
 
 def plan_memory(
@@ -97,7 +94,7 @@ def plan_memory(
         length: Of prompts and answers, as a share of what they may have.
         does: What a process does, if others do the rest.
     """
-    does = does or ProcessKind(_roles(config))
+    does = does or ProcessKind(roles_of(config))
     roles = does.roles
     dtype = config.dtype
     if dtype == "auto":

@@ -17,9 +17,9 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
+from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.language_models import Role, roles_of
 from codea1_env.training.players import seed_of
-from codea1_env.training.progress import ONCE
 from codea1_env.training.remote_players import AheadPlayer, RemotePlayer
 from codea1_env.training.role_group import (
     LearnerLostError,
@@ -28,7 +28,6 @@ from codea1_env.training.role_group import (
     WriterLostError,
 )
 from codea1_env.training.settings import replaced
-from codea1_env.training.time_budget import RunPlan
 
 
 class RemoteModels:
@@ -61,7 +60,7 @@ _GIVEN_BACK = 5.0
 Group = TypeVar("Group", bound=RoleGroup)
 
 
-class RayEngine:
+class RayEngine(LocalEngine):
     """Programs run, rounds are judged and language models compute on the nodes. Tabular players stay in this process.
 
     Args:
@@ -106,10 +105,9 @@ class RayEngine:
                 "Expect engine='local' with time_budget, which measures this machine, actually: 'ray'. Set max_steps "
                 "instead."
             )
-        step = {name: value for name, value in known.items() if name not in ONCE}
         self.elsewhere = roles = roles_of(config)
         if not roles:
-            return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels([]))
+            return RunPlan.of_known(config, known, RemoteModels([]))
         for node in nodes(self._ray):
             with suppress(OSError):  # it has gone meanwhile
                 check_version(self._ray, node)
@@ -144,7 +142,7 @@ class RayEngine:
             except (LearnerLostError, WriterLostError) as error:
                 raise PlayerError(str(error)) from error
             stack.pop_all()
-        return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels(groups, writers))
+        return RunPlan.of_known(config, known, RemoteModels(groups, writers))
 
     def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
         """Make a sandbox on every node."""
