@@ -20,7 +20,7 @@ from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import RolloutConfig, Rollouts, entered, play
+from codea1_env.rollout import Agent, RolloutConfig, Rollouts, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
 from codea1_env.training.checkpoints import (
@@ -60,7 +60,7 @@ from codea1_env.training.problems_of_run import (
     problems_of_step,
     warning_of,
 )
-from codea1_env.training.progress import Actor, TrainingProgress
+from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import (
     EPISODES,
     HELD_OUT,
@@ -250,8 +250,8 @@ def train(
             save()
 
         def play_step(number: int, by: Players, ahead: bool) -> PlayedStep:
-            coder_seat: Actor = by.coder
-            tester_seat: Actor = by.tester
+            coder_seat: Agent = by.coder
+            tester_seat: Agent = by.tester
             if not ahead:
                 coder_seat = display.watch(by.coder, "coder")
                 tester_seat = display.watch(by.tester, "tester", then="judge")

@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -22,6 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from codea1_env.agents.llm.reporting import listening
+from codea1_env.rollout import Agent
 from codea1_env.spaces import Observation
 from codea1_env.training.metrics import Row
 
@@ -109,10 +109,12 @@ class Remaining:
         """Time so far and to come, for people."""
         left = self.seconds()
         spent = clock(time.monotonic() - self._started)
-        if left is None and self.share > 0:
+        if left is not None:
+            return f"{spent} so far, about {clock(left)} left"
+        if self.share > 0:
             phase = time.monotonic() - self._began
             return f"{spent} so far, about {clock(phase / self.share - phase)} of this left"
-        return f"{spent} so far" if left is None else f"{spent} so far, about {clock(left)} left"
+        return f"{spent} so far"
 
 
 def clock(seconds: float) -> str:
@@ -223,7 +225,7 @@ class TrainingProgress:
         finally:
             self._clock.end()
 
-    def watch(self, agent: Actor, name: str, then: str = "") -> Actor:
+    def watch(self, agent: Agent, name: str, then: str = "") -> Agent:
         """Return a player that says when it is asked, and what is done after its answers."""
         return _Watched(agent, name, then, self)
 
@@ -270,28 +272,17 @@ class TrainingProgress:
         return line
 
 
-class Actor(Protocol):
-    """A player, as far as it is watched."""
-
-    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
-        """Return one answer for each observation, in order."""
-        ...
-
-
 class _Watched:
     """A player that says when it is asked."""
 
-    def __init__(self, agent: Actor, name: str, then: str, display: TrainingProgress) -> None:
-        self._agent = agent
-        self._names = (name, then)
-        self._display = display
+    def __init__(self, agent: Agent, name: str, then: str, display: TrainingProgress) -> None:
+        self._agent, self._name, self._then, self._display = agent, name, then, display
 
     def act(self, observations: Sequence[Observation]) -> Sequence[str]:
         """Return one answer for each observation, in order."""
-        name, then = self._names
-        with self._display.phase(name):
+        with self._display.phase(self._name):
             answers = self._agent.act(observations)
-        self._display.begin(then)
+        self._display.begin(self._then)
         return answers
 
 

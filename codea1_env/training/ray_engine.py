@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any, TypeVar
 
@@ -81,7 +81,6 @@ class RayEngine(LocalEngine):
         self._address = address
         self._ray = connect(address)
         self._workers = 1
-        self.elsewhere: Collection[Role] = ()
 
     def fit(
         self,
@@ -123,8 +122,13 @@ class RayEngine(LocalEngine):
             groups = [start(RoleGroup, role) for role in roles]
             writers = [start(WriterGroup, role) for role in ahead]
             try:
-                if _is_open(config):
-                    config = _chosen(groups[0], say)
+                open_threads = None in (config.threads, config.generation_threads)
+                if config.dtype == "auto" or config.generation_dtype is None or open_threads:
+                    try:
+                        config, told = groups[0].first("choose")
+                    except ValueError as error:
+                        raise RunError(f"Cannot make the {groups[0].role}: {error}") from error
+                    say(f"Computing in {told}.")
                 # Who has a writer only learns.
                 learning = replaced(config, {"backend": "transformers"})
                 made = [
@@ -209,17 +213,3 @@ def _remedy(kind: str, number: float, roles: int, writers: int, asked: float) ->
     if number < roles:
         return f"Let the roles share it (--learner-gpus {number / roles:g}): --preset smollm2-gpu fits one GPU."
     return f"--learner-processes {int(number // roles)} would fit."
-
-
-def _chosen(group: RoleGroup, say: Callable[[str], None]) -> TrainConfig:
-    try:
-        config, told = group.first("choose")
-    except ValueError as error:
-        raise RunError(f"Cannot make the {group.role}: {error}") from error
-    say(f"Computing in {told}.")
-    return config  # type: ignore[no-any-return]
-
-
-def _is_open(config: TrainConfig) -> bool:
-    threads = (config.threads, config.generation_threads)
-    return config.dtype == "auto" or None in (config.generation_dtype, *threads)

@@ -8,7 +8,6 @@ are older than those that learn from them: how much older is logged as `stalenes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -97,28 +96,20 @@ _COUNTERS = "agent.json"
 """The file of an agent: how far its random numbers are used up."""
 
 
-@dataclass(frozen=True)
-class Weights:
-    """What a role had learned at a moment."""
-
-    number: int
-    """They change with each update, and so does this."""
-    files: Any
-    """Where Ray has them."""
-
-
 class WriterAgent(RemoteAgent):
     """Answers with weights that stay as they are.
 
     Args:
         group: The processes that learn, which are asked for chats.
         writer: The process that writes.
-        weights: With what.
+        number: They change with each update, and so does this number.
+        weights: Where Ray has them.
     """
 
-    def __init__(self, group: RoleGroup, writer: WriterGroup, weights: Weights) -> None:
+    def __init__(self, group: RoleGroup, writer: WriterGroup, number: int, weights: Any) -> None:
         super().__init__(group)
-        self.weights = weights
+        self.number = number
+        self._weights = weights
         self._writer = writer
         self.completions: list[Completion] = []
 
@@ -128,7 +119,7 @@ class WriterAgent(RemoteAgent):
         Raises:
             WriterLostError: Nobody writes any more.
         """
-        self._writer.give(self.weights.number, self.weights.files)
+        self._writer.give(self.number, self._weights)
         self.completions, self.usage = self._writer.write(observations)
         return [answer.text for answer in self.completions]
 
@@ -182,8 +173,9 @@ class AheadPlayer(RemotePlayer):
     def _follow(self) -> None:
         """Write with what is learned now, from the next step on."""
         self._number += 1
-        weights = Weights(self._number, self._group.later("weights"))
-        self._now = self.agent = WriterAgent(self._group, self._writer, weights)
+        weights = self._group.later("weights")
+        self._now = WriterAgent(self._group, self._writer, self._number, weights)
+        self.agent = self._now
 
 
 class StepPlayer(LanguagePlayer):
@@ -213,7 +205,7 @@ class StepPlayer(LanguagePlayer):
             (seen, answer) for seen, answer in self._written
             if (*seen.values(), answer.text) in wanted
         ]  # fmt: skip
-        return self._player.learn_from(experience, written, self._writer.weights.number)
+        return self._player.learn_from(experience, written, self._writer.number)
 
     def imitate(self, demonstrations: Sequence[Experience]) -> Mapping[str, float]:
         """Learn from answers that are not its own."""

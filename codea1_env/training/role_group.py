@@ -25,6 +25,10 @@ _FIRST = 2 * 3600.0
 _LEAST = 600.0
 _TIMES = 10.0
 """How many times as long as ever before something may take."""
+_PLACING = 60.0
+"""Seconds in which a cluster that has what is asked for must give it."""
+_ENDING = 10.0
+"""Seconds that a process has to end by itself."""
 
 
 class Patience:
@@ -54,12 +58,6 @@ class Patience:
         """Remember that something was done."""
         each = seconds / max(amount, 1)
         self._slowest[what] = max(each, self._slowest.get(what, 0.0))
-
-
-_PLACING = 60.0
-"""Seconds in which a cluster that has what is asked for must give it."""
-_ENDING = 10.0
-"""Seconds that a process has to end by itself."""
 
 
 class LearnerLostError(UpdateError):

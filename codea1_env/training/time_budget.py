@@ -82,30 +82,25 @@ class Speed:
 def phases_of_step(speed: Speed, config: TrainConfig) -> dict[str, float]:
     """Estimate the seconds of each phase of a step."""
     count, size, suites = config.problems_per_step, config.num_generations, config.num_suites
-    lengths = [
-        each.max_completion_length for each in (config.coder.sampling, config.tester.sampling)
-    ]
+    coder, tester = (each.sampling.max_completion_length for each in (config.coder, config.tester))
     batch = config.generation_batch
     attacked = count * (size if config.suite_selection == "all" else 1)
-    seconds = {
-        "coder": speed.writing(speed.coder, count, count * size, lengths[0], batch),
-        "tester": speed.writing(
-            speed.tester, count * size, count * size * suites, lengths[1], batch
-        ),
-        "judge": count * size * suites * _JUDGING,
-        "learn_coder": speed.learning(speed.coder, count, size, lengths[0]),
-        "learn_tester": speed.learning(speed.tester, attacked, suites, lengths[1]),
+    writing = {
+        "coder": speed.writing(speed.coder, count, count * size, coder, batch),
+        "tester": speed.writing(speed.tester, count * size, count * size * suites, tester, batch),
     }
-    if config.coder.player != "llm":
-        seconds["coder"] = 0.0
-    if config.tester.player != "llm":
-        seconds["tester"] = 0.0
+    learning = {
+        "coder": speed.learning(speed.coder, count, size, coder),
+        "tester": speed.learning(speed.tester, attacked, suites, tester),
+    }
+    llm = [role for role in ("coder", "tester") if config.player(role).player == "llm"]
+    seconds = {role: value if role in llm else 0.0 for role, value in writing.items()}
+    seconds["judge"] = count * size * suites * _JUDGING
     if config.self_play:
-        seconds["learn_model"] = seconds.pop("learn_coder") + seconds.pop("learn_tester")
-    elif config.coder.player != "llm" or config.coder.freeze:
-        seconds.pop("learn_coder")
-    if not config.self_play and (config.tester.player != "llm" or config.tester.freeze):
-        seconds.pop("learn_tester")
+        seconds["learn_model"] = sum(learning.values())
+    else:
+        learn = [role for role in llm if not config.player(role).freeze]
+        seconds |= {f"learn_{role}": learning[role] for role in learn}
     return seconds
 
 
