@@ -59,11 +59,15 @@ class RunPlan:
         return cls(config, step, known.get("evaluate", 0.0), models)
 
     @property
+    def measurements(self) -> int:
+        """How often both players are measured."""
+        return 1 + -(-self.config.max_steps // self.config.eval_steps)
+
+    @property
     def seconds(self) -> float:
         """Of all steps and measurements."""
-        config = self.config
-        times = 1 + -(-config.max_steps // config.eval_steps)
-        return config.max_steps * sum(self.step.values()) + times * self.measurement
+        steps = self.config.max_steps * sum(self.step.values())
+        return steps + self.measurements * self.measurement
 
 
 class LocalEngine:

@@ -23,6 +23,7 @@ from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Agent, RolloutConfig, Rollouts, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
+from codea1_env.training import measuring, run_folder, summary
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
@@ -35,15 +36,6 @@ from codea1_env.training.engine import LocalEngine
 from codea1_env.training.interrupt import explained_failures, leave_nothing, stop_request
 from codea1_env.training.language_models import LanguageModels, roles_of
 from codea1_env.training.lessons import demonstrations, lessons, teach, timed
-from codea1_env.training.measuring import (
-    Unseen,
-    drawn,
-    measure,
-    new_past,
-    remember,
-    unseen_problems,
-    with_control,
-)
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
 from codea1_env.training.players import (
     OwnPlayer,
@@ -61,26 +53,9 @@ from codea1_env.training.problems_of_run import (
     warning_of,
 )
 from codea1_env.training.progress import TrainingProgress
-from codea1_env.training.run_folder import (
-    EPISODES,
-    HELD_OUT,
-    METRICS,
-    TIMINGS,
-    UNSEEN,
-    RunFolder,
-    decided,
-    note_own_files,
-)
+from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
-from codea1_env.training.summary import (
-    Throughput,
-    TrainResult,
-    mean_seconds,
-    peak_memory,
-    phases_table,
-    start_and_end,
-    summary_table,
-)
+from codea1_env.training.summary import TrainResult
 from codea1_env.training.trackers.step_report import report_of
 from codea1_env.training.trackers.tracking import Tracking, check_installed
 
@@ -141,7 +116,7 @@ def train(
         return _follow(config, len(problems))
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request(waits=False))
-        config = decided(config) if resume else config
+        config = run_folder.decided(config) if resume else config
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
         if not resume:
@@ -159,7 +134,8 @@ def train(
         display = stack.enter_context(TrainingProgress(console))
         engine = _engine_of(config)
         with display.phase("speed"):
-            known = mean_seconds(read_rows(folder.path / TIMINGS)) if resume else {}
+            before = read_rows(folder.path / run_folder.TIMINGS) if resume else ()
+            known = summary.mean_seconds(before)
             plan = engine.fit(config, problems, started, known, display.say, report)
         config, problems = plan.config, problems[: plan.config.max_problems]
         display.begin("prepare")
@@ -171,7 +147,7 @@ def train(
         rules = RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         referee = stack.enter_context(engine.referee(sandbox, rules))
         # Of a large set no more than these are looked at before the first step.
-        looked_at = drawn(problems, config.eval_trained, config.seed)
+        looked_at = measuring.drawn(problems, config.eval_trained, config.seed)
         if not saved and (failing := failing_references(looked_at, sandbox, limits)):
             display.say(warning_of(failing))
         held_out = hold_out(looked_at, sandbox, config.seed)
@@ -186,7 +162,8 @@ def train(
         )
         if config.max_staleness:
             check_ahead(players)
-        book, past = MistakeBook(config.max_tests_per_problem, decay=config.decay), new_past()
+        book = MistakeBook(config.max_tests_per_problem, decay=config.decay)
+        past = measuring.new_past()
         numbers = RolloutConfig(
             config.num_generations,
             config.num_suites,
@@ -199,7 +176,7 @@ def train(
 
         if saved:
             book, past = load_checkpoint(saved[0], players.coder, players.tester, config)
-        changed = note_own_files(folder.path, config, step)
+        changed = run_folder.note_own_files(folder.path, config, step)
         if saved:
             display.say(f"Resuming {folder.path} after step {step}.{changed}")
         folder.write_config(config)
@@ -209,23 +186,20 @@ def train(
             steps=config.max_steps,
             done=step,
             step=plan.step,
-            measurements=-(-config.max_steps // config.eval_steps)
-            - step // config.eval_steps
-            + (not saved),
+            measurements=plan.measurements - (step // config.eval_steps + 1 if saved else 0),
             each=plan.measurement,
         )
 
-        measured_on, copied = with_control(held_out, referee, config.eval_samples)
-
-        unseen = Unseen(unseen_problems(config, problems), referee, config)
+        held_back = measuring.HeldBack(held_out, referee, config)
+        unseen = measuring.Unseen(measuring.unseen_problems(config, problems), referee, config)
 
         def measured() -> Row:
             with display.phase("evaluate"):
-                row, rows = measure(config, players, measured_on, referee, book, past, copied)
+                row, rows = held_back.measure(players, book, past)
                 others, other_rows = unseen.measure(players)
-            folder.append(HELD_OUT, ({"step": step, **each} for each in rows))
+            folder.append(run_folder.HELD_OUT, ({"step": step, **each} for each in rows))
             if other_rows:
-                folder.append(UNSEEN, ({"step": step, **each} for each in other_rows))
+                folder.append(run_folder.UNSEEN, ({"step": step, **each} for each in other_rows))
             return row | others
 
         def save() -> None:
@@ -246,7 +220,7 @@ def train(
 
         stack.enter_context(explained_failures(folder.path))
         if not saved:
-            folder.append(METRICS, [{"step": 0, **measured()}])
+            folder.append(run_folder.METRICS, [{"step": 0, **measured()}])
             save()
 
         def play_step(number: int, by: Players, ahead: bool) -> PlayedStep:
@@ -264,9 +238,9 @@ def train(
         tracking = stack.enter_context(
             Tracking(config.tracker, folder.path, flat(config), display.say)
         )
-        done = list(read_rows(folder.path / METRICS))
-        tracking.catch_up(done, read_rows(folder.path / TIMINGS))
-        throughput = Throughput(done[-1])
+        done = list(read_rows(folder.path / run_folder.METRICS))
+        tracking.catch_up(done, read_rows(folder.path / run_folder.TIMINGS))
+        throughput = summary.Throughput(done[-1])
         thread = ThreadPoolExecutor(1, "ahead")
         # Not waited for: who ends the run ends what is played with, too.
         stack.callback(thread.shutdown, wait=False)
@@ -282,7 +256,7 @@ def train(
                 save_if_new()  # nobody has learned anything of this step yet
                 raise
             played = entered(now.played, book, numbers)
-            remember(past, played)
+            measuring.remember(past, played)
             coder_experience = now.chosen.lesson("coder", played)
             tester_experience = now.chosen.lesson("tester", played)
 
@@ -312,18 +286,18 @@ def train(
             if step % config.eval_steps == 0 or step == config.max_steps:
                 with timed(seconds, "evaluate"):
                     row |= measured()
-            folder.append(METRICS, [row])
+            folder.append(run_folder.METRICS, [row])
             episodes = list(episode_rows(played, step, players.chats))
-            folder.append(EPISODES, episodes)
+            folder.append(run_folder.EPISODES, episodes)
             if step % config.save_steps == 0 or step == config.max_steps:
                 with timed(seconds, "checkpoint"):
                     save()
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
             timings |= throughput.of_step(now.usages, row, {**seconds, **taught.of_roles})
-            timings |= peak_memory()
+            timings |= summary.peak_memory()
             if now.ahead:
                 timings |= prefixed("ahead", played.seconds)
-            folder.append(TIMINGS, [{"step": step, **timings}])
+            folder.append(run_folder.TIMINGS, [{"step": step, **timings}])
             if tracking.active:
                 tracking.log(report_of(step, played, episodes, row, timings))
             display.update(row)
@@ -352,12 +326,12 @@ def _follow(config: TrainConfig, problems: int) -> TrainResult:
 
 def _result(path: Path, step: int, config: TrainConfig, console: Console) -> TrainResult:
     """Sum the run up, and show it."""
-    rows = list(read_rows(path / METRICS))
-    start, end = start_and_end(rows)
+    rows = list(read_rows(path / run_folder.METRICS))
+    start, end = summary.start_and_end(rows)
     result = TrainResult(path, step, step >= config.max_steps, start, end)
-    console.print(summary_table(result))
+    console.print(summary.summary_table(result))
     if config.has_language_model:
-        console.print(phases_table(read_rows(path / TIMINGS), rows))
+        console.print(summary.phases_table(read_rows(path / run_folder.TIMINGS), rows))
     if not result.finished:
         console.print(
             f"Stopped after step {step}. To go on: codea1 train --resume --output-dir {path}",

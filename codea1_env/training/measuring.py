@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -84,73 +84,74 @@ def _beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
     return [flag for flag, old in zip(flags, copied, strict=True) if not old]
 
 
-def measure(
-    config: TrainConfig,
-    players: Players,
-    held_out: Sequence[HeldOut],
-    referee: Referee,
-    book: MistakeBook,
-    past: MistakeBook,
-    copied: Mapping[str, Sequence[bool]],
-) -> tuple[Row, list[Row]]:
-    """Measure both players. Nothing of it is a reward.
+class HeldBack:
+    """Measures both players on what training holds back. Nothing of it is a reward.
 
     Args:
-        config: The settings of the run.
-        players: Both.
         held_out: The problems, with what is held back of each.
-        referee: Judges what they write.
-        book: The Mistake Book of the run.
-        past: See `new_past`.
-        copied: Which of the measured mutants a tester kills that copies the examples of the problem's text.
-
-    Returns:
-        Means over everything, for metrics.jsonl, and one row for each problem, for held_out.jsonl:
-
-        - pass_rate: share of held-back golden tests that the coder's programs pass.
-        - kill_rate: share of held-back mutants that the tester's suites kill.
-        - copier_kill_rate: the same of a tester that copies the examples of the problem's text. What it kills, no skill
-          is needed for.
-        - new_kill_rate: of the mutants that it does not kill, the share that the tester's suites kill.
-        - only_book: share of held-back mutants that tests of the Mistake Book kill, and the suites do not.
-        - past_pass_rate: share of tests that once broke a program which the programs pass now. With a book
-          and without it, this tells what is forgotten.
+        referee: Judges what players write.
+        config: The settings of the run.
     """
-    samples = config.eval_samples
-    tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
-    passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
-    by_book: dict[str, list[bool]] = {}
-    if config.use_book:
-        booked = [(split, book.tests(split.problem.task_id, 2 * PAST_TESTS)) for split in held_out]
-        killed, by_book = kills_beside(players.tester, booked, referee, samples)
-    else:
-        killed = kills(players.tester, held_out, referee, samples)
-    rows: list[Row] = []
-    for name in tests:
-        flags, by_copier = killed.get(name, []), copied.get(name, [])
-        alone = [
-            old and not new for old, new in zip(by_book.get(name, []), flags, strict=bool(by_book))
-        ]
-        rows.append(
-            _row(name, passed[name].held_out, flags, by_copier)
-            | {
-                "only_book": mean(alone),
-                "past_pass_rate": passed[name].also,
-                "mutants": len(flags),
-                "new_mutants": len(_beyond(flags, by_copier)),
-                "past_tests": len(tests[name]),
-            }
-        )
-    return {
-        "held_out/pass_rate": mean(row["pass_rate"] for row in rows),
-        **_solved(passed.values(), samples),
-        "held_out/kill_rate": mean(chain.from_iterable(killed.values())),
-        "held_out/copier_kill_rate": mean(chain.from_iterable(copied.values())),
-        "held_out/new_kill_rate": _weighted(rows, "new_kill_rate", "new_mutants"),
-        "held_out/only_book": _weighted(rows, "only_book", "mutants"),
-        "past/pass_rate": _weighted(rows, "past_pass_rate", "past_tests"),
-        "past/size": len(past),
-    }, rows
+
+    def __init__(self, held_out: Sequence[HeldOut], referee: Referee, config: TrainConfig) -> None:
+        self._referee, self._samples, self._booked = referee, config.eval_samples, config.use_book
+        self._held_out, self._copied = with_control(held_out, referee, self._samples)
+
+    def measure(
+        self, players: Players, book: MistakeBook, past: MistakeBook
+    ) -> tuple[Row, list[Row]]:
+        """Measure both players.
+
+        Args:
+            players: Both.
+            book: The Mistake Book of the run.
+            past: See `new_past`.
+
+        Returns:
+            Means over everything, for metrics.jsonl, and one row for each problem, for held_out.jsonl:
+
+            - pass_rate: share of held-back golden tests that the coder's programs pass.
+            - kill_rate: share of held-back mutants that the tester's suites kill.
+            - copier_kill_rate: the same of a tester that copies the examples of the problem's text. What it kills, no
+              skill is needed for.
+            - new_kill_rate: of the mutants that it does not kill, the share that the tester's suites kill.
+            - only_book: share of held-back mutants that tests of the Mistake Book kill, and the suites do not.
+            - past_pass_rate: share of tests that once broke a program which the programs pass now. With a book
+              and without it, this tells what is forgotten.
+        """
+        held_out, referee, samples = self._held_out, self._referee, self._samples
+        tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
+        passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
+        by_book: dict[str, list[bool]] = {}
+        if self._booked:
+            old = [(each, book.tests(each.problem.task_id, 2 * PAST_TESTS)) for each in held_out]
+            killed, by_book = kills_beside(players.tester, old, referee, samples)
+        else:
+            killed = kills(players.tester, held_out, referee, samples)
+        rows: list[Row] = []
+        for name, copied in self._copied.items():
+            flags = killed.get(name, [])
+            both = zip(by_book.get(name, []), flags, strict=bool(by_book))
+            rows.append(
+                _row(name, passed[name].held_out, flags, copied)
+                | {
+                    "only_book": mean(old and not new for old, new in both),
+                    "past_pass_rate": passed[name].also,
+                    "mutants": len(flags),
+                    "new_mutants": len(_beyond(flags, copied)),
+                    "past_tests": len(tests[name]),
+                }
+            )
+        return {
+            "held_out/pass_rate": mean(row["pass_rate"] for row in rows),
+            **_solved(passed.values(), samples),
+            "held_out/kill_rate": mean(chain.from_iterable(killed.values())),
+            "held_out/copier_kill_rate": mean(chain.from_iterable(self._copied.values())),
+            "held_out/new_kill_rate": _weighted(rows, "new_kill_rate", "new_mutants"),
+            "held_out/only_book": _weighted(rows, "only_book", "mutants"),
+            "past/pass_rate": _weighted(rows, "past_pass_rate", "past_tests"),
+            "past/size": len(past),
+        }, rows
 
 
 def _solved(rates: Iterable[PassRates], samples: int) -> Row:

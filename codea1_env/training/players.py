@@ -9,26 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from codea1_env.agents import (
-    Agent,
-    Algorithm,
-    BoundaryTester,
-    CopierTester,
-    FixedAgent,
-    GoldenTester,
-    Imitator,
-    Learner,
-    MutantCoder,
-    Pool,
-    ReferenceCoder,
-    Setting,
-    TabularAgent,
-    TabularSelfPlayer,
-    as_learner,
-    own_player,
-    pool_of_programs,
-    pool_of_tests,
-)
+from codea1_env import agents
+from codea1_env.agents import Agent, Learner
 from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.completions import Message
 from codea1_env.agents.llm.language_player import LanguagePlayer
@@ -121,7 +103,7 @@ def make_players(
     tester = (
         make.own(tester, "tester") or make_language_model(config, "tester", models) or make.tester()
     )
-    if config.tester.objective == "golden-tests" and not isinstance(tester, Imitator):
+    if config.tester.objective == "golden-tests" and not isinstance(tester, agents.Imitator):
         raise RunError(
             f"Expect a tester with a method imitate for tester.objective='golden-tests', actually: "
             f"{type(tester).__name__}. Use a tester that learns, of tables or a language model, or "
@@ -130,8 +112,8 @@ def make_players(
     return Players(
         coder,
         tester,
-        coder_learns=not (config.coder.freeze or isinstance(coder, FixedAgent)),
-        tester_learns=not (config.tester.freeze or isinstance(tester, FixedAgent)),
+        coder_learns=not (config.coder.freeze or isinstance(coder, agents.FixedAgent)),
+        tester_learns=not (config.tester.freeze or isinstance(tester, agents.FixedAgent)),
     )
 
 
@@ -163,7 +145,7 @@ class _Makers:
         own = player if player is not None else block.player if ":" in block.player else None
         if own is None:
             return None
-        setting = Setting(
+        setting = agents.Setting(
             role,
             self.config.num_tests,
             block.learning_rate,
@@ -172,7 +154,7 @@ class _Makers:
             self.programs if role == "coder" else self.tests,
         )
         try:
-            return as_learner(own_player(own, setting))
+            return agents.as_learner(agents.own_player(own, setting))
         except ValueError as error:
             raise RunError(str(error)) from error
 
@@ -180,32 +162,34 @@ class _Makers:
         """A script, or a table of programs."""
         seed = seed_of(self.config, "coder")
         if self.config.coder.player == "reference":
-            return ReferenceCoder(self.problems, seed)
+            return agents.ReferenceCoder(self.problems, seed)
         if self.config.coder.player == "mutant":
-            return MutantCoder(self.problems, self.sandbox, seed)
+            return agents.MutantCoder(self.problems, self.sandbox, seed)
         algorithm = self.algorithm("coder")
-        return TabularAgent(self.programs(), algorithm, np.random.default_rng(seed))
+        return agents.TabularAgent(self.programs(), algorithm, np.random.default_rng(seed))
 
     def tester(self) -> Learner:
         """A script, or a table of tests."""
         config, seed = self.config, seed_of(self.config, "tester")
         if config.tester.player == "copier":
-            return CopierTester(config.num_tests)
+            return agents.CopierTester(config.num_tests)
         # Tests that are held back measure the coder: no tester may know them.
         known = [
             dataclasses.replace(each, tests=train_tests(each, config.seed)[: config.golden_tests])
             for each in self.problems
         ]
         if config.tester.player == "golden":
-            return GoldenTester(known, config.num_tests, seed)
+            return agents.GoldenTester(known, config.num_tests, seed)
         if config.tester.player == "boundary":
-            return BoundaryTester(known, self.sandbox, config.num_tests, seed)
+            return agents.BoundaryTester(known, self.sandbox, config.num_tests, seed)
         rng = np.random.default_rng(seed)
-        return TabularAgent(self.tests(), self.algorithm("tester"), rng, draws=config.num_tests)
+        return agents.TabularAgent(
+            self.tests(), self.algorithm("tester"), rng, draws=config.num_tests
+        )
 
-    def one_model(self) -> TabularSelfPlayer:
+    def one_model(self) -> agents.TabularSelfPlayer:
         """A table of programs and one of calls."""
-        return TabularSelfPlayer(
+        return agents.TabularSelfPlayer(
             self.programs(),
             self.tests(),
             self.sandbox,
@@ -215,16 +199,18 @@ class _Makers:
             draws=self.config.num_tests,
         )
 
-    def programs(self) -> list[Pool]:
+    def programs(self) -> list[agents.Pool]:
         """What a coder chooses from."""
-        return [pool_of_programs(split, self.config.pool_size) for split in self.splits()]
+        return [agents.pool_of_programs(split, self.config.pool_size) for split in self.splits()]
 
-    def tests(self) -> list[Pool]:
+    def tests(self) -> list[agents.Pool]:
         """What a tester chooses from."""
         size, seed = 2 * self.config.pool_size, self.config.seed
-        return [pool_of_tests(each, self.sandbox, size=size, seed=seed) for each in self.splits()]
+        return [
+            agents.pool_of_tests(each, self.sandbox, size=size, seed=seed) for each in self.splits()
+        ]
 
-    def algorithm(self, role: Role) -> Algorithm:
+    def algorithm(self, role: Role) -> agents.Algorithm:
         """The algorithm of a table."""
         try:
             return algorithm_of(self.config, role)  # type: ignore[no-any-return]

@@ -239,36 +239,31 @@ class BenchConfig:
     def base(self, seed: int) -> TrainConfig:
         """The settings of a run, before those of its entry."""
         quarter = max(1, self.max_steps // 4)
-        # A sweep only asks how a run ends.
-        often = self.max_steps if seed >= SWEEP_SEED else self.eval_steps
-        if self.preset is not None:
-            runs = _of_preset(self.preset)
-            return dataclasses.replace(
-                runs,
-                problems=self.problems,
-                max_problems=self.max_problems,
-                max_steps=self.max_steps,
-                time_budget=None,
-                save_total_limit=1,
-                seed=seed,
-                num_iterations=self.num_iterations,
-                eval_steps=often or runs.eval_steps,
-                eval_problems=self.eval_problems,
-            )
         medium = str(files("codea1_env") / "problem_sets" / "starter" / "medium.jsonl")
-        return TrainConfig(
-            problems=medium if self.problems == "starter-medium" else self.problems,
+        if self.preset is not None:
+            runs, problems = _of_preset(self.preset), self.problems
+            runs = dataclasses.replace(runs, time_budget=None, eval_problems=self.eval_problems)
+            every = runs.eval_steps
+        else:
+            problems = medium if self.problems == "starter-medium" else self.problems
+            every = quarter
+            runs = TrainConfig(
+                problems_per_step=max(1, self.max_problems // 4),
+                num_suites=4,
+                coder=PlayerConfig(learning_rate=2.0),
+                save_steps=quarter,
+                workers=1,
+            )
+        return dataclasses.replace(
+            runs,
+            problems=problems,
             max_problems=self.max_problems,
-            problems_per_step=max(1, self.max_problems // 4),
-            num_suites=4,
             max_steps=self.max_steps,
-            coder=PlayerConfig(learning_rate=2.0),
             num_iterations=self.num_iterations,
-            eval_steps=often or quarter,
-            save_steps=quarter,
+            # A sweep only asks how a run ends.
+            eval_steps=self.max_steps if seed >= SWEEP_SEED else self.eval_steps or every,
             save_total_limit=1,
             seed=seed,
-            workers=1,
         )
 
 
