@@ -34,7 +34,6 @@ Scores = dict[str, dict[str, float | None]]
 _MEASURES = (
     "pass_rate", "kill_rate", "copier_kill_rate", "new_kill_rate", "only_book", "past_pass_rate",
 )  # fmt: skip
-_UNSEEN_MEASURES = _MEASURES[:4]
 UNSEEN_PREFIX = "unseen/"
 """Begins the measures of problems that are not trained on."""
 
@@ -96,9 +95,10 @@ def read_logs(run: Path, step: int) -> Logs:
     """
     metrics = list(read_rows(run / METRICS, up_to(step)))
     if [row["step"] for row in metrics] != list(range(step + 1)):
+        steps = f"steps {', '.join(str(row['step']) for row in metrics)}" if metrics else "none"
         raise DamagedRunError(
             f"Expect {run / METRICS} to have one row for each step from 0 to {step}, actually its whole rows "
-            f"are those of {_listed([row['step'] for row in metrics])}."
+            f"are those of {steps}."
         )
     for row in metrics:
         _check_values(run / METRICS, row, list(row))
@@ -108,33 +108,27 @@ def read_logs(run: Path, step: int) -> Logs:
             f"Expect {run / METRICS} to have measures of step 0, actually: there are none."
         )
     trained = _read_scores(run / HELD_OUT, measured, "held_out/", _MEASURES)
-    others = _read_scores(run / UNSEEN, measured, UNSEEN_PREFIX, _UNSEEN_MEASURES)
-    start, end = (
-        trained[step]
-        | {
-            task: {f"{UNSEEN_PREFIX}{name}": value for name, value in row.items()}
-            for task, row in others.get(step, {}).items()
-        }
-        for step in (0, measured[-1]["step"])
-    )
-    forgotten = forgetting([trained[row["step"]] for row in measured])
-    end = {task: row | ({"forgetting": forgotten[task]} if task in forgotten else {}) for task, row in end.items()}  # fmt: skip
-    return Logs(start, end, metrics)
+    others = _read_scores(run / UNSEEN, measured, UNSEEN_PREFIX, _MEASURES[:4], UNSEEN_PREFIX)
+    last = measured[-1]["step"]
+    end = trained[last] | others.get(last, {})
+    for task, lost in forgetting([trained[row["step"]] for row in measured]).items():
+        end[task] = end[task] | {"forgetting": lost}
+    return Logs(trained[0] | others.get(0, {}), end, metrics)
 
 
 def _read_scores(
-    path: Path, measured: list[Row], kind: str, measures: tuple[str, ...]
+    path: Path, measured: list[Row], kind: str, measures: tuple[str, ...], prefix: str = ""
 ) -> dict[int, Scores]:
-    """Step -> scores; empty if no problems of this kind were measured."""
+    """Step -> scores, whose names get a prefix; empty if no problems of this kind were measured."""
     rows_of = [row for row in measured if f"{kind}pass_rate" in row]
     scores: dict[int, Scores] = {}
     for row in read_rows(path, up_to(measured[-1]["step"])):
         _check_values(path, row, measures)
-        values = {name: row[name] for name in measures}
+        values = {f"{prefix}{name}": row[name] for name in measures}
         scores.setdefault(row["step"], {})[str(row.get("task_id"))] = values
     for row in rows_of:
         found = scores.get(row["step"], {})
-        rate = mean(values["pass_rate"] for values in found.values())
+        rate = mean(values[f"{prefix}pass_rate"] for values in found.values())
         if found.keys() != scores.get(0, {}).keys() or rate != row[f"{kind}pass_rate"]:
             raise DamagedRunError(
                 f"Expect {path} to have the rows whose means are in {METRICS}, actually those of "
@@ -152,15 +146,13 @@ def forgetting(measured: list[Scores]) -> dict[str, float]:
     Args:
         measured: Scores at each measurement, in order.
     """
-    times = {
-        task: [row[task]["pass_rate"] for row in measured if task in row] for task in measured[-1]
-    }
-    known = {task: [rate for rate in rates if rate is not None] for task, rates in times.items()}
-    return {
-        task: max(0.0, max(rates[:-1]) - rates[-1])
-        for task, rates in known.items()
-        if len(rates) > 1
-    }
+    found = {}
+    for task in measured[-1]:
+        rates = [row[task]["pass_rate"] for row in measured if task in row]
+        known = [rate for rate in rates if rate is not None]
+        if len(known) > 1:
+            found[task] = max(0.0, max(known[:-1]) - known[-1])
+    return found
 
 
 def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> None:
@@ -174,10 +166,6 @@ def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> N
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _listed(steps: list[int]) -> str:
-    return f"steps {', '.join(map(str, steps))}" if steps else "none"
 
 
 RESULTS = "results.jsonl"
@@ -291,13 +279,10 @@ def jobs_of(
         folder: The results folder.
         rates: Name of an entry -> its learning rates. Those that have none yet are left out.
     """
+    place = folder / "runs"
     return [
         TrainingJob(
-            entry,
-            seed,
-            folder / "runs" / entry.folder / f"seed_{seed}",
-            config.max_steps,
-            rates[entry.name],
+            entry, seed, place / entry.folder / f"seed_{seed}", config.max_steps, rates[entry.name]
         )
         for seed in range(config.seeds)
         for entry in entries

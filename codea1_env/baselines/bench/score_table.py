@@ -58,8 +58,7 @@ class Table:
         has them. Only problems that every run has a score for are used.
         """
         for ran in [entry] if entry not in CONTROLS else self.entries:
-            own = [result for result in self.results if result.entry == ran]
-            rows = {r.seed: _of(entry, r) for r in own}
+            rows = {each.seed: _of(entry, each) for each in self.results if each.entry == ran}
             first = next(iter(rows.values()), {})
             tasks = [task for task in sorted(first) if self._known(task, measure)]
             if tasks and _value(first, tasks[0], measure) is not None:

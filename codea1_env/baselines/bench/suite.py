@@ -10,11 +10,11 @@ import zlib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from codea1_env.agents import find_class
 from codea1_env.agents.algorithms import ALGORITHMS, teaches
-from codea1_env.baselines.registry import BASELINES
+from codea1_env.baselines import BASELINES
 from codea1_env.training import PlayerConfig, TrainConfig
 from codea1_env.training.settings import (
     SettingsError,
@@ -53,12 +53,8 @@ class Entry:
         """The name as a folder; those of files are told apart by a checksum of the whole path."""
         short = self.name.rpartition("/")[2]
         safe = "".join(c if c.isalnum() or c in "-=." else "_" for c in short)
-        return f"{safe}-{zlib.crc32(self.name.encode()):08x}" if self.of_a_file else safe
-
-    @property
-    def of_a_file(self) -> bool:
-        """Whether the name is that of a file or module: others may be called like it."""
-        return ":" in self.name or self.kind == "settings"
+        of_a_file = ":" in self.name or self.kind == "settings"  # others may be called like it
+        return f"{safe}-{zlib.crc32(self.name.encode()):08x}" if of_a_file else safe
 
     def apply(self, config: TrainConfig) -> TrainConfig:
         """The settings of its runs."""
@@ -168,13 +164,11 @@ class Rates:
 
     def apply(self, config: TrainConfig) -> TrainConfig:
         """The configuration with learning rates that are multiplied."""
-        return replaced(
-            config,
-            {
-                "coder.learning_rate": config.coder.learning_rate * self.coder,
-                "tester.learning_rate": config.tester.learning_rate * self.tester,
-            },
-        )
+        changes = {
+            "coder.learning_rate": config.coder.learning_rate * self.coder,
+            "tester.learning_rate": config.tester.learning_rate * self.tester,
+        }
+        return replaced(config, changes)
 
 
 @dataclass(frozen=True)
@@ -217,11 +211,16 @@ class BenchConfig:
     for example, learn by each algorithm. None for tabular players, with settings that suit this benchmark."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "max_problems", "max_steps", "num_iterations", "sweep_seeds", "processes"):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise ValueError(f"Expect {name} to be at least 1, actually: {getattr(self, name)}")
-        for name, least in (("eval_steps", 1), ("eval_problems", 0)):
-            value = getattr(self, name)
+        counts = (
+            "seeds",
+            "max_problems",
+            "max_steps",
+            "num_iterations",
+            "sweep_seeds",
+            "processes",
+        )
+        for name in (*counts, "eval_steps", "eval_problems"):
+            value, least = getattr(self, name), 0 if name == "eval_problems" else 1
             if value is not None and value < least:
                 raise ValueError(f"Expect {name} to be at least {least}, actually: {value}")
         if not self.algorithms:
@@ -301,9 +300,7 @@ def processes_of(runs: TrainConfig) -> int:
 
 
 def _of_preset(preset: str) -> TrainConfig:
-    table: dict[str, Any] = (
-        file_table(Path(preset)) if preset.endswith(".toml") else preset_table(preset)
-    )
+    table = file_table(Path(preset)) if preset.endswith(".toml") else preset_table(preset)
     return apply_table(TrainConfig(), table, preset)
 
 
