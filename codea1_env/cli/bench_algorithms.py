@@ -18,25 +18,26 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from codea1_env.baselines.bench import (
-    BenchConfig,
-    EntryError,
-    collect,
-    find_entry,
-    leaderboard,
-    run_all,
-)
+from codea1_env.baselines.bench.ranking import leaderboard
 from codea1_env.baselines.bench.results import (
     SWEEP,
     Result,
     TrainingJob,
+    collect,
     jobs_of,
     open_folder,
     read_settings,
     write_results,
 )
-from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable
-from codea1_env.baselines.bench.suite import QUICK, Entry, with_preset
+from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable, run_all
+from codea1_env.baselines.bench.suite import (
+    QUICK,
+    BenchConfig,
+    Entry,
+    EntryError,
+    find_entry,
+    with_preset,
+)
 from codea1_env.baselines.bench.sweep import choose, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.markdown import print_markdown

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -28,12 +27,13 @@ from typing import NamedTuple
 from codea1_env.agents import Learner
 from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.measuring import PAST_TESTS
 from codea1_env.training.players import Players, make_players
+from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 
 
@@ -52,7 +52,8 @@ def save_checkpoint(
     """Write the checkpoint of a step, and delete all but the last `keep`."""
     folder = run / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
-    _remove_unfinished(folder)
+    for path in folder.glob(".step_*.part"):  # what a killed run left behind
+        shutil.rmtree(path)
     part = folder / f".step_{step}.part"
     for name, learner in (("coder", coder), ("tester", tester)):
         (part / name).mkdir(parents=True)
@@ -75,12 +76,8 @@ def save_checkpoint(
 
 def checkpoints(run: Path) -> list[Path]:
     """All checkpoints of a run, the oldest first."""
-    found = [
-        path
-        for path in (run / "checkpoints").glob("step_*")
-        if re.fullmatch(r"step_\d+", path.name)
-    ]
-    return sorted(found, key=step_of)
+    found = (run / "checkpoints").glob("step_*")
+    return sorted((path for path in found if path.name[5:].isdecimal()), key=step_of)
 
 
 def remove_start(run: Path) -> None:
@@ -165,12 +162,6 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _remove_unfinished(folder: Path) -> None:
-    """Delete what a killed run left behind."""
-    for path in folder.glob(".step_*.part"):
-        shutil.rmtree(path)
-
-
 @dataclass(frozen=True)
 class SavedRun:
     """A run's players as they were at its last checkpoint."""
@@ -198,9 +189,7 @@ def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
         raise RunError(
             f"Expect {path} to have a checkpoint, actually: none. Train it, or name another run."
         )
-    problems = load_problems(config.problems, config.split, config.difficulty)[
-        : config.max_problems
-    ]
+    problems = problems_of_run(config)
     splits = cache(lambda: hold_out(problems, sandbox, config.seed))
     models = LanguageModels(config, len(problems))
     stack.callback(models.close)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.trainer_drive import UpdateError
@@ -23,6 +23,8 @@ from codea1_env.training.config import PlayerError
 from codea1_env.training.run_folder import METRICS, RunFolder
 from codea1_env.training.trackers.tracking import forget
 
+_FAILURES = (AnswerError, BackendError, UpdateError, AlgorithmError, RewardError)
+"""Of code of the user's, or of a language model or its engine."""
 _NOTE = "\nStopping after {}; once more to stop at once.\n"
 _SHOW_CURSOR = b"\x1b[?25h"
 _PATIENCE = 0.5
@@ -43,17 +45,13 @@ class StopRequest:
         self.leave: Callable[[], object] = bool
         """What is done before the process is left because it does not end by itself."""
 
-    def wait_for_step(self) -> None:
-        """Take the first signal as a request from now on."""
-        self.waits = True
-
 
 @contextmanager
 def stop_request(waits: bool = True) -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM into a request, which the loop obeys between two steps.
 
     A step that is broken off would leave players, book and logs at different moments. The second signal, and the
-    first one before `StopRequest.wait_for_step`, ends the run at once: by KeyboardInterrupt, and where Python does
+    first one before `StopRequest.waits` is set, ends the run at once: by KeyboardInterrupt, and where Python does
     not get to it, because an update is computing, by leaving the process a second later. Whoever cannot wait loses
     the steps since the last checkpoint, nothing else. Only the main thread can set signal handlers; elsewhere
     nothing is changed.
@@ -129,12 +127,7 @@ def _write(text: bytes) -> None:
         os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, text)
 
 
-def leave_nothing(
-    folder: RunFolder,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
-) -> None:
+def leave_nothing(folder: RunFolder, _: object, error: BaseException | None, *__: object) -> None:
     """Leave no folder of a run that failed before its first step was done, or was stopped before it began."""
     measured = bool(checkpoints(folder.path))
     kept = _has_steps(folder.path) if isinstance(error, Exception) else measured
@@ -149,14 +142,7 @@ def explained_failures(path: Path) -> Iterator[None]:
     """Tell where a run can be resumed when code of the user's fails, or a language model or its engine."""
     try:
         yield
-    except (
-        AnswerError,
-        BackendError,
-        UpdateError,
-        AlgorithmError,
-        RewardError,
-        SystemExit,
-    ) as error:
+    except (*_FAILURES, SystemExit) as error:
         said = exit_of(error) if isinstance(error, SystemExit) else str(error)
         if not _has_steps(path):
             raise PlayerError(said) from error

@@ -121,9 +121,7 @@ def train(
         stack.callback(folder.close)
         if not resume:
             stack.push(partial(leave_nothing, folder))
-            stop.leave = partial(
-                leave_nothing, folder, KeyboardInterrupt, KeyboardInterrupt(), None
-            )
+            stop.leave = partial(leave_nothing, folder, None, KeyboardInterrupt())
         saved = checkpoints(folder.path)[-1:] if resume else []
         step = step_of(saved[0]) if saved else 0
         if saved and step >= config.max_steps:
@@ -245,7 +243,7 @@ def train(
         # Not waited for: who ends the run ends what is played with, too.
         stack.callback(thread.shutdown, wait=False)
         next_step: Future[PlayedStep] | None = None
-        stop.wait_for_step()
+        stop.waits = True
         while step < config.max_steps and not stop.requested:
             try:
                 if next_step is not None:

@@ -5,7 +5,7 @@ metrics.jsonl     one row per step: the same bytes for the same configuration, a
 episodes.jsonl    what was played, one row per problem and step: the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 unseen.jsonl      likewise, of problems that are not trained on; only with language models
-own_files.jsonl   which files of the user's it was run with, see `codea1_env.training.run_folder`
+own_files.jsonl   which files of the user's it was run with, one row for the beginning, and one for each change
 timings.jsonl     seconds of each phase, which differ from run to run
 checkpoints/      see `codea1_env.training.checkpoints`
 """
@@ -36,6 +36,8 @@ from codea1_env.training.settings import (
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
+OWN_FILES = "own_files.jsonl"
+_LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS)
 
 _MAY_CHANGE = {
     "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads",
@@ -142,7 +144,7 @@ class RunFolder(LogFolder):
         Raises:
             RunError: Rows up to the step are missing.
         """
-        for name in (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS):
+        for name in _LOGS:
             truncate(self.path / name, up_to(step))
         last = max((row["step"] for row in read_rows(self.path / METRICS)), default=-1)
         if step >= 0 and last != step:
@@ -154,8 +156,7 @@ class RunFolder(LogFolder):
     def discard(self) -> None:
         """Close the run, and remove it: it has not begun."""
         self.close()
-        own = "own_files.jsonl"  # see training/own_code.py
-        for name in ("config.toml", METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS, own, ".lock"):
+        for name in ("config.toml", *_LOGS, OWN_FILES, ".lock"):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):  # something else lies in it
             self.path.rmdir()
@@ -216,25 +217,17 @@ def _new_folder() -> Path:
     raise RunError(f"Expect a free name for a run in runs/, actually: {name} was taken 999 times.")
 
 
-OWN_FILES = "own_files.jsonl"
-
-
-def digests(config: TrainConfig) -> dict[str, str]:
-    """Name of what is of the user's -> the digest of its file."""
-    names = [config.problems, config.rewards, config.algorithm]
-    for role in ("coder", "tester"):
-        names += [config.player(role).player, config.player(role).algorithm or ""]
-    found = {name: digest_of(name) for name in names}
-    return {name: digest for name, digest in found.items() if digest is not None}
-
-
 def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:
     """Write down which files of the user's are used from this step on, if others were before.
 
     Returns:
         What has changed, for people; empty if nothing has.
     """
-    now, rows = digests(config), list(read_rows(folder / OWN_FILES))
+    names = [config.problems, config.rewards, config.algorithm]
+    for block in (config.coder, config.tester):
+        names += [block.player, block.algorithm or ""]
+    now = {name: found for name in names if (found := digest_of(name)) is not None}
+    rows = list(read_rows(folder / OWN_FILES))
     before: Mapping[str, str] = rows[-1]["sha256"] if rows else now
     changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
     if now and (not rows or changed):

@@ -25,14 +25,6 @@ _LONGEST = 2000
 
 
 @dataclass(frozen=True)
-class SampleEpisodes:
-    """Some episodes, as a table."""
-
-    columns: tuple[str, ...] = COLUMNS
-    rows: tuple[tuple[Any, ...], ...] = ()
-
-
-@dataclass(frozen=True)
 class StepReport:
     """What trackers are given of a step."""
 
@@ -41,7 +33,8 @@ class StepReport:
     """The step's rows of metrics.jsonl and timings.jsonl, without what is unknown."""
     rewards: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Name -> rewards of the step, counted between `REWARD_EDGES`."""
-    samples: SampleEpisodes = field(default_factory=SampleEpisodes)
+    samples: tuple[tuple[Any, ...], ...] = ()
+    """Some episodes, as a table with these `COLUMNS`."""
 
 
 def numbers(*rows: Mapping[str, Any]) -> dict[str, float]:
@@ -88,7 +81,7 @@ def report_of(
             reward for each in played.episodes for reward in each.test_rewards
         ),
     }
-    samples = SampleEpisodes(rows=tuple(map(_sample, episodes[:EPISODES_SHOWN])))
+    samples = tuple(map(_sample, episodes[:EPISODES_SHOWN]))
     return StepReport(step, numbers(*rows), rewards, samples)
 
 

@@ -8,7 +8,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from codea1_env.support.logs import write_whole
@@ -70,7 +69,7 @@ class Tracking:
             return
         self._state = {"id": secrets.token_hex(4), "handed": {}} | _read(self._path)
         self._write()
-        plain = {name: _plain(value) for name, value in settings.items()}
+        plain = json.loads(json.dumps(settings, default=str))  # paths are text
         for name in dict.fromkeys(names):
             handed = int(self._state["handed"].get(name, -1))
             run = TrackedRun(self._state["id"], folder, plain, handed)
@@ -84,12 +83,7 @@ class Tracking:
     def __enter__(self) -> Tracking:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for name, tracker in list(self._trackers.items()):
             try:
                 tracker.close()
@@ -157,12 +151,3 @@ def _read(path: Path) -> dict[str, Any]:
         return {"id": str(state["id"]), "handed": dict(state["handed"])}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-
-
-def _plain(value: Any) -> Any:
-    """A setting as plain data."""
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return str(value) if isinstance(value, Path) else value

@@ -6,7 +6,7 @@ import io
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ import numpy as np
 from codea1_env.support.extras import require
 from codea1_env.training.settings import inline_table
 from codea1_env.training.trackers.step_report import (
+    COLUMNS,
     REWARD_EDGES,
-    SampleEpisodes,
     StepReport,
     TrackedRun,
 )
@@ -47,17 +47,7 @@ class TrackioTracker:
 
     def log(self, report: StepReport) -> None:
         """Write what happened in a step."""
-        edges = np.array(REWARD_EDGES)
-        values = dict(report.values) | {
-            f"{name}/histogram": self._trackio.Histogram(np_histogram=(np.array(counts), edges))
-            for name, counts in report.rewards.items()
-        }
-        if report.samples.rows:
-            table = self._trackio.Table(
-                columns=list(report.samples.columns), data=list(map(list, report.samples.rows))
-            )
-            values["episodes"] = table
-        self._run.log(values, step=report.step)
+        self._run.log(_values(self._trackio, report), step=report.step)
 
     def close(self) -> None:
         """Write what is left."""
@@ -95,12 +85,11 @@ class TensorboardTracker:
         value = self._summaries.Summary.Value
         values = [value(tag=name, simple_value=each) for name, each in report.values.items()]
         for name, counts in report.rewards.items():
-            edges = REWARD_EDGES
-            bins = np.array(list(zip(edges[:-1], edges[1:], counts, strict=True)))
+            bins = np.array(list(zip(REWARD_EDGES[:-1], REWARD_EDGES[1:], counts, strict=True)))
             about = self._histogram.create_summary_metadata(None, None)
             tensor = self._tensors.make_tensor_proto(bins, dtype=np.float64)
             values.append(value(tag=f"{name}/histogram", metadata=about, tensor=tensor))
-        if report.samples.rows:
+        if report.samples:
             values.append(self._texts("episodes", _markdown(report.samples)))
         self._add_summary(report.step, values)
         self._writer.flush()
@@ -126,10 +115,10 @@ def _part(name: str) -> Any:
     return require(f"tensorboard.{name}", "tensorboard")
 
 
-def _markdown(samples: SampleEpisodes) -> str:
+def _markdown(samples: Sequence[tuple[Any, ...]]) -> str:
     """The table in Markdown; nothing in a cell ends it."""
-    lines = [" | ".join(samples.columns), " | ".join("---" for _ in samples.columns)]
-    for row in samples.rows:
+    lines = [" | ".join(COLUMNS), " | ".join("---" for _ in COLUMNS)]
+    for row in samples:
         cells = [str(cell).replace("|", "&#124;").replace("<", "&lt;") for cell in row]
         lines.append(" | ".join("<br>".join(cell.splitlines()) for cell in cells))
     return "\n".join(lines)
@@ -170,22 +159,24 @@ class WandbTracker:
 
     def log(self, report: StepReport) -> None:
         """Write what happened in a step."""
-        edges = np.array(REWARD_EDGES)
-        values = dict(report.values) | {
-            f"{name}/histogram": self._wandb.Histogram(np_histogram=(np.array(counts), edges))
-            for name, counts in report.rewards.items()
-        }
-        if report.samples.rows:
-            values["episodes"] = self._wandb.Table(
-                columns=list(report.samples.columns),
-                data=list(map(list, report.samples.rows)),
-                allow_mixed_types=True,
-            )
+        values = _values(self._wandb, report, allow_mixed_types=True)
         self._run.log(values, step=report.step)
 
     def close(self) -> None:
         """Write what is left."""
         self._run.finish()
+
+
+def _values(package: Any, report: StepReport, **of_table: Any) -> dict[str, Any]:
+    """A step in the words that trackio and wandb have in common."""
+    edges = np.array(REWARD_EDGES)
+    values: dict[str, Any] = dict(report.values)
+    for name, counts in report.rewards.items():
+        values[f"{name}/histogram"] = package.Histogram(np_histogram=(np.array(counts), edges))
+    if report.samples:
+        rows = list(map(list, report.samples))
+        values["episodes"] = package.Table(columns=list(COLUMNS), data=rows, **of_table)
+    return values
 
 
 def _last_written(run: TrackedRun) -> int:
