@@ -109,11 +109,11 @@ def check_values(config: TrainConfig) -> None:
             raise ValueError(
                 f"Expect {name} to be one of {', '.join(map(repr, arguments))}, actually: {value!r}"
             )
-        if origin is tuple and (choices := typing.get_args(arguments[0])):
-            if not (isinstance(value, tuple) and all(each in choices for each in value)):
-                raise ValueError(
-                    f"Expect {name} to be a list of some of {', '.join(map(repr, choices))}, actually: {value!r}"
-                )
+        choices = typing.get_args(arguments[0]) if origin is tuple else ()
+        if choices and not (isinstance(value, tuple) and all(each in choices for each in value)):
+            raise ValueError(
+                f"Expect {name} to be a list of some of {', '.join(map(repr, choices))}, actually: {value!r}"
+            )
 
 
 def check_combinations(config: TrainConfig) -> None:

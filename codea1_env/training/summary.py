@@ -86,11 +86,12 @@ def summary_table(result: TrainResult) -> Table:
     for name, label in SUMMARY.items():
         if name.startswith("unseen/") and result.end[name] is None:
             continue  # only language models answer other problems
-        table.add_row(label, _cell(result.start[name]), _cell(result.end[name]))
+        table.add_row(label, figure(result.start[name]), figure(result.end[name]))
     return table
 
 
-def _cell(value: float | None) -> str:
+def figure(value: float | None) -> str:
+    """Show a metric."""
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.3f}"
