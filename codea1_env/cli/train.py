@@ -77,23 +77,19 @@ def run(arguments: Sequence[str]) -> int:
     command = dataclasses.replace(command, settings=settings)
     with user_input():  # before anything is loaded that takes long
         check_own_code(settings)
-    if command.dry_run:
-        try:
-            if not needs_network(settings.problems):
-                with library_errors():
-                    problems_of_run(settings)
-            print(to_toml(settings), end="", flush=True)
-            show_plan(settings, command.devices)
-        except RunError as error:
-            raise InputError(str(error)) from error
-        return 0
-    if command.devices is not None:
+    if command.devices is not None and not command.dry_run:
         raise InputError("expect --devices with --dry-run: a run takes the devices that are there")
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
     sandbox = None
     try:
         with library_errors(), ExitStack() as stack:
+            if command.dry_run:
+                if not needs_network(settings.problems):
+                    problems_of_run(settings)
+                print(to_toml(settings), end="", flush=True)
+                show_plan(settings, command.devices)
+                return 0
             if command.sandbox_level is not None:
                 limits = Limits(call_cpu_time=settings.time_limit)
                 sandbox = stack.enter_context(_sandbox(settings, limits, command.sandbox_level))
@@ -152,21 +148,15 @@ def show_plan(config: TrainConfig, devices: str | None) -> None:
     kinds = kinds_of(config)
     for kind in kinds:
         on = there
-        if (
-            config.engine == "ray"
-        ):  # the processes of a role share nothing with the others' but memory
-            number = sum(each.processes for each in kinds)
-            on = Devices(kind.processes, _share(config, there, kind.processes / number), there.gpu)
+        if config.engine == "ray":
+            # One process gets a GPU or a part of it; those of one kind their part of this machine's memory.
+            share = kind.processes / sum(each.processes for each in kinds)
+            if there.gpu:
+                share = min(1.0, config.learner_gpus or 1.0)
+            on = Devices(kind.processes, share * there.memory, there.gpu)
         plan = plan_memory(config, shapes, on, does=kind)
         console.print(memory_table(plan, on))
         check_fits(config, plan, on)
-
-
-def _share(config: TrainConfig, there: Devices, share: float) -> float:
-    """Bytes of a GPU for one process of a cluster, or of this machine for those of one kind."""
-    return (
-        min(1.0, config.learner_gpus or 1.0) * there.memory if there.gpu else share * there.memory
-    )
 
 
 def read_devices(text: str) -> Devices:

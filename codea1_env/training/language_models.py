@@ -175,7 +175,7 @@ class LanguageModels:
         check_fields(config.player(role).trainer, config_cls, decided=own)
         return GRPOLearner(
             role,
-            shape=UpdateShape(*self._shape(role), config.max_steps),
+            shape=UpdateShape(*update_shape(config, role, self._groups), config.max_steps),
             fields=self._fields(role),
             trainer_cls=with_algorithm(trainer_cls, algorithm),
             config_cls=config_cls,
@@ -313,14 +313,6 @@ class LanguageModels:
             self._chosen[folder] = computing_of(self._config, folder)
         return self._chosen[folder]
 
-    def _shape(self, role: Role) -> tuple[int, int]:
-        """Groups of an update, and answers of a group."""
-        config, coder = self._config, self._groups
-        tester = coder * (config.num_generations if config.suite_selection == "all" else 1)
-        if role == "tester":
-            return tester, config.num_suites
-        return (coder if role == "coder" else coder + tester), config.num_generations
-
     def _wording(self) -> Any:
         from codea1_env.agents.llm.prompts import WORDINGS
 
@@ -355,6 +347,15 @@ def roles_of(config: TrainConfig) -> tuple[Role, ...]:
     """The roles that language models play."""
     both: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
     return tuple(role for role in both if config.player(role).player == "llm")
+
+
+def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
+    """Groups of an update on so many problems, and answers of a group."""
+    programs = config.num_generations if config.suite_selection == "all" else 1
+    if role == "tester":
+        return problems * programs, config.num_suites
+    suites = problems * programs if role == "model" else 0
+    return problems + suites, config.num_generations
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:

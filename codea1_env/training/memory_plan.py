@@ -12,7 +12,7 @@ from codea1_env.agents.llm.footprint import Numbers, learning, resident, writing
 from codea1_env.agents.llm.grpo_settings import default_batch
 from codea1_env.agents.llm.model_shape import ModelShape
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.language_models import Role, roles_of
+from codea1_env.training.language_models import Role, roles_of, update_shape
 
 _LIBRARIES = 0.6e9
 """Bytes of Python, torch, transformers and TRL on a processor, before any weights."""
@@ -120,7 +120,7 @@ def plan_memory(
             sampling = config.tester.sampling
         prompt = int(sampling.max_prompt_length * length)
         answer = int(sampling.max_completion_length * length)
-        size = config.num_generations if role == "coder" else config.num_suites
+        groups, size = update_shape(config, role, config.problems_per_step)
         if does.writes and config.backend == "transformers":
             rows = min(config.generation_batch, _answers(config, role) // devices.number)
             # A measurement asks as often as it has samples.
@@ -134,17 +134,17 @@ def plan_memory(
             phases[f"{role} writes"], batches[f"{role} writes"] = {}, _answers(config, role)
         if does.learns and not config.player(role).freeze:
             trainer = config.player(role).trainer
-            share = _rows(config, role) // devices.number
+            share = groups * size // devices.number
             rows = trainer.get("per_device_train_batch_size") or default_batch(share, devices.gpu)
-            groups = rows if devices.gpu else -(-rows // size)  # a processor reads a prompt once
+            read = rows if devices.gpu else -(-rows // size)  # a processor reads a prompt once
             phase = f"{role} learns"
             batches[phase] = rows
             phases[phase] = learning(
                 shape,
                 numbers,
-                rows=groups,
-                length=prompt + answer * (rows // groups),
-                tokens=groups * prompt + rows * answer,
+                rows=read,
+                length=prompt + answer * (rows // read),
+                tokens=read * prompt + rows * answer,
                 answers=rows * answer,
                 checkpointing=trainer.get("gradient_checkpointing", True),
             )
@@ -155,14 +155,6 @@ def _answers(config: TrainConfig, role: Role) -> int:
     """Answers of a step."""
     programs = config.problems_per_step * config.num_generations
     return programs if role == "coder" else programs * config.num_suites
-
-
-def _rows(config: TrainConfig, role: Role) -> int:
-    """Answers of a step that are learned from."""
-    count, size = config.problems_per_step, config.num_generations
-    attacked = count * (size if config.suite_selection == "all" else 1)
-    suites = attacked * config.num_suites
-    return {"coder": count * size, "tester": suites, "model": count * size + suites}[role]
 
 
 def memory_table(plan: MemoryPlan, devices: Devices) -> Table:

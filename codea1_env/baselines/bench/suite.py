@@ -108,6 +108,13 @@ def find_entry(name: str) -> Entry:
             ...
         codea1_env.baselines.bench.suite.EntryError: There is no baseline or algorithm 'golden-test'. Did you mean 'golden-tests' or 'frozen-tester'?
     """
+    try:
+        return _entry(name)
+    except ValueError as error:
+        raise EntryError(str(error)) from error
+
+
+def _entry(name: str) -> Entry:
     if name in BASELINES:
         return Entry(name, "baseline")
     if name in ALGORITHMS:
@@ -116,34 +123,28 @@ def find_entry(name: str) -> Entry:
         file, _, attribute = name.rpartition(":")
         if file.endswith(".py"):  # runs may have another working directory when they are resumed
             name = f"{Path(file).resolve()}:{attribute}"
-        try:
-            found = find_class(name)
-        except ValueError as error:
-            raise EntryError(str(error)) from error
+        found = find_class(name)
         if not hasattr(found, "act") and (teaches(found, "tabular") or teaches(found, "llm")):
             return Entry(name, "algorithm")
         missing = [each for each in ("act", "learn", "save", "load") if not hasattr(found, each)]
         if missing:
-            raise EntryError(
+            raise ValueError(
                 f"Expect {name} to be a Learner (act, learn, save, load) or an algorithm (update, trainer, advantages or loss), actually: "
                 f"{found.__name__} has no {', '.join(missing)}"
             )
         return Entry(name, "player")
     if name.endswith(".toml"):
         path = Path(name).resolve()  # runs may have another working directory when they are resumed
-        try:
-            _with_settings(TrainConfig(), path)
-        except ValueError as error:
-            raise EntryError(str(error)) from error
+        _with_settings(TrainConfig(), path)
         return Entry(str(path), "settings")
     if name.endswith(".py"):
-        raise EntryError(
+        raise ValueError(
             f"Expect the class behind the file, as {name}:NAME, actually: {name!r}. NAME is an algorithm or a player."
         )
     known = [*BASELINES, *ALGORITHMS]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(known)}"
-    raise EntryError(f"There is no baseline or algorithm {name!r}. {hint}")
+    raise ValueError(f"There is no baseline or algorithm {name!r}. {hint}")
 
 
 SWEEP_SEED = 1000
