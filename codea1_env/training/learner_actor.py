@@ -7,7 +7,6 @@ import socket
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +29,6 @@ Written = tuple[Observation, Completion]
 """What somebody was shown, and wrote."""
 
 
-@dataclass(frozen=True)
-class Membership:
-    """Which process of a role's group this is."""
-
-    rank: int
-    size: int
-    address: str
-    """Where the first process listens."""
-    port: int
-
-
 class LearnerActor:
     """One process of the group that plays a role: the player of a local run is inside.
 
@@ -60,41 +48,31 @@ class LearnerActor:
         self._player: Any = None
         self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
 
-    def meeting_point(self) -> tuple[str, int]:
-        """Find an address and a port at which the processes of a group can meet this one."""
+    def meeting_point(self) -> dict[str, str]:
+        """Find an address and a port at which the processes of a group can meet this one, in environment variables."""
         address = require("ray.util", "ray").get_node_ip_address()
         with socket.socket() as probe:
             probe.bind(("", 0))
-            return address, int(probe.getsockname()[1])
+            return {"MASTER_ADDR": address, "MASTER_PORT": str(probe.getsockname()[1])}
 
     def choose(self) -> tuple[TrainConfig, str]:
         """Fill in number formats and threads that the run leaves open, as they are fastest here, and say so."""
         found = computing_of(self._config, resolve(self._config.model_of(self._role)))
         return decided_computing(self._config, found), str(found)
 
-    def make(self, config: TrainConfig, problems: int, seed: int, member: Membership) -> None:
+    def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
         """Make the player.
 
         Args:
             config: The run, with everything decided.
             problems: Number of problems to train on.
             seed: See `LanguageModels.own_player`.
-            member: Which process of its group this is.
+            place: Which process of its group this is, in environment variables; nothing for one alone.
 
         Raises:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
-        if (
-            member.size > 1
-        ):  # as torchrun says it; every process sees only the GPU that it was given
-            os.environ |= {
-                "RANK": str(member.rank),
-                "LOCAL_RANK": "0",
-                "WORLD_SIZE": str(member.size),
-                "LOCAL_WORLD_SIZE": "1",
-                "MASTER_ADDR": member.address,
-                "MASTER_PORT": str(member.port),
-            }
+        os.environ |= place
         self._models = LanguageModels(config, problems, roles=(self._role,))
         self._player = self._models.own_player(self._role, seed)
 
@@ -136,7 +114,7 @@ class LearnerActor:
 
     def save(self) -> list[tuple[str, int]]:
         """Write the player's state here; returns the names of its files, and their sizes."""
-        folder = self._empty_folder()
+        folder = self.empty()
         self._player.save(folder)
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         return [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
@@ -147,9 +125,11 @@ class LearnerActor:
             file.seek(start)
             return file.read(number)
 
-    def empty(self) -> None:
+    def empty(self) -> Path:
         """Begin to receive files of a player's state."""
-        self._empty_folder()
+        self._files.cleanup()
+        self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
+        return Path(self._files.name)
 
     def append(self, name: str, data: bytes) -> None:
         """Receive bytes of a file."""
@@ -161,12 +141,7 @@ class LearnerActor:
     def load(self) -> None:
         """Restore the state whose files were received."""
         self._player.load(Path(self._files.name))
-        self._empty_folder()
-
-    def _empty_folder(self) -> Path:
-        self._files.cleanup()
-        self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
-        return Path(self._files.name)
+        self.empty()
 
     def close(self) -> None:
         """Free what is held here."""
@@ -188,7 +163,7 @@ Counters = Mapping[str, bytes]
 class WriterActor(LearnerActor):
     """Answers with the weights that it was given last."""
 
-    def make(self, config: TrainConfig, problems: int, seed: int, member: Membership) -> None:
+    def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
         """Make what answers.
 
         Raises:

@@ -18,7 +18,7 @@ from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import Role
-from codea1_env.training.learner_actor import Counters, LearnerActor, Membership, WriterActor
+from codea1_env.training.learner_actor import Counters, LearnerActor, WriterActor
 
 _FIRST = 2 * 3600.0
 """Seconds for what was never done before."""
@@ -85,13 +85,14 @@ class RoleGroup:
     _actor: type[LearnerActor] = LearnerActor
     _lost: type[Exception] = LearnerLostError
     _what = "A process"
+    _alone = False
 
     def __init__(self, ray: Any, config: TrainConfig, role: Role, gpus: float, folder: str) -> None:
         self._ray = ray
         self.role = role
         self._failure: Exception | None = None
         self._patience = Patience()
-        size = self._number(config)
+        size = 1 if self._alone else config.learner_processes
         groups: Any = require("ray.util.placement_group", "ray")
         strategies: Any = require("ray.util.scheduling_strategies", "ray")
         bundle = {"CPU": 1.0, "GPU": gpus} if gpus else {"CPU": 1.0}
@@ -120,10 +121,6 @@ class RoleGroup:
             for number in range(size)
         ]
 
-    @staticmethod
-    def _number(config: TrainConfig) -> int:
-        return config.learner_processes
-
     @property
     def size(self) -> int:
         """Number of processes."""
@@ -131,16 +128,13 @@ class RoleGroup:
 
     def make(self, config: TrainConfig, problems: int, seed: int) -> Callable[[], Any]:
         """Begin to make the players; returns what waits for them. See `LearnerActor.make`."""
-        address, port = "", 0
+        group: dict[str, str] = {}
         if self.size > 1:
-            address, port = self.first("meeting_point")
-        return self.begin(
-            "make",
-            [
-                (config, problems, seed, Membership(rank, self.size, address, port))
-                for rank in range(self.size)
-            ],
-        )
+            # As torchrun says it; every process sees only the GPU that it was given.
+            group = {"WORLD_SIZE": f"{self.size}", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+            group |= self.first("meeting_point")
+        places = [group | {"RANK": f"{rank}"} if group else {} for rank in range(self.size)]
+        return self.begin("make", [(config, problems, seed, place) for place in places])
 
     def all(self, method: str, *arguments: Any) -> list[Any]:
         """Ask all processes the same, and wait for their answers.
@@ -238,14 +232,11 @@ class WriterGroup(RoleGroup):
     _actor = WriterActor
     _lost = WriterLostError
     _what = "The writing process"
+    _alone = True
 
     counters: Counters = MappingProxyType({})
     """As they were after the last answers; none before the first, when they are those of the learner."""
     _given = -1
-
-    @staticmethod
-    def _number(config: TrainConfig) -> int:
-        return 1
 
     def give(self, number: int, weights: Any) -> None:
         """Have it write with these weights from now on, unless it has those of this number already."""
