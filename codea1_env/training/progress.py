@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -38,7 +38,7 @@ class Remaining:
         self._started = time.monotonic()
         self._began = self._started
         self._expected: dict[str, float] = {}
-        self._taken: dict[str, list[float]] = {}
+        self._taken: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_RECENT))
         self._in_step: dict[str, float] = defaultdict(float)
         self._steps = 0
         self._measurements = 0
@@ -72,9 +72,8 @@ class Remaining:
     def end_step(self) -> None:
         """End a step: what its phases took is what they will take."""
         for phase, seconds in self._in_step.items():
-            self._taken.setdefault(phase, []).append(seconds)
-            recent = self._taken[phase][-_RECENT:]
-            self._expected[phase] = sum(recent) / len(recent)
+            self._taken[phase].append(seconds)
+            self._expected[phase] = sum(self._taken[phase]) / len(self._taken[phase])
         for phase in set(self._expected) - set(self._in_step) - set(ONCE):
             del self._expected[phase]  # was expected, and never came
         self._in_step.clear()

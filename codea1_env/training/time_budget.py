@@ -209,22 +209,19 @@ def within(
         RunError: Not even the smallest does.
     """
     seconds = 60 * (config.time_budget or 0.0)
-    best: tuple[float, int] | None = None
-    least, chosen, smallest = float("inf"), config, config
+    tried: list[tuple[float, tuple[float, int], TrainConfig]] = []
     for each in filter(fits, sizes(config, len(problems))):
         fitted = _with_measurements(each, speed, seconds)
         steps = sum(phases_of_step(speed, fitted).values()) * fitted.max_steps
         number = fitted.max_problems or len(problems)
         needed = spent + _ENDING + steps + 2 * seconds_of_measurement(speed, fitted, number)
-        if needed < least:
-            least, smallest = needed, fitted
         length = fitted.coder.sampling.max_completion_length
         whole = length == config.coder.sampling.max_completion_length
         worth = fitted.problems_per_step * fitted.max_steps * (1.0 if whole else _WORTH_OF_SHORT)
-        if needed <= seconds and (best is None or (worth, fitted.max_steps) > best):
-            best, chosen = (worth, fitted.max_steps), fitted
-    if best is not None:
-        return chosen
+        tried.append((needed, (worth, fitted.max_steps), fitted))
+    if in_time := [each for each in tried if each[0] <= seconds]:
+        return max(in_time, key=lambda each: each[1])[2]
+    least, _, smallest = min(tried, key=lambda each: each[0])
     if least <= _STRETCH * seconds:
         return smallest
     raise RunError(
