@@ -175,8 +175,6 @@ def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
         raise InputError("expect --output-dir DIR with --resume: the folder of the run to continue")
     config = read_config(sources.output_dir)
     # On this machine there is no use for what said where the cluster is.
-    return (
-        dataclasses.replace(config, engine="local", **OF_RAY)
-        if sources.engine == "local"
-        else config
-    )
+    if sources.engine == "local":
+        config = dataclasses.replace(config, engine="local", **OF_RAY)
+    return config

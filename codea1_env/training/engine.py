@@ -20,6 +20,7 @@ from codea1_env.judging.rules import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.training import time_budget
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import (
     LanguageModels,
@@ -30,13 +31,6 @@ from codea1_env.training.language_models import (
 )
 from codea1_env.training.memory_plan import FULL, Devices, plan_memory
 from codea1_env.training.progress import ONCE
-from codea1_env.training.time_budget import (
-    measure_speed,
-    phases_of_step,
-    seconds_of_measurement,
-    sizes,
-    within,
-)
 
 
 @dataclass(frozen=True)
@@ -130,14 +124,16 @@ class LocalEngine:
 
         tell(0.0)
         budget = config.time_budget
-        speed = measure_speed(config, models, problems, tell)
+        speed = time_budget.measure_speed(config, models, problems, tell)
         if budget is not None:
-            config = within(config, speed, problems, time.perf_counter() - started, fits)
+            config = time_budget.within(
+                config, speed, problems, time.perf_counter() - started, fits
+            )
         number = min(len(problems), config.max_problems or len(problems))
         plan = RunPlan(
             config,
-            phases_of_step(speed, config),
-            seconds_of_measurement(speed, config, number),
+            time_budget.phases_of_step(speed, config),
+            time_budget.seconds_of_measurement(speed, config, number),
             LanguageModels(config, number, bases),
         )
         say(
@@ -174,7 +170,7 @@ def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: in
     """
     smallest = config
     if config.time_budget is not None:  # smaller ones are among those that may be chosen
-        smallest = next(sizes(config, config.problems_per_step))
+        smallest = next(time_budget.sizes(config, config.problems_per_step))
     needed = _memory(smallest, dtype, folder)
     if available is not None and needed > available:
         raise RunError(

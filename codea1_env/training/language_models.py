@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from codea1_env.agents import Learner
+from codea1_env.agents.llm import processes
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.agents.llm.own_trainer import find_trainer
-from codea1_env.agents.llm.processes import (
-    LeadingPlayer,
-    SharedBackend,
-    dismiss,
-    follow,
-    world_size,
-)
+from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
@@ -94,7 +89,7 @@ class LanguageModels:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
         player = self.own_player(role, seed)
-        return player if world_size() == 1 else LeadingPlayer(role, player)
+        return player if world_size() == 1 else processes.LeadingPlayer(role, player)
 
     def own_player(self, role: Role, seed: int) -> Learner:
         """Make the player of a role as this process has it.
@@ -117,12 +112,12 @@ class LanguageModels:
 
     def follow(self) -> None:
         """Play the part of a process that is not the first: do what that tells, until it is done."""
-        follow(self._players)
+        processes.follow(self._players)
 
     def dismiss(self) -> None:
         """Let the other processes go. After a failure the launcher ends them: they may be anywhere."""
         if world_size() > 1 and self._players:
-            dismiss()
+            processes.dismiss()
 
     def close(self) -> None:
         """Free what engines and players hold."""
@@ -247,7 +242,7 @@ class LanguageModels:
 
         engine = self._engine(self._folders[role], trained=False)
         if world_size() > 1:
-            engine = SharedBackend(engine)
+            engine = processes.SharedBackend(engine)
         sampling = self._config.player(role).sampling
         return FrozenLanguagePlayer(LLMAgent(engine, sampling, seed, write=self._wording()))
 

@@ -23,16 +23,8 @@ from typing import Any
 
 from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 from codea1_env.support.plugins import digest_of
+from codea1_env.training import settings
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.settings import (
-    SettingsError,
-    apply_table,
-    flat,
-    moved_names,
-    read_toml,
-    replaced,
-    to_toml,
-)
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
@@ -73,7 +65,7 @@ def decided(config: TrainConfig) -> TrainConfig:
     if config.time_budget is not None:
         names += _BUDGET
         config = dataclasses.replace(config, time_budget=None)
-    return replaced(config, {name: attrgetter(name)(begun) for name in names})
+    return settings.replaced(config, {name: attrgetter(name)(begun) for name in names})
 
 
 class RunFolder(LogFolder):
@@ -119,7 +111,7 @@ class RunFolder(LogFolder):
         if path is None:
             raise RunError("Expect output_dir to name the run to resume, actually: None.")
         begun = read_config(path)
-        before, now = flat(begun), flat(config)
+        before, now = settings.flat(begun), settings.flat(config)
         differences = [
             f"{name} was {before[name]!r}, now {now[name]!r}"
             for name in sorted(now.keys() - _MAY_CHANGE)
@@ -135,7 +127,7 @@ class RunFolder(LogFolder):
     def write_config(self, config: TrainConfig) -> None:
         """Write config.toml, all or nothing."""
         # The folder may be moved.
-        table = to_toml(dataclasses.replace(config, output_dir=None))
+        table = settings.to_toml(dataclasses.replace(config, output_dir=None))
         write_whole(self.path / "config.toml", table)
 
     def truncate(self, step: int) -> None:
@@ -190,14 +182,14 @@ def read_config(folder: Path) -> TrainConfig:
     if not path.is_file():
         raise RunError(f"Expect {folder} to be the folder of a run, actually: {no_run(folder)}")
     try:
-        table = read_toml(path)
-        if moved := moved_names(table):
+        table = settings.read_toml(path)
+        if moved := settings.moved_names(table):
             raise RunError(
                 f"Expect the settings of a run of this version, actually: {path} is of an older one, with other names. "
                 f"To go on with the run, rename them in this file: {moved}."
             )
-        config = apply_table(TrainConfig(), table, str(path))
-    except SettingsError as error:
+        config = settings.apply_table(TrainConfig(), table, str(path))
+    except settings.SettingsError as error:
         raise RunError(
             f"Expect the settings of a run of this version, actually: {error}"
         ) from error

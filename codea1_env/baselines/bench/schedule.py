@@ -14,14 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.baselines.bench.results import (
-    JOB,
-    RESULT,
-    DamagedRunError,
-    TrainingJob,
-    read_ending,
-    read_logs,
-)
+from codea1_env.baselines.bench import results
+from codea1_env.baselines.bench.results import DamagedRunError, TrainingJob
 from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.support.plugins import digest_of
@@ -54,7 +48,7 @@ def check_files(config: BenchConfig, jobs: Sequence[TrainingJob]) -> None:
     for job in jobs:
         now, before = _files(config, job.entry), (job.begun or {}).get("files")
         with suppress(DamagedRunError):
-            if job.done and read_ending(job.folder).status != "ok":
+            if job.done and results.read_ending(job.folder).status != "ok":
                 continue
         for name, digest in before.items() if isinstance(before, dict) else ():
             if now.get(name, digest) != digest:
@@ -85,14 +79,14 @@ def forget_unusable(jobs: Sequence[TrainingJob]) -> list[str]:
         if not job.done:
             continue
         try:
-            usable = read_ending(job.folder).status == "ok"
+            usable = results.read_ending(job.folder).status == "ok"
             if usable:
-                read_logs(job.folder / "run", job.max_steps)
+                results.read_logs(job.folder / "run", job.max_steps)
         except DamagedRunError as error:
             usable = False
             damages.append(str(error))
         if not usable:
-            (job.folder / RESULT).unlink()
+            (job.folder / results.RESULT).unlink()
     return damages
 
 
@@ -164,7 +158,7 @@ def _start(
         "machine": machine,
         "files": _files(config, job.entry),
     }
-    (job.folder / JOB).write_text(json.dumps(content) + "\n", encoding="utf-8")
+    (job.folder / results.JOB).write_text(json.dumps(content) + "\n", encoding="utf-8")
     with (job.folder / "log.txt").open("ab") as log:
         return subprocess.Popen(
             [*python, "-m", "codea1_env.baselines.bench.worker", str(job.folder)],
@@ -180,7 +174,7 @@ def _mark_failed(job: TrainingJob, code: int) -> None:
     place = "/".join(job.folder.parts[-3:])
     error = f"its process died {how}, twice; see {place}/log.txt"
     result = {"status": "failed", "error": error, "seconds": 0.0}
-    (job.folder / RESULT).write_text(json.dumps(result) + "\n", encoding="utf-8")
+    (job.folder / results.RESULT).write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
 def _progress(

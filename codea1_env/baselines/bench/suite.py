@@ -15,15 +15,7 @@ from typing import Literal
 from codea1_env.agents import find_class
 from codea1_env.agents.algorithms import ALGORITHMS, teaches
 from codea1_env.baselines import BASELINES
-from codea1_env.training import PlayerConfig, TrainConfig
-from codea1_env.training.settings import (
-    SettingsError,
-    apply_table,
-    file_table,
-    preset_table,
-    read_toml,
-    replaced,
-)
+from codea1_env.training import PlayerConfig, TrainConfig, settings
 
 DEFAULT_ENTRIES = (
     "code-a1", "golden-tests", "self-play", "self-play-white-box", "self-collusion", "code-a1-no-reference",
@@ -80,13 +72,13 @@ def _with_settings(config: TrainConfig, path: Path) -> TrainConfig:
     Raises:
         SettingsError: It cannot be read, or has settings that there are not, or that all runs share.
     """
-    table = read_toml(path)
+    table = settings.read_toml(path)
     if decided := sorted(_OF_ALL & table.keys()):
-        raise SettingsError(
+        raise settings.SettingsError(
             f"Expect {path} to have settings in which one row may differ, actually: {', '.join(decided)}, which all runs "
             "share. Leave that to the options of the benchmark, or to its --preset"
         )
-    return apply_table(config, table, str(path))
+    return settings.apply_table(config, table, str(path))
 
 
 def find_entry(name: str) -> Entry:
@@ -169,7 +161,7 @@ class Rates:
             "coder.learning_rate": config.coder.learning_rate * self.coder,
             "tester.learning_rate": config.tester.learning_rate * self.tester,
         }
-        return replaced(config, changes)
+        return settings.replaced(config, changes)
 
 
 @dataclass(frozen=True)
@@ -301,8 +293,12 @@ def processes_of(runs: TrainConfig) -> int:
 
 
 def _of_preset(preset: str) -> TrainConfig:
-    table = file_table(Path(preset)) if preset.endswith(".toml") else preset_table(preset)
-    return apply_table(TrainConfig(), table, preset)
+    table = (
+        settings.file_table(Path(preset))
+        if preset.endswith(".toml")
+        else settings.preset_table(preset)
+    )
+    return settings.apply_table(TrainConfig(), table, preset)
 
 
 QUICK = BenchConfig(QUICK_ENTRIES, seeds=2, max_problems=6, max_steps=8, sweep=(1.0,))

@@ -6,7 +6,8 @@ import importlib.util
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,6 @@ class Tracking:
         self._path = folder / TRACKING
         self._say = say
         self._trackers: dict[str, Tracker] = {}
-        self._last: dict[str, int] = {}
         self._state: dict[str, Any] = {}
         if not names:
             return
@@ -73,22 +73,16 @@ class Tracking:
         for name in dict.fromkeys(names):
             handed = int(self._state["handed"].get(name, -1))
             run = TrackedRun(self._state["id"], folder, plain, handed)
-            try:
-                self._trackers[name] = tracker = MAKERS[name](run)
-            except Exception as error:  # whatever it is, the run does not need it
-                self._fails(name, error)
-            else:
-                self._last[name] = tracker.last
+            with self._safely(name):
+                self._trackers[name] = MAKERS[name](run)
 
     def __enter__(self) -> Tracking:
         return self
 
     def __exit__(self, *_: object) -> None:
         for name, tracker in list(self._trackers.items()):
-            try:
+            with self._safely(name):
                 tracker.close()
-            except Exception as failure:
-                self._fails(name, failure)
 
     def catch_up(
         self, metrics: Iterable[Mapping[str, Any]], timings: Iterable[Mapping[str, Any]]
@@ -108,15 +102,10 @@ class Tracking:
     def log(self, report: StepReport) -> None:
         """Give a step to each tracker that does not have it."""
         for name, tracker in list(self._trackers.items()):
-            if report.step <= self._last[name]:
-                continue
-            try:
-                tracker.log(report)
-            except Exception as error:
-                self._fails(name, error)
-                continue
-            self._last[name] = report.step
-            self._state["handed"][name] = report.step
+            if report.step > tracker.last:
+                with self._safely(name):
+                    tracker.log(report)
+                    tracker.last = self._state["handed"][name] = report.step
         if self._trackers:
             self._write()
 
@@ -125,13 +114,18 @@ class Tracking:
         """Whether anything is shown."""
         return bool(self._trackers)
 
-    def _fails(self, name: str, error: Exception) -> None:
-        self._trackers.pop(name, None)
-        reason = str(error).strip().partition("\n")[0]
-        self._say(
-            f"The tracker {name} failed, and is not used any more; the run goes on without it. "
-            f"{type(error).__name__}: {reason:.300}"
-        )
+    @contextmanager
+    def _safely(self, name: str) -> Iterator[None]:
+        """Do something with a tracker, which is given up if it fails: whatever it is, the run does not need it."""
+        try:
+            yield
+        except Exception as error:
+            self._trackers.pop(name, None)
+            reason = str(error).strip().partition("\n")[0]
+            self._say(
+                f"The tracker {name} failed, and is not used any more; the run goes on without it. "
+                f"{type(error).__name__}: {reason:.300}"
+            )
 
     def _write(self) -> None:
         write_whole(self._path, json.dumps(self._state) + "\n")
