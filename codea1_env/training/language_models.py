@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm import processes
+from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.both_roles import BothRoles
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
-from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.agents.llm.grpo_learner import GRPOLearner, share_weights
+from codea1_env.agents.llm.grpo_settings import DECIDED, UpdateShape, check_fields
+from codea1_env.agents.llm.hooked_trainer import decided_by, with_algorithm
+from codea1_env.agents.llm.language_player import FrozenLanguagePlayer, LanguagePlayer
 from codea1_env.agents.llm.own_trainer import find_trainer
 from codea1_env.agents.llm.processes import world_size
+from codea1_env.agents.llm.prompts import WORDINGS
+from codea1_env.agents.llm.sft_learner import SFTLearner
+from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
@@ -23,6 +32,8 @@ Role = Literal["coder", "tester", "model"]
 """Who answers; "model" is one that plays both roles."""
 
 
+_OF_BOTH = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
+"""Fields of a trainer that are settings of the run, by the same names."""
 _COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
 """Fields of a trainer that decide how long an update takes, apart from sizes."""
 
@@ -98,15 +109,13 @@ class LanguageModels:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
         self._look_at_all(role)
-        try:
+        with _making(role):
             if self._config.player(role).freeze:
                 player: Any = self._frozen(role, seed)
             elif role == "tester" and self._config.tester.objective == "golden-tests":
                 player = self._imitator(seed)
             else:
                 player = self._learner(role, seed)
-        except (ValueError, BackendError) as error:
-            raise RunError(f"Cannot make the {role}: {error}") from error
         self._players[role] = player
         return player  # type: ignore[no-any-return]
 
@@ -137,11 +146,9 @@ class LanguageModels:
             return
         config = self._config
         for role in dict.fromkeys((asked, *self._roles)):
-            try:
+            with _making(role):
                 folder = resolve(config.model_of(role))
                 load_tokenizer(folder)
-            except ValueError as error:
-                raise RunError(f"Cannot make the {role}: {error}") from error
             self._folders[role] = folder
         if config.backend == "transformers" or self._engines is not None:
             return
@@ -160,10 +167,6 @@ class LanguageModels:
             raise RunError(str(error)) from error
 
     def _learner(self, role: Role, seed: int) -> Learner:
-        from codea1_env.agents.llm.grpo_learner import GRPOLearner
-        from codea1_env.agents.llm.grpo_settings import DECIDED, UpdateShape, check_fields
-        from codea1_env.agents.llm.hooked_trainer import decided_by, with_algorithm
-
         config, algorithm = self._config, self._algorithm(role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
         own = {**DECIDED, **decided_by(algorithm)}
@@ -184,9 +187,6 @@ class LanguageModels:
 
         It trains like those of the run, but for the size of its batch.
         """
-        from codea1_env.agents.llm.grpo_learner import GRPOLearner
-        from codea1_env.agents.llm.grpo_settings import UpdateShape
-
         self._look_at_all(role)
         # No more of the user's fields than what costs time: others may be of another trainer, or wrong.
         fields = {name: value for name, value in self._fields(role).items() if name in _COSTLY}
@@ -196,9 +196,6 @@ class LanguageModels:
         return GRPOLearner(role, shape=UpdateShape(1, size, updates), fields=fields, **common)
 
     def _imitator(self, seed: int) -> Learner:
-        from codea1_env.agents.llm.grpo_settings import UpdateShape
-        from codea1_env.agents.llm.sft_learner import SFTLearner
-
         tester = self._config.tester
         return SFTLearner(
             # As many as `demonstrations` shows.
@@ -237,9 +234,6 @@ class LanguageModels:
         }
 
     def _frozen(self, role: Role, seed: int) -> Learner:
-        from codea1_env.agents.llm.agent import LLMAgent
-        from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
-
         engine = self._engine(self._folders[role], trained=False)
         if world_size() > 1:
             engine = processes.SharedBackend(engine)
@@ -256,30 +250,22 @@ class LanguageModels:
         Raises:
             RunError: The model or the engine cannot be had as configured.
         """
-        from codea1_env.agents.llm.agent import LLMAgent
-        from codea1_env.agents.llm.both_roles import BothRoles
-        from codea1_env.agents.llm.language_player import FrozenLanguagePlayer
-
         self._look_at_all(role)
         config, adapter = self._config, role if self._config.lora_rank else None
         samplings = [config.player(role).sampling]
         if role == "model":
             samplings.append(config.tester.sampling)
-        try:
+        with _making(role):
             engine = self._engine(self._folders[role], trained=config.lora_rank == 0)
             agents = [
                 LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
                 for each in samplings
             ]
-        except (ValueError, BackendError) as error:
-            raise RunError(f"Cannot make the {role}: {error}") from error
         player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
         return player, lambda folder: engine.update(folder, adapter)
 
     def _engine(self, folder: Path, *, trained: bool) -> Backend:
         """What answers for a player whose model is not trained here."""
-        from codea1_env.agents.llm.transformers_backend import TransformersBackend
-
         if self._engines is not None:
             return self._engines.of(folder)
         computing = self._computing(folder)
@@ -293,8 +279,6 @@ class LanguageModels:
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
         """A model in float32 to train, or one whose weights all players share that do not change them."""
-        from codea1_env.agents.llm.grpo_learner import share_weights
-
         if trained:
             return load_model(folder, dtype="float32", device=best_device())
         if folder not in self._bases:
@@ -309,8 +293,6 @@ class LanguageModels:
         return self._chosen[folder]
 
     def _wording(self) -> Any:
-        from codea1_env.agents.llm.prompts import WORDINGS
-
         return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
 
     def _fields(self, role: Role) -> dict[str, Any]:
@@ -318,11 +300,7 @@ class LanguageModels:
         config = self._config
         return {
             "learning_rate": config.player(role).learning_rate,
-            "epsilon": config.epsilon,
-            "epsilon_high": config.epsilon_high,
-            "beta": config.beta,
-            "loss_type": config.loss_type,
-            "num_iterations": config.num_iterations,
+            **{name: getattr(config, name) for name in _OF_BOTH},
             **getattr(self._algorithm(role), "trainer", {}),
             **self._formats(role),
             **config.player(role).trainer,
@@ -336,6 +314,15 @@ class LanguageModels:
         """The trainer's names of the number format."""
         dtype = self._computing(self._folders[role]).dtype
         return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
+
+
+@contextmanager
+def _making(role: Role) -> Iterator[None]:
+    """Say whose player cannot be made."""
+    try:
+        yield
+    except (ValueError, BackendError) as error:
+        raise RunError(f"Cannot make the {role}: {error}") from error
 
 
 def roles_of(config: TrainConfig) -> tuple[Role, ...]:
