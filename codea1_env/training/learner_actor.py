@@ -27,6 +27,8 @@ from codea1_env.training.language_models import (
 
 Written = tuple[Observation, Completion]
 """What somebody was shown, and wrote."""
+Counters = Mapping[str, bytes]
+"""File of a checkpoint -> what is in it: how far random numbers are used up."""
 
 
 class LearnerActor:
@@ -154,10 +156,6 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
     """Name of each file in a folder -> what is in it."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-
-
-Counters = Mapping[str, bytes]
-"""File of a checkpoint -> what is in it: how far random numbers are used up."""
 
 
 class WriterActor(LearnerActor):

@@ -22,6 +22,7 @@ from codea1_env.training.players import Players
 
 PAST_TESTS = 16
 """Tests of a problem at most by which forgetting is measured."""
+_SEED = 0
 
 
 def drawn(problems: Sequence[Problem], number: int, seed: int) -> list[Problem]:
@@ -167,9 +168,6 @@ def _weighted(rows: Sequence[Row], name: str, weight: str) -> float | None:
     known = [row for row in rows if row[name] is not None]
     total = sum(row[weight] for row in known)
     return sum(row[name] * row[weight] for row in known) / total if total else None
-
-
-_SEED = 0
 
 
 def unseen_problems(config: TrainConfig, trained: Sequence[Problem]) -> list[Problem]:

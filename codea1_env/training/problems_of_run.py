@@ -14,6 +14,10 @@ from codea1_env.sandbox import Job, Limits, Sandbox
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
 
+_NAMED = 10
+_STREAM = 3
+"""Of random numbers, beside those of players and demonstrations."""
+
 
 def problems_of_run(config: TrainConfig) -> list[Problem]:
     """Load what a run trains on.
@@ -50,9 +54,6 @@ def problems_of_step(
     return [problems[index] for index in order[place * number : (place + 1) * number]]
 
 
-_NAMED = 10
-
-
 def failing_references(
     problems: Sequence[Problem], sandbox: Sandbox, limits: Limits
 ) -> list[Problem]:
@@ -82,10 +83,6 @@ def warning_of(failing: Sequence[Problem]) -> str:
         f"The reference fails tests of its own in {len(failing)} problem{'s' if failing[1:] else ''}: {names}{more}. "
         "`codea1 problems validate` shows which."
     )
-
-
-_STREAM = 3
-"""Of random numbers, beside those of players and demonstrations."""
 
 
 class DynamicSampling:

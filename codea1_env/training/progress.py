@@ -29,6 +29,32 @@ ONCE = ("prepare", "speed", "evaluate", "checkpoint")
 """Phases that are no part of every step."""
 _RECENT = 5
 """Steps that the expectation of the next one is made of."""
+_LINES = 12
+"""Lines about steps that a whole run prints."""
+_PAUSE = 10.0
+"""Seconds between two lines about phases where there is no terminal."""
+PHASES = {
+    "prepare": "getting ready",
+    "speed": "measuring this machine",
+    "evaluate": "measuring both players",
+    "coder": "coder writes",
+    "tester": "tester writes",
+    "judge": "judging",
+    "learn_coder": "coder learns",
+    "learn_tester": "tester learns",
+    "learn_model": "both learn",
+    "learn": "both learn",
+    "wait": "next step is played",
+    "checkpoint": "saving",
+}
+"""Phase -> what is shown."""
+_SHOWN = {
+    "reward/coder/mean": "coder",
+    "reward/tester/mean": "tester",
+    "book/size": "book",
+    "held_out/pass_rate": "pass rate",
+    "held_out/kill_rate": "kill rate",
+}
 
 
 class Remaining:
@@ -126,36 +152,6 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-_LINES = 12
-"""Lines about steps that a whole run prints."""
-_PAUSE = 10.0
-"""Seconds between two lines about phases where there is no terminal."""
-
-PHASES = {
-    "prepare": "getting ready",
-    "speed": "measuring this machine",
-    "evaluate": "measuring both players",
-    "coder": "coder writes",
-    "tester": "tester writes",
-    "judge": "judging",
-    "learn_coder": "coder learns",
-    "learn_tester": "tester learns",
-    "learn_model": "both learn",
-    "learn": "both learn",
-    "wait": "next step is played",
-    "checkpoint": "saving",
-}
-"""Phase -> what is shown."""
-
-_SHOWN = {
-    "reward/coder/mean": "coder",
-    "reward/tester/mean": "tester",
-    "book/size": "book",
-    "held_out/pass_rate": "pass rate",
-    "held_out/kill_rate": "kill rate",
-}
 
 
 class TrainingProgress:

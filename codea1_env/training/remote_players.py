@@ -21,6 +21,8 @@ from codea1_env.training.role_group import RoleGroup, WriterGroup
 
 _PIECE = 64 << 20
 """Bytes of a file that are sent at a time."""
+_COUNTERS = "agent.json"
+"""The file of an agent: how far its random numbers are used up."""
 
 
 class RemoteAgent(LLMAgent):
@@ -90,10 +92,6 @@ def load_into(group: RoleGroup, path: Path, sources: Iterable[Path]) -> None:
             while piece := file.read(_PIECE):
                 group.all("append", name, piece)
     group.all("load")
-
-
-_COUNTERS = "agent.json"
-"""The file of an agent: how far its random numbers are used up."""
 
 
 class WriterAgent(RemoteAgent):

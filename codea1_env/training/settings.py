@@ -21,14 +21,30 @@ if TYPE_CHECKING:
 
 
 Settings = TypeVar("Settings", bound="DataclassInstance")
+NONE = "None"
+"""How TOML, which has no word for it, says None; the command line says `--split None`."""
+_FOLDER = files("codea1_env") / "training" / "presets"
+PRESETS = sorted(Path(entry.name).stem for entry in _FOLDER.iterdir())
+"""Names of presets."""
+MOVED = {
+    "coder": "coder.player",
+    "freeze_coder": "coder.freeze",
+    "learning_rate": "coder.learning_rate",
+    "coder_sampling": "coder.sampling",
+    "coder_trainer": "coder.trainer",
+    "tester": "tester.player",
+    "freeze_tester": "tester.freeze",
+    "tester_learning_rate": "tester.learning_rate",
+    "tester_model": "tester.model",
+    "tester_sampling": "tester.sampling",
+    "tester_trainer": "tester.trainer",
+    "tester_objective": "tester.objective",
+}
+"""Old name -> new name. "coder" and "tester" were the names of players; now they are the names of the blocks."""
 
 
 class SettingsError(ValueError):
     """A file does not say what settings need. The message names the key."""
-
-
-NONE = "None"
-"""How TOML, which has no word for it, says None; the command line says `--split None`."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -214,11 +230,6 @@ def read_inline_table(text: str) -> dict[str, Any]:
         ) from error
 
 
-_FOLDER = files("codea1_env") / "training" / "presets"
-PRESETS = sorted(Path(entry.name).stem for entry in _FOLDER.iterdir())
-"""Names of presets."""
-
-
 def preset_table(name: str) -> dict[str, Any]:
     """What a preset says.
 
@@ -260,23 +271,6 @@ def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(value, Mapping) and isinstance(joined.get(name), Mapping)
         joined[name] = _joined(joined[name], value) if both else value
     return joined
-
-
-MOVED = {
-    "coder": "coder.player",
-    "freeze_coder": "coder.freeze",
-    "learning_rate": "coder.learning_rate",
-    "coder_sampling": "coder.sampling",
-    "coder_trainer": "coder.trainer",
-    "tester": "tester.player",
-    "freeze_tester": "tester.freeze",
-    "tester_learning_rate": "tester.learning_rate",
-    "tester_model": "tester.model",
-    "tester_sampling": "tester.sampling",
-    "tester_trainer": "tester.trainer",
-    "tester_objective": "tester.objective",
-}
-"""Old name -> new name. "coder" and "tester" were the names of players; now they are the names of the blocks."""
 
 
 def moved_names(settings: Mapping[str, Any]) -> str:

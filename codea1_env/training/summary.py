@@ -16,6 +16,8 @@ from rich.table import Table
 from codea1_env.agents.llm.agent import Usage
 from codea1_env.training.metrics import Row, mean
 
+_MIB = 1 << 20
+
 
 @dataclass(frozen=True)
 class TrainResult:
@@ -170,9 +172,6 @@ def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
         shown = "-" if speed is None else f"{speed:.0f}"
         table.add_row(name, f"{seconds:.1f}", f"{share:.1%}", shown)
     return table
-
-
-_MIB = 1 << 20
 
 
 class Throughput:

@@ -36,6 +36,14 @@ _MEASURES = (
 )  # fmt: skip
 UNSEEN_PREFIX = "unseen/"
 """Begins the measures of problems that are not trained on."""
+RESULTS = "results.jsonl"
+SWEEP = "sweep.jsonl"
+_BENCHMARK = FolderKind(
+    "a benchmark",
+    "bench.json",
+    version=2,
+    extensible=("algorithms", "seeds", "sweep", "sweep_seeds"),
+)
 
 
 class DamagedRunError(ValueError):
@@ -166,16 +174,6 @@ def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> N
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-
-
-RESULTS = "results.jsonl"
-SWEEP = "sweep.jsonl"
-_BENCHMARK = FolderKind(
-    "a benchmark",
-    "bench.json",
-    version=2,
-    extensible=("algorithms", "seeds", "sweep", "sweep_seeds"),
-)
 
 
 @dataclass(frozen=True)

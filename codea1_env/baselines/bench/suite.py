@@ -26,6 +26,13 @@ DEFAULT_ENTRIES = (
 testers choose by problem and never look at the program."""
 
 QUICK_ENTRIES = ("code-a1", "golden-tests", "self-play")
+_OF_ALL = {
+    "problems", "split", "difficulty", "max_problems", "max_steps", "eval_steps", "eval_samples", "eval_trained",
+    "eval_problems", "seed", "time_budget", "output_dir", "save_total_limit",
+}  # fmt: skip
+"""Settings that all runs of a benchmark share, or they could not be compared."""
+SWEEP_SEED = 1000
+"""The first seed of a sweep. Those of the runs in the table are below it."""
 
 
 class EntryError(ValueError):
@@ -57,13 +64,6 @@ class Entry:
         if self.kind == "settings":
             return _with_settings(config, Path(self.name))
         return config
-
-
-_OF_ALL = {
-    "problems", "split", "difficulty", "max_problems", "max_steps", "eval_steps", "eval_samples", "eval_trained",
-    "eval_problems", "seed", "time_budget", "output_dir", "save_total_limit",
-}  # fmt: skip
-"""Settings that all runs of a benchmark share, or they could not be compared."""
 
 
 def _with_settings(config: TrainConfig, path: Path) -> TrainConfig:
@@ -137,10 +137,6 @@ def _entry(name: str) -> Entry:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(known)}"
     raise ValueError(f"There is no baseline or algorithm {name!r}. {hint}")
-
-
-SWEEP_SEED = 1000
-"""The first seed of a sweep. Those of the runs in the table are below it."""
 
 
 @dataclass(frozen=True)

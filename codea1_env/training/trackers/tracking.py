@@ -16,6 +16,14 @@ from codea1_env.training.config import RunError, TrackerName
 from codea1_env.training.trackers.step_report import StepReport, TrackedRun, Tracker, numbers
 from codea1_env.training.trackers.writers import TensorboardTracker, TrackioTracker, WandbTracker
 
+TRACKING = "tracking.json"
+"""File of a run's folder: the run's id for trackers, and the last step that each was given."""
+MAKERS: dict[TrackerName, Callable[[TrackedRun], Tracker]] = {
+    "trackio": TrackioTracker,
+    "tensorboard": TensorboardTracker,
+    "wandb": WandbTracker,
+}
+
 
 def check_installed(names: Iterable[TrackerName]) -> None:
     """Check that the packages of trackers are there, without importing them.
@@ -31,15 +39,6 @@ def check_installed(names: Iterable[TrackerName]) -> None:
                 f"Expect the package {name} to be installed for --tracker {name}, actually: it is not. "
                 f"Run: pip install 'codea1-env[{name}]'"
             )
-
-
-TRACKING = "tracking.json"
-"""File of a run's folder: the run's id for trackers, and the last step that each was given."""
-MAKERS: dict[TrackerName, Callable[[TrackedRun], Tracker]] = {
-    "trackio": TrackioTracker,
-    "tensorboard": TensorboardTracker,
-    "wandb": WandbTracker,
-}
 
 
 class Tracking:

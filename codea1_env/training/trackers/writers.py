@@ -22,6 +22,12 @@ from codea1_env.training.trackers.step_report import (
     TrackedRun,
 )
 
+_HEADER, _BLOCK = 7, 32768
+_CHUNK = struct.Struct("<IHB")
+"""Checksum, length and kind of a chunk."""
+_WHOLE, _LAST = 1, 4
+"""Kinds of chunks that end a record."""
+
 
 class TrackioTracker:
     """A run of trackio, in the project "codea1". `trackio show --project codea1` shows it.
@@ -122,13 +128,6 @@ def _markdown(samples: Sequence[tuple[Any, ...]]) -> str:
         cells = [str(cell).replace("|", "&#124;").replace("<", "&lt;") for cell in row]
         lines.append(" | ".join("<br>".join(cell.splitlines()) for cell in cells))
     return "\n".join(lines)
-
-
-_HEADER, _BLOCK = 7, 32768
-_CHUNK = struct.Struct("<IHB")
-"""Checksum, length and kind of a chunk."""
-_WHOLE, _LAST = 1, 4
-"""Kinds of chunks that end a record."""
 
 
 class WandbTracker:
