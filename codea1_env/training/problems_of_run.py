@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from codea1_env.rollout import Experience, Rollouts
 from codea1_env.sandbox import Job, Limits, Sandbox
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.language_models import update_shape
 
 _NAMED = 10
 _STREAM = 3
@@ -122,60 +125,51 @@ class DynamicSampling:
         return Replacements(self._config, self._rounds, len(batch), spare)
 
 
+@dataclass
 class Replacements:
-    """Chooses what else is played in a step, and what its players learn from.
+    """Chooses what else is played in a step, and what its players learn from."""
 
-    Args:
-        config: The run.
-        rounds: Role -> rounds of other problems that may be played for it.
-        size: Problems of the step.
-        spare: Other problems, in the order in which they are played.
-    """
-
-    def __init__(
-        self, config: TrainConfig, rounds: dict[str, int], size: int, spare: Sequence[Problem]
-    ) -> None:
-        self._config = config
-        self._rounds = rounds
-        self._size = size
-        self._spare = list(spare)
-        self._done = 0
+    config: TrainConfig
+    rounds: Mapping[str, int]
+    """Role -> rounds of other problems that may be played for it."""
+    size: int
+    """Problems of the step."""
+    spare: list[Problem]
+    """Other problems, in the order in which they are played."""
+    done: int = 0
+    """Rounds that were played."""
 
     def more(self, played: Rollouts) -> list[Problem]:
         """The problems to be played next; none if there is enough, or an end to it."""
         lacking = 0
-        for role, rounds in self._rounds.items():
-            if self._done < rounds:
-                groups = _groups(self._experience(role, played))
-                missing = self._wanted(role) - sum(map(_differs, groups))
-                lacking = max(lacking, math.ceil(missing / (self._wanted(role) // self._size)))
-        self._done += 1
-        chosen, self._spare = self._spare[:lacking], self._spare[lacking:]
+        for role in ("coder", "tester"):
+            if self.done < self.rounds[role]:
+                wanted, groups = self._groups(role, played)
+                missing = wanted - sum(map(_differs, groups))
+                lacking = max(lacking, math.ceil(missing / (wanted // self.size)))
+        self.done += 1
+        chosen, self.spare = self.spare[:lacking], self.spare[lacking:]
         return chosen
 
-    def lesson(self, role: str, played: Rollouts) -> list[Experience]:
+    def lesson(self, role: Literal["coder", "tester"], played: Rollouts) -> list[Experience]:
         """What a player learns from."""
-        groups = _groups(self._experience(role, played))
-        if self._rounds[role]:
+        wanted, groups = self._groups(role, played)
+        if self.rounds[role]:
             groups = sorted(groups, key=lambda group: not _differs(group))  # stable
-        return [item for group in groups[: self._wanted(role)] for item in group]
+        return [item for group in groups[:wanted] for item in group]
 
-    def _experience(self, role: str, played: Rollouts) -> list[Experience]:
+    def _groups(
+        self, role: Literal["coder", "tester"], played: Rollouts
+    ) -> tuple[int, list[list[Experience]]]:
+        """How many groups a player learns from in a step, and those that were played."""
         if role == "coder":
-            return played.coder_experience()
-        return played.tester_experience(self._config.suite_selection)
-
-    def _wanted(self, role: str) -> int:
-        """Groups that a player learns from in a step."""
-        every = role == "tester" and self._config.suite_selection == "all"
-        return self._size * (self._config.num_generations if every else 1)
-
-
-def _groups(experience: Sequence[Experience]) -> list[list[Experience]]:
-    found: dict[str, list[Experience]] = {}
-    for item in experience:
-        found.setdefault(item.group, []).append(item)
-    return list(found.values())
+            experience = played.coder_experience()
+        else:
+            experience = played.tester_experience(self.config.suite_selection)
+        found: dict[str, list[Experience]] = {}
+        for item in experience:
+            found.setdefault(item.group, []).append(item)
+        return update_shape(self.config, role, self.size)[0], list(found.values())
 
 
 def _differs(group: Sequence[Experience]) -> bool:
