@@ -26,10 +26,9 @@ from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.models import load_tokenizer, resolve
 from codea1_env.support.logs import read_rows
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, loop, train
-from codea1_env.training.lessons import Lesson
+from codea1_env.training.lessons import Lesson, Taught, teach
 from codea1_env.training.run_folder import TIMINGS
 from codea1_env.training.settings import replaced
-from codea1_env.training.teaching import Taught, teach
 
 
 def make_model(folder: Path, tokenizer_of: Path, hidden: int, layers: int) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from codea1_env.baselines import BASELINES
 from codea1_env.cli.app import run
-from codea1_env.training.preset_files import PRESETS
+from codea1_env.training.settings import PRESETS
 
 
 def dry_run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

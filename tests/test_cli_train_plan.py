@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.cli import train_plan
+from codea1_env.cli import train
 from codea1_env.cli.app import run
 from codea1_env.training.memory_plan import Devices
 
@@ -65,7 +65,7 @@ def test_the_devices_of_this_machine(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for memory, code in ((64e9, 0), (2e9, 2)):
-        monkeypatch.setattr(train_plan, "_here", lambda memory=memory: Devices(1, memory, False))
+        monkeypatch.setattr(train, "_here", lambda memory=memory: Devices(1, memory, False))
         assert run(["train", "--preset", "smollm2-cpu", "--dry-run"]) == code
         assert "processor" in capsys.readouterr().err
 

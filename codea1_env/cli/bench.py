@@ -28,21 +28,17 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
-    if arguments[0] == "algorithms":
-        from codea1_env.cli import bench_algorithms
-
-        return bench_algorithms.run(arguments[1:])
-    if arguments[0] == "cross-play":
-        from codea1_env.cli import bench_cross_play
-
-        return bench_cross_play.run(arguments[1:])
-    if arguments[0] != "sandbox":
+    name, rest = arguments[0], arguments[1:]
+    if name == "sandbox":
+        return _of_sandbox()(rest)
+    if name not in ("algorithms", "cross-play"):
         known = ["bench sandbox", "bench algorithms", "bench cross-play"]
-        raise unknown_name("command", f"bench {arguments[0]}", known)
-    return _benchmark()(arguments[1:])
+        raise unknown_name("command", f"bench {name}", known)
+    module = importlib.import_module(f"codea1_env.cli.bench_{name.replace('-', '_')}")
+    return module.run(rest)  # type: ignore[no-any-return]
 
 
-def _benchmark() -> Callable[[Sequence[str]], int]:
+def _of_sandbox() -> Callable[[Sequence[str]], int]:
     """The benchmark of the sandbox: it lies beside the package, in the repository."""
     folder = Path(codea1_env.__file__).resolve().parents[1] / "benchmarks"
     if not (folder / "sandbox_speed").is_dir():

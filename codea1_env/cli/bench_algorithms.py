@@ -16,26 +16,26 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from codea1_env.baselines.bench import (
-    BenchConfig,
-    EntryError,
-    collect,
-    find_entry,
-    leaderboard,
-    run_all,
-)
-from codea1_env.baselines.bench import schedule as scheduling
-from codea1_env.baselines.bench.entries import Entry
+from codea1_env.baselines.bench.ranking import leaderboard
 from codea1_env.baselines.bench.results import (
     SWEEP,
     Result,
+    TrainingJob,
+    collect,
+    jobs_of,
     open_folder,
     read_settings,
     write_results,
 )
-from codea1_env.baselines.bench.suite import QUICK, with_preset
+from codea1_env.baselines.bench.schedule import RunsDone, check_files, forget_unusable, run_all
+from codea1_env.baselines.bench.suite import (
+    QUICK,
+    BenchConfig,
+    Entry,
+    find_entry,
+    with_preset,
+)
 from codea1_env.baselines.bench.sweep import choose, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.markdown import print_markdown
@@ -44,6 +44,7 @@ from codea1_env.evaluation.machine import this_machine
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
 from codea1_env.training.algorithms import check_algorithms
+from codea1_env.training.progress import progress_bar
 
 
 @dataclass(frozen=True)
@@ -84,36 +85,29 @@ def run(arguments: Sequence[str]) -> int:
     basis = parse_some(Basis, arguments, name="bench algorithms")
     if basis.resume and basis.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the results folder to go on with")
+    if basis.preset is not None and basis.quick:
+        raise InputError("expect --quick or --preset, actually: both. --max-steps shortens runs")
     settings = QUICK if basis.quick else BenchConfig()
-    if basis.output_dir and basis.resume and not (basis.quick or basis.preset):
-        with user_input():
-            settings = read_settings(basis.output_dir)
-    if basis.preset is not None:
-        if basis.quick:
-            raise InputError(
-                "expect --quick or --preset, actually: both. --max-steps shortens runs"
-            )
-        with user_input():
+    with user_input():
+        if basis.preset is not None:
             settings = with_preset(settings, basis.preset)
+        elif basis.output_dir and basis.resume and not basis.quick:
+            settings = read_settings(basis.output_dir)
     default = AlgorithmsCommand(settings=settings)
     command = parse(AlgorithmsCommand, arguments, name="bench algorithms", default=default)
-    try:
-        entries = list(dict.fromkeys(map(find_entry, command.settings.algorithms)))
-    except EntryError as error:
-        raise InputError(str(error)) from error
-    # Files are kept by their full names, so that a benchmark can be resumed from anywhere.
-    config = dataclasses.replace(
-        command.settings,
-        algorithms=tuple(each.name for each in entries),
-        preset=settings.preset,
-    )
+    folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")
     with user_input():  # a wrong name should not cost a run
+        entries = list(dict.fromkeys(map(find_entry, command.settings.algorithms)))
+        # Files are kept by their full names, so that a benchmark can be resumed from anywhere.
+        config = dataclasses.replace(
+            command.settings,
+            algorithms=tuple(each.name for each in entries),
+            preset=settings.preset,
+        )
         base = config.base(0)
         load_problems(base.problems, base.split)
         for entry in entries:
             check_algorithms(entry.apply(base), files=True)
-    folder = command.output_dir or Path("runs") / time.strftime("algorithms-%Y%m%d-%H%M%S")
-    with user_input():
         results = open_folder(folder, config, resume=command.resume)
     with results:
         return _run(command, config, entries, results)
@@ -131,7 +125,7 @@ def _run(
         whole = _run_all(config, tried, console, "runs of the sweep")
         rates, swept = choose(config, entries, tried)
         folder.write_lines(SWEEP, map(dataclasses.asdict, swept))
-        jobs = scheduling.jobs_of(config, entries, folder.path, rates)
+        jobs = jobs_of(config, entries, folder.path, rates)
         whole = whole and _run_all(config, jobs, console, "runs")
     results = collect(jobs)
     write_results(folder, results)
@@ -140,12 +134,9 @@ def _run(
     (folder.path / "LEADERBOARD.md").write_text(text, encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     if command.json:
-        about = {
-            "output_dir": str(folder.path),
-            "runs": config.seeds * len(entries),
-            "done": len(results),
-        }
-        print(json.dumps(about | {"failed": failed, "leaderboard": text}))
+        about = {"output_dir": str(folder.path), "runs": config.seeds * len(entries)}
+        about |= {"done": len(results), "failed": failed, "leaderboard": text}
+        print(json.dumps(about))
     else:
         print_markdown(text, console)
     console.print(f"Results folder: {folder.path}", highlight=False, soft_wrap=True)
@@ -159,15 +150,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _run_all(
-    config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console, what: str
-) -> bool:
+def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str) -> bool:
     """Run jobs; returns whether nobody interrupted that."""
     if not jobs:
         return True
     with user_input():
-        scheduling.check_files(config, jobs)
-    for damage in scheduling.forget_unusable(jobs):
+        check_files(config, jobs)
+    for damage in forget_unusable(jobs):
         console.print(f"Repeating a run: {damage}", highlight=False, markup=False, soft_wrap=True)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -180,28 +169,23 @@ def _run_all(
 
 
 def _run_with_progress(
-    config: BenchConfig, jobs: Sequence[scheduling.TrainingJob], console: Console, what: str
+    config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str
 ) -> None:
-    bar = Progress(
-        TextColumn(f"{what} {{task.fields[done]}}/{{task.fields[runs]}}"),
-        BarColumn(bar_width=30),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[running]}"),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    total = len(jobs) * config.max_steps
     shown = -1
-    with bar:
-        task = bar.add_task("", total=total, done=0, runs=len(jobs), running="")
+    with progress_bar(console, f"steps of {what}") as bar:
+        task = bar.add_task("", total=len(jobs) * config.max_steps, state="")
 
-        def report(progress: scheduling.Progress) -> None:
+        def report(progress: RunsDone) -> None:
             nonlocal shown
-            bar.update(task, completed=progress.steps, done=progress.done, running=", ".join(progress.running))  # fmt: skip
+            done = f"{progress.done} of {len(jobs)} {what} done"
+            bar.update(
+                task,
+                completed=progress.steps,
+                state=f"{done}; {', '.join(progress.running)}",
+            )
             if not console.is_terminal and progress.done > shown:
                 shown = progress.done
-                console.print(f"{progress.done} of {len(jobs)} {what} done", highlight=False)
+                console.print(done, highlight=False)
 
         run_all(config, jobs, report)
 

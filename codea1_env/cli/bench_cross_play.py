@@ -21,7 +21,7 @@ from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import RunError
-from codea1_env.training.saved_run import SavedRun, load_run
+from codea1_env.training.checkpoints import SavedRun, load_run
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
 from codea1_env.support.plugins import find
 from codea1_env.training import RunError
-from codea1_env.training.saved_run import load_run
+from codea1_env.training.checkpoints import load_run
 
 Role = Literal["coder", "tester"]
 

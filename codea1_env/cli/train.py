@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Annotated
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
+from codea1_env.agents.llm.memory import available_memory
+from codea1_env.agents.llm.model_shape import ModelShape, shape_of
+from codea1_env.agents.llm.processes import world_size
+from codea1_env.agents.models import DEFAULT_MODEL
+from codea1_env.agents.smollm2 import HUB_ID
 from codea1_env.cli.errors import (
     INTERRUPTED,
     FailureError,
@@ -20,7 +27,6 @@ from codea1_env.cli.errors import (
     user_input,
 )
 from codea1_env.cli.parsing import SandboxLevel, parse, parse_some
-from codea1_env.cli.train_plan import show_plan
 from codea1_env.cli.train_settings import (
     Sources,
     SourcesAndFolder,
@@ -32,8 +38,10 @@ from codea1_env.cli.train_settings import (
 from codea1_env.cluster import RemoteSandbox
 from codea1_env.problem_sets.sources import needs_network
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.support.extras import require
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
-from codea1_env.training.own_code import check_own_code
+from codea1_env.training.algorithms import check_own_code
+from codea1_env.training.memory_plan import Devices, check_fits, kinds_of, memory_table, plan_memory
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.settings import to_toml
 
@@ -69,23 +77,19 @@ def run(arguments: Sequence[str]) -> int:
     command = dataclasses.replace(command, settings=settings)
     with user_input():  # before anything is loaded that takes long
         check_own_code(settings)
-    if command.dry_run:
-        try:
-            if not needs_network(settings.problems):
-                with library_errors():
-                    problems_of_run(settings)
-            print(to_toml(settings), end="", flush=True)
-            show_plan(settings, command.devices)
-        except RunError as error:
-            raise InputError(str(error)) from error
-        return 0
-    if command.devices is not None:
+    if command.devices is not None and not command.dry_run:
         raise InputError("expect --devices with --dry-run: a run takes the devices that are there")
     # With --json stdout is for programs; people can still watch stderr.
     console = Console(stderr=command.json)
     sandbox = None
     try:
         with library_errors(), ExitStack() as stack:
+            if command.dry_run:
+                if not needs_network(settings.problems):
+                    problems_of_run(settings)
+                print(to_toml(settings), end="", flush=True)
+                show_plan(settings, command.devices)
+                return 0
             if command.sandbox_level is not None:
                 limits = Limits(call_cpu_time=settings.time_limit)
                 sandbox = stack.enter_context(_sandbox(settings, limits, command.sandbox_level))
@@ -104,3 +108,82 @@ def _sandbox(settings: TrainConfig, limits: Limits, level: str) -> Sandbox:
     if settings.engine == "local":
         return Sandbox(settings.workers, limits, level=level)
     return RemoteSandbox(settings.workers, limits, level=level, address=settings.address)
+
+
+def show_plan(config: TrainConfig, devices: str | None) -> None:
+    """Show on stderr what memory a run of language models needs.
+
+    Args:
+        config: The run.
+        devices: GPUs that it is for, as "8x80"; None for those of this machine.
+
+    Raises:
+        InputError: `devices` cannot be read.
+        RunError: The run does not fit.
+    """
+    there = None if devices is None else read_devices(devices)
+    if not config.has_language_model:
+        return
+    console = Console(stderr=True)
+    there = there or _here()
+    if there is None:
+        console.print(
+            "No memory table: torch, which knows the devices here, is not installed (pip install 'codea1-env[llm]'). "
+            "Name the GPUs that the run is for: --devices 8x80"
+        )
+        return
+    shapes: dict[str, ModelShape] = {}
+    for role in ("coder", "tester"):
+        if config.player(role).player != "llm":
+            continue
+        name = config.model_of(role)
+        shape = shape_of(HUB_ID if name == DEFAULT_MODEL else name)
+        if shape is None:
+            console.print(
+                f"No memory table: it needs the config.json of {name!r}, which is not at hand. Fetch it with "
+                f"`hf download {name} config.json`, or give a folder with the model."
+            )
+            return
+        shapes[name] = shape
+    kinds = kinds_of(config)
+    for kind in kinds:
+        on = there
+        if config.engine == "ray":
+            # One process gets a GPU or a part of it; those of one kind their part of this machine's memory.
+            share = kind.processes / sum(each.processes for each in kinds)
+            if there.gpu:
+                share = min(1.0, config.learner_gpus or 1.0)
+            on = Devices(kind.processes, share * there.memory, there.gpu)
+        plan = plan_memory(config, shapes, on, does=kind)
+        console.print(memory_table(plan, on))
+        check_fits(config, plan, on)
+
+
+def read_devices(text: str) -> Devices:
+    """Read the devices that a run is for.
+
+    Raises:
+        InputError: It is not a number of GPUs and the memory of each.
+
+    Example:
+        >>> read_devices("8x80")
+        Devices(number=8, memory=80000000000.0, gpu=True)
+    """
+    found = re.fullmatch(r"([1-9]\d{0,5})x(\d{1,5}(?:\.\d{1,3})?)", text)
+    if found is None or not float(found[2]):
+        raise InputError(
+            f"expect --devices to be a number of GPUs and the GB of each, as 8x80, actually: {text!r:.200}"
+        )
+    return Devices(int(found[1]), float(found[2]) * 1e9, gpu=True)
+
+
+def _here() -> Devices | None:
+    """The devices of this machine for the processes that were started; None without torch, which knows them."""
+    if find_spec("torch") is None:
+        return None
+    torch: Any = require("torch")
+    if torch.cuda.is_available():
+        gpus = range(torch.cuda.device_count())
+        free = min(torch.cuda.mem_get_info(gpu)[0] for gpu in gpus)
+        return Devices(world_size(), float(free), gpu=True)
+    return Devices(world_size(), float(available_memory()), gpu=False)

@@ -14,10 +14,15 @@ from codea1_env.baselines import BASELINES
 from codea1_env.cli.errors import InputError, unknown_name, user_input
 from codea1_env.training import TrainConfig
 from codea1_env.training.config_checks import OF_RAY
-from codea1_env.training.moved_settings import MOVED
-from codea1_env.training.preset_files import PRESETS, file_table, preset_table
 from codea1_env.training.run_folder import read_config
-from codea1_env.training.settings import apply_table, replaced
+from codea1_env.training.settings import (
+    MOVED,
+    PRESETS,
+    apply_table,
+    file_table,
+    preset_table,
+    replaced,
+)
 
 _Preset = Annotated[
     str | None,
@@ -170,8 +175,6 @@ def _settings_of_run(sources: SourcesAndFolder) -> TrainConfig:
         raise InputError("expect --output-dir DIR with --resume: the folder of the run to continue")
     config = read_config(sources.output_dir)
     # On this machine there is no use for what said where the cluster is.
-    return (
-        dataclasses.replace(config, engine="local", **OF_RAY)
-        if sources.engine == "local"
-        else config
-    )
+    if sources.engine == "local":
+        config = dataclasses.replace(config, engine="local", **OF_RAY)
+    return config

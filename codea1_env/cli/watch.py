@@ -1,4 +1,4 @@
-"""`codea1 watch`: a run in the terminal while it goes on."""
+"""`codea1 watch`: a run in the terminal while it goes on; one picture, for 80 columns and more."""
 
 from __future__ import annotations
 
@@ -6,22 +6,46 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from rich.console import Console
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    Group,
+    RenderableType,
+    RenderResult,
+)
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.watch_screen import EPISODES, screen
-from codea1_env.training.errors import RunError
+from codea1_env.rendering.display import clean
+from codea1_env.training.config import RunError
+from codea1_env.training.metrics import Row
+from codea1_env.training.progress import PHASES, clock
 from codea1_env.training.run_folder import no_run
+from codea1_env.training.summary import SUMMARY, figure, phase_totals, start_and_end
+
+if TYPE_CHECKING:
+    from codea1_env.report.live import LastEpisode, LiveRun, Pace
+
 
 _PAUSE = 1.0
 """Seconds between two looks at the folder, at least."""
 _REST = 9.0
 """How much longer than a look the pause after it is: a run of very many steps must not be slowed down."""
+EPISODES = 12
+"""Episodes that are shown at most."""
+_FEWEST = 3
+"""Episodes that are shown however low the terminal is."""
+_LONGEST = 300
+"""Characters of a text that are looked at."""
+_BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*%#"
+_TONES = {"coder": "green", "tester": "red", "nobody": "yellow"}
 
 
 @dataclass(frozen=True)
@@ -68,3 +92,143 @@ def run(arguments: Sequence[str]) -> int:
     except RunError as error:
         raise InputError(str(error)) from error
     return 0
+
+
+def screen(now: LiveRun, console: Console) -> RenderableType:
+    """Return the picture of a run for a terminal."""
+    above = [_head(now), _speed(now.pace)]
+    curves = _curves(now.run.metrics, "->" if console.options.ascii_only else "→")
+    if curves.row_count == 0:
+        above.append(Text("Nothing is logged yet: the run gets ready.", style="dim"))
+    above += [Text(""), curves, Text(""), _phases(now)]
+    lines = 6 + curves.row_count + 3
+    shown = now.episodes[: max(_FEWEST, min(EPISODES, console.size.height - lines))]
+    return Group(*above, Text(""), _episodes(shown)) if shown else Group(*above)
+
+
+def _head(now: LiveRun) -> RenderableType:
+    """What the run is, and how far."""
+    run, config = now.run, now.run.config
+    players = " against ".join(
+        config.model_of(role) if config.player(role).player == "llm" else config.player(role).player
+        for role in ("coder", "tester")
+    )
+    about = f"  {config.problems}, {players}, seed {config.seed}"
+    title = Text.assemble(
+        (_line(run.name), "bold"), (_line(about), "dim"), overflow="ellipsis", no_wrap=True
+    )
+    state = run.state
+    if not now.finished and now.age is not None:
+        state += f", last line {clock(now.age)} ago"
+    if run.damaged:
+        state += f", {sum(run.damaged.values())} damaged lines"
+    line = Table.grid(padding=(0, 1))
+    share = run.step / config.max_steps if config.max_steps else 1.0
+    line.add_row(ProgressBar(total=1.0, completed=min(share, 1.0), width=20), Text(state))
+    return Group(title, line)
+
+
+def _speed(pace: Pace) -> Text:
+    known = [
+        f"{value:.3g} {name}"
+        for value, name in ((pace.steps, "steps/s"), (pace.verdicts, "verdicts/s"))
+        if value is not None
+    ]
+    if pace.spent:
+        known.append(f"{clock(pace.spent)} of steps so far")
+    if pace.left:
+        known.append(f"about {clock(pace.left)} left")
+    return Text(", ".join(known), style="dim")
+
+
+def _curves(rows: Sequence[Row], arrow: str) -> Table:
+    """A line for each measure that the run has."""
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(max_width=48, no_wrap=True, overflow="ellipsis")
+    table.add_column(ratio=1, min_width=8)
+    table.add_column(justify="right", no_wrap=True)
+    if not rows:
+        return table
+    start, end = start_and_end(rows)
+    for group in _beside_controls():
+        points = {
+            name: [(row["step"], row[name]) for row in rows if row.get(name) is not None]
+            for name in group
+        }
+        values = [value for each in points.values() for _, value in each]
+        for name in group:
+            if points[name]:
+                curve = _Curve(points[name], rows[-1]["step"], min(values), max(values))
+                ends = f"{figure(start[name])} {arrow} {figure(end[name])}"
+                table.add_row(Text(SUMMARY[name]), curve, Text(ends))
+    return table
+
+
+def _beside_controls() -> list[list[str]]:
+    """The measures, each with the controls below it: they share a scale, so that they can be compared."""
+    groups: list[list[str]] = []
+    for name, label in SUMMARY.items():
+        if label.startswith(" "):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return groups
+
+
+class _Curve:
+    """A curve in one line; a value stays until the next one."""
+
+    def __init__(
+        self, points: Sequence[tuple[int, float]], last: int, low: float, high: float
+    ) -> None:
+        self._points, self._last = points, last
+        self._low, self._range = low, high - low
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from codea1_env.report.curves import bin_means
+
+        width = -(-max(self._last, 1) // max(options.max_width - 1, 1))
+        means = bin_means(self._points, width)
+        bars = _PLAIN_BARS if options.ascii_only else _BARS
+        shown, bar = "", " "
+        for step in range(0, self._last + width, width):
+            if step in means:
+                height = (means[step] - self._low) / self._range if self._range else 0.5
+                bar = bars[min(int(height * len(bars)), len(bars) - 1)]
+            shown += bar
+        yield Text(shown[: options.max_width], style="cyan", no_wrap=True)
+
+
+def _phases(now: LiveRun) -> Text:
+    """Where the time went, the longest first."""
+    shown = []
+    for name, _, share, _, speed in phase_totals(now.run.timings, now.run.metrics):
+        tokens = f" ({speed:.0f} tokens/s)" if speed else ""
+        # Words of a phase stay together.
+        shown.append(f"{PHASES.get(name, name)} {share:.0%}{tokens}".replace(" ", "\u00a0"))
+    return Text("   ".join(shown), style="dim")
+
+
+def _episodes(episodes: Sequence[LastEpisode]) -> Table:
+    """The last episodes: who won, at which problem, and a test that broke the program."""
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    steps = max((len(str(each.step)) for each in episodes), default=1)
+    table.add_column(width=len("step ") + steps)
+    table.add_column(width=len("tester wins"))
+    table.add_column(no_wrap=True, overflow="ellipsis", width=24)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for each in episodes:
+        table.add_row(
+            Text(f"step {each.step}", style="dim"),
+            Text(
+                each.winner if each.winner == "nobody" else f"{each.winner} wins",
+                style=_TONES[each.winner],
+            ),
+            Text(_line(each.task_id)),
+            Text(_line(each.test or each.outcome), style="" if each.test else "dim"),
+        )
+    return table
+
+
+def _line(text: str) -> str:
+    return clean(text[:_LONGEST]).replace("\n", " ")

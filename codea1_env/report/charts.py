@@ -13,8 +13,8 @@ from codea1_env.report.curves import Point, bin_means, bin_width, curve
 from codea1_env.report.replays import Replays
 from codea1_env.report.runs import RunGroup
 from codea1_env.support.extras import require
-from codea1_env.training.invalid_tests import slug
-from codea1_env.training.phases import phase_totals
+from codea1_env.training.metrics import slug
+from codea1_env.training.summary import phase_totals
 
 Spec = dict[str, Any]
 _COLOURS = ("#3b82f6", "#e8710a", "#12a594", "#d6409f", "#8e6cef", "#a18a00", "#e5484d", "#6b7f99")

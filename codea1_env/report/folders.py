@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codea1_env.baselines.bench.entries import Entry
-from codea1_env.baselines.bench.results import Result, collect
-from codea1_env.baselines.bench.schedule import jobs_of
-from codea1_env.baselines.bench.suite import BenchConfig, Rates
+from codea1_env.baselines.bench.results import Result, collect, jobs_of
+from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
 from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.result_folder import (
@@ -23,7 +21,7 @@ from codea1_env.evaluation.result_folder import (
 )
 from codea1_env.report.runs import LoggedRun, read_run
 from codea1_env.support.logs import every_line
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError
 
 _NAMED = 3
 """Folders that an error names."""

@@ -12,9 +12,9 @@ from codea1_env.report.episode_log import is_episode, outcome_of
 from codea1_env.report.runs import LoggedRun, RunReader
 from codea1_env.support.logs import every_line, tail_offset
 from codea1_env.training.metrics import Row
-from codea1_env.training.phases import mean_seconds
-from codea1_env.training.remaining import Remaining
+from codea1_env.training.progress import Remaining
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
+from codea1_env.training.summary import mean_seconds
 
 _TAIL = 4_000_000
 """Bytes of a log of episodes that are read for the last of them."""

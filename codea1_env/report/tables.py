@@ -12,8 +12,7 @@ from codea1_env.report.cells import Cell, Sheet, figure_cell, text_cell
 from codea1_env.report.episode_log import EpisodeLog, most_replayed
 from codea1_env.report.replays import Replays
 from codea1_env.report.runs import LoggedRun, RunGroup, differing_settings
-from codea1_env.training.phases import phase_totals
-from codea1_env.training.summary import SUMMARY, start_and_end
+from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
 
 _LISTED = 30
 """Tests that are listed as forgotten."""

@@ -1,9 +1,13 @@
 """Training: the co-evolution loop, its configuration, run folders and checkpoints."""
 
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import PlayerError, RunError
+from codea1_env.training.config import (
+    PlayerConfig,
+    PlayerError,
+    RunError,
+    TesterConfig,
+    TrainConfig,
+)
 from codea1_env.training.loop import train
-from codea1_env.training.player_config import PlayerConfig, TesterConfig
 from codea1_env.training.summary import TrainResult, summary_table
 
 __all__ = [

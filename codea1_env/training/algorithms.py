@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from codea1_env.agents import make_algorithm
+from codea1_env.support.plugins import find
 
 if TYPE_CHECKING:
     from codea1_env.training.config import TrainConfig
@@ -65,3 +66,18 @@ def check_algorithms(config: TrainConfig, *, files: bool) -> None:
             algorithm_of(config, role)
         except ValueError as error:
             raise ValueError(f"{role}.algorithm: {error}") from error
+
+
+def check_own_code(config: TrainConfig) -> None:
+    """Load the players and algorithms of the user's that a run names, to be thrown away.
+
+    Raises:
+        ValueError: There is no such file or name, or it is no algorithm. The message names the setting.
+    """
+    for role in ("coder", "tester"):
+        if ":" in config.player(role).player:
+            try:
+                find(config.player(role).player, "player")
+            except ValueError as error:
+                raise ValueError(f"{role}.player: {error}") from error
+    check_algorithms(config, files=True)

@@ -17,17 +17,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.agents import Learner
+from codea1_env.evaluation import hold_out
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.problems import Problem
+from codea1_env.sandbox import Sandbox
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.measuring import PAST_TESTS
+from codea1_env.training.players import Players, make_players
+from codea1_env.training.problems_of_run import problems_of_run
+from codea1_env.training.run_folder import read_config
 
 
 class Books(NamedTuple):
@@ -45,7 +52,8 @@ def save_checkpoint(
     """Write the checkpoint of a step, and delete all but the last `keep`."""
     folder = run / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
-    _remove_unfinished(folder)
+    for path in folder.glob(".step_*.part"):  # what a killed run left behind
+        shutil.rmtree(path)
     part = folder / f".step_{step}.part"
     for name, learner in (("coder", coder), ("tester", tester)):
         (part / name).mkdir(parents=True)
@@ -68,12 +76,8 @@ def save_checkpoint(
 
 def checkpoints(run: Path) -> list[Path]:
     """All checkpoints of a run, the oldest first."""
-    found = [
-        path
-        for path in (run / "checkpoints").glob("step_*")
-        if re.fullmatch(r"step_\d+", path.name)
-    ]
-    return sorted(found, key=step_of)
+    found = (run / "checkpoints").glob("step_*")
+    return sorted((path for path in found if path.name[5:].isdecimal()), key=step_of)
 
 
 def remove_start(run: Path) -> None:
@@ -158,7 +162,37 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _remove_unfinished(folder: Path) -> None:
-    """Delete what a killed run left behind."""
-    for path in folder.glob(".step_*.part"):
-        shutil.rmtree(path)
+@dataclass(frozen=True)
+class SavedRun:
+    """A run's players as they were at its last checkpoint."""
+
+    config: TrainConfig
+    problems: tuple[Problem, ...]
+    """What they were trained on; tabular players know no others."""
+    players: Players
+
+
+def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
+    """Load the players of a run from its last checkpoint.
+
+    Args:
+        path: Folder of the run.
+        sandbox: Where the players' programs run, if they must.
+        stack: Closed by the caller when the players are not needed any more.
+
+    Raises:
+        RunError: It is not the folder of a run, or it has no checkpoint that can be loaded.
+    """
+    config = read_config(path)
+    saved = checkpoints(path)
+    if not saved:
+        raise RunError(
+            f"Expect {path} to have a checkpoint, actually: none. Train it, or name another run."
+        )
+    problems = problems_of_run(config)
+    splits = cache(lambda: hold_out(problems, sandbox, config.seed))
+    models = LanguageModels(config, len(problems))
+    stack.callback(models.close)
+    players = make_players(config, problems, splits, sandbox, models=models)
+    load_checkpoint(saved[-1], players.coder, players.tester, config)
+    return SavedRun(config, tuple(problems), players)

@@ -7,36 +7,46 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from codea1_env.agents import ALGORITHMS
 from codea1_env.training.algorithms import check_algorithms
-from codea1_env.training.player_config import CODERS, TESTERS
-from codea1_env.training.trackers.names import TrackerName
 
 if TYPE_CHECKING:
-    from codea1_env.training.config import TrainConfig
-    from codea1_env.training.player_config import PlayerConfig
+    from codea1_env.training.config import PlayerConfig, TrainConfig
 
-_CHECKED: dict[Any, type] = {
-    int: numbers.Integral, float: numbers.Real, str: str, bool: bool, type(None): type(None),
-}  # fmt: skip
-_NAMES = {
-    int: "an integer",
-    float: "a number",
-    str: "a str",
-    bool: "True or False",
-    type(None): "None",
+CODERS = ("tabular", "llm", "reference", "mutant")
+TESTERS = ("tabular", "llm", "golden", "boundary", "copier")
+_TYPES: dict[Any, tuple[type, str]] = {
+    int: (numbers.Integral, "an integer"),
+    float: (numbers.Real, "a number"),
+    str: (str, "a str"),
+    bool: (bool, "True or False"),
+    type(None): (type(None), "None"),
 }
+"""Type of a field -> what its value must be."""
 _POSITIVE = (
     "max_problems", "golden_tests", "threads", "generation_threads", "time_budget", "pool_size", "generation_batch",
     "lora_alpha", "problems_per_step", "num_tests", "max_tests_per_problem", "num_iterations", "max_steps",
     "eval_steps", "eval_samples", "eval_trained", "overlap", "save_steps", "save_total_limit", "time_limit", "workers",
     "learner_processes", "learner_gpus",
 )  # fmt: skip
+_NOT_NEGATIVE = ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems")
+_RANGES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (_POSITIVE, lambda value: value > 0, "to be greater than 0"),
+    (
+        ("num_generations", "num_suites"),
+        lambda value: value >= 2,
+        "to be at least 2 (answers of a group are compared with each other)",
+    ),
+    (_NOT_NEGATIVE, lambda value: value >= 0, "not to be negative"),
+    (("alpha",), lambda value: 0 <= value <= 1, "to be between 0 and 1"),
+    (("max_staleness",), lambda value: value in (0, 1), "to be 0 or 1"),
+)
+"""Settings, whether a value is in their range, and the range in words."""
 OF_RAY: dict[str, Any] = {
     "address": "auto", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
 }  # fmt: skip
@@ -52,22 +62,21 @@ def check_types(config: TrainConfig) -> None:
         TypeError: A value is of another type than its field.
     """
     for name, value, hint in _fields(config):
-        hint_at = _OWN_PLAYERS if name.partition(".")[0] in ("coder", "tester") else ""
-        if dataclasses.is_dataclass(hint):
-            if type(value) is not hint:
-                raise TypeError(
-                    f"Expect {name} to be a {typing.cast(type, hint).__name__}, actually: {value!r:.200}{hint_at}"
-                )
-            continue
+        remedy = _OWN_PLAYERS if name.partition(".")[0] in ("coder", "tester") else ""
         kinds = set(typing.get_args(hint)) if isinstance(hint, types.UnionType) else {hint}
-        if not kinds <= _CHECKED.keys() or (name == "rewards" and callable(value)):
+        if dataclasses.is_dataclass(hint):
+            fits, wanted = type(value) is hint, f"a {typing.cast(type, hint).__name__}"
+        elif kinds <= _TYPES.keys() and not (name == "rewards" and callable(value)):
+            # True is an integer to Python, not to us.
+            fits = any(
+                isinstance(value, _TYPES[kind][0]) and isinstance(value, bool) is (kind is bool)
+                for kind in kinds
+            )
+            wanted = " or ".join(sorted(_TYPES[kind][1] for kind in kinds))
+        else:
             continue
-        is_bool = isinstance(value, bool)
-        if not any(
-            isinstance(value, _CHECKED[kind]) and is_bool is (kind is bool) for kind in kinds
-        ):
-            wanted = " or ".join(sorted(_NAMES[kind] for kind in kinds))
-            raise TypeError(f"Expect {name} to be {wanted}, actually: {value!r:.200}{hint_at}")
+        if not fits:
+            raise TypeError(f"Expect {name} to be {wanted}, actually: {value!r:.200}{remedy}")
 
 
 def check_values(config: TrainConfig) -> None:
@@ -76,31 +85,18 @@ def check_values(config: TrainConfig) -> None:
     Raises:
         ValueError: One is out of its range.
     """
-    for name in _POSITIVE:
-        value = attrgetter(name)(config)
-        if value is not None and not value > 0:
-            raise ValueError(f"Expect {name} to be greater than 0, actually: {value!r}")
-    for role in ("coder", "tester"):
-        _check_learning_rates(role, getattr(config, role))
-    for name in ("num_generations", "num_suites"):
-        if getattr(config, name) < 2:
-            raise ValueError(
-                f"Expect {name} to be at least 2 (answers of a group are compared with each "
-                f"other), actually: {getattr(config, name)!r}"
-            )
-    for name in ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems"):
-        if getattr(config, name) < 0:
-            raise ValueError(
-                f"Expect {name} not to be negative, actually: {getattr(config, name)!r}"
-            )
-    if not 0 <= config.alpha <= 1:
-        raise ValueError(f"Expect alpha to be between 0 and 1, actually: {config.alpha!r}")
+    for names, fits, wanted in _RANGES:
+        for name in names:
+            value = getattr(config, name)
+            if value is not None and not fits(value):
+                raise ValueError(f"Expect {name} {wanted}, actually: {value!r}")
     if config.time_budget == math.inf:
         raise ValueError(
             "Expect time_budget to be a number of minutes, actually: inf. Set max_steps instead."
         )
-    _check_player("coder", config.coder.player, CODERS)
-    _check_player("tester", config.tester.player, TESTERS)
+    for role, known in (("coder", CODERS), ("tester", TESTERS)):
+        _check_learning_rates(role, config.player(role))
+        _check_player(role, config.player(role).player, known)
     for name in ("algorithm", "coder.algorithm", "tester.algorithm"):
         value = attrgetter(name)(config)
         if value is not None and value not in ALGORITHMS and ":" not in value:
@@ -108,18 +104,16 @@ def check_values(config: TrainConfig) -> None:
                 f"Expect {name} to be one of {', '.join(ALGORITHMS)}, module:Class or FILE.py:Class, actually: {value!r}"
             )
     for name, value, hint in _fields(config):
-        choices = typing.get_args(hint)
-        if typing.get_origin(hint) is Literal and value not in choices:
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin is Literal and value not in arguments:
             raise ValueError(
-                f"Expect {name} to be one of {', '.join(map(repr, choices))}, actually: {value!r}"
+                f"Expect {name} to be one of {', '.join(map(repr, arguments))}, actually: {value!r}"
             )
-    trackers = typing.get_args(TrackerName)
-    if not isinstance(config.tracker, tuple) or not all(
-        each in trackers for each in config.tracker
-    ):
-        raise ValueError(
-            f"Expect tracker to be a list of some of {', '.join(map(repr, trackers))}, actually: {config.tracker!r}"
-        )
+        choices = typing.get_args(arguments[0]) if origin is tuple else ()
+        if choices and not (isinstance(value, tuple) and all(each in choices for each in value)):
+            raise ValueError(
+                f"Expect {name} to be a list of some of {', '.join(map(repr, choices))}, actually: {value!r}"
+            )
 
 
 def check_combinations(config: TrainConfig) -> None:
@@ -165,48 +159,45 @@ def _check_learning_rates(role: str, block: PlayerConfig) -> None:
     if "learning_rate" in block.trainer:
         rates[f"{role}.trainer.learning_rate"] = block.trainer["learning_rate"]
     for name, rate in rates.items():
-        if block.freeze and rate == 0:
-            continue
         number = isinstance(rate, numbers.Real) and not isinstance(rate, bool)
-        if not (number and 0 < rate < math.inf):
+        if not (block.freeze and rate == 0) and not (number and 0 < rate < math.inf):
             remedy = f". A player that is not to learn: {role}.freeze = true" if rate == 0 else ""
             raise ValueError(f"Expect {name} to be greater than 0, actually: {rate!r}{remedy}")
 
 
 def _check_engine(config: TrainConfig) -> None:
-    if config.max_staleness not in (0, 1):
-        raise ValueError(f"Expect max_staleness to be 0 or 1, actually: {config.max_staleness!r}")
-    if config.engine == "ray":
-        tables = [
-            f"{role}.player={block.player!r}"
-            for role, block in (("coder", config.coder), ("tester", config.tester))
-            if block.player == "tabular" and not block.freeze
-        ]
-        if config.max_staleness and (tables or not config.has_language_model):
-            raise ValueError(
-                "Expect max_staleness=1 where language models alone learn (a table cannot answer while it learns), actually: "
-                f"{', '.join(tables) or 'no language model'}. Set max_staleness to 0."
-            )
-        for role, block in (("coder", config.coder), ("tester", config.tester)):
-            if config.max_staleness and block.trainer.get(_CORRECTION) is False:
+    if config.engine != "ray":
+        for name, default in OF_RAY.items():
+            if getattr(config, name) != default:
                 raise ValueError(
-                    f"Expect max_staleness=1 with {_CORRECTION}, since answers are of older weights, actually: "
-                    f"{role}.trainer.{_CORRECTION}=False. Leave it out, or set max_staleness to 0."
-                )
-            # Who writes in a process of its own has that one's engine.
-            writes = block.player == "llm" and (block.freeze or not config.max_staleness)
-            if config.backend == "vllm" and config.learner_processes > 1 and writes:
-                raise ValueError(
-                    f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
-                    f"start an engine for the {role}. Set learner_processes to 1, or backend to 'transformers'; with "
-                    "max_staleness=1 the players that learn have one process each with vLLM."
+                    f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
+                    f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."
                 )
         return
-    for name, default in OF_RAY.items():
-        if getattr(config, name) != default:
+    blocks = {"coder": config.coder, "tester": config.tester}
+    tables = [
+        f"{role}.player={block.player!r}"
+        for role, block in blocks.items()
+        if block.player == "tabular" and not block.freeze
+    ]
+    if config.max_staleness and (tables or not config.has_language_model):
+        raise ValueError(
+            "Expect max_staleness=1 where language models alone learn (a table cannot answer while it learns), actually: "
+            f"{', '.join(tables) or 'no language model'}. Set max_staleness to 0."
+        )
+    for role, block in blocks.items():
+        if config.max_staleness and block.trainer.get(_CORRECTION) is False:
             raise ValueError(
-                f"Expect {name} with engine='ray', actually: {name}={getattr(config, name)!r} and engine="
-                f"{config.engine!r}. Set engine to 'ray', or {name} to {default!r}."
+                f"Expect max_staleness=1 with {_CORRECTION}, since answers are of older weights, actually: "
+                f"{role}.trainer.{_CORRECTION}=False. Leave it out, or set max_staleness to 0."
+            )
+        # Who writes in a process of its own has that one's engine.
+        writes = block.player == "llm" and (block.freeze or not config.max_staleness)
+        if config.backend == "vllm" and config.learner_processes > 1 and writes:
+            raise ValueError(
+                f"Expect learner_processes=1 with backend='vllm', actually: {config.learner_processes}, of which each would "
+                f"start an engine for the {role}. Set learner_processes to 1, or backend to 'transformers'; with "
+                "max_staleness=1 the players that learn have one process each with vLLM."
             )
 
 
@@ -249,7 +240,8 @@ def _check_language_models(config: TrainConfig) -> None:
             f"{config.backend!r}: an engine takes new adapters after an update, no new weights. Set lora_rank to the rank "
             "of adapters, such as 16, or leave backend out."
         )
-    for role, block in (("coder", coder), ("tester", tester)):
+    for role in ("coder", "tester"):
+        block = config.player(role)
         if block.player == "llm" and block.learning_rate > 0.1:
             raise ValueError(
                 f"Expect {role}.learning_rate to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 "

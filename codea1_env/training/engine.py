@@ -2,23 +2,72 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from codea1_env.judging.verdicts import RefereeConfig
+from codea1_env.agents.llm.computing import Dtype
+from codea1_env.agents.llm.memory import available_memory, own_memory
+from codea1_env.agents.llm.model_shape import shape_of
+from codea1_env.agents.llm.processes import world_size
+from codea1_env.agents.models import best_device, resolve
+from codea1_env.judging.rules import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.language_models import Role
-from codea1_env.training.time_budget import RunPlan, fit_to_machine
+from codea1_env.training import time_budget
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.language_models import (
+    LanguageModels,
+    Models,
+    Role,
+    computing_of,
+    decided_computing,
+)
+from codea1_env.training.memory_plan import FULL, Devices, plan_memory
+from codea1_env.training.progress import ONCE
 
 
-class Engine(Protocol):
-    """What makes the parts of a run."""
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run does, and how long that takes."""
 
-    elsewhere: Collection[Role]
+    config: TrainConfig
+    """With everything decided."""
+    step: Mapping[str, float]
+    """Phase of a step -> seconds; empty where nothing was measured."""
+    measurement: float
+    """Seconds to measure both players once."""
+    models: Models
+    """The models, perhaps loaded already."""
+
+    @classmethod
+    def of_known(cls, config: TrainConfig, known: Mapping[str, float], models: Models) -> RunPlan:
+        """The plan of a run whose phases took so long before, if it goes on."""
+        step = {name: value for name, value in known.items() if name not in ONCE}
+        return cls(config, step, known.get("evaluate", 0.0), models)
+
+    @property
+    def measurements(self) -> int:
+        """How often both players are measured."""
+        return 1 + -(-self.config.max_steps // self.config.eval_steps)
+
+    @property
+    def seconds(self) -> float:
+        """Of all steps and measurements."""
+        steps = self.config.max_steps * sum(self.step.values())
+        return steps + self.measurements * self.measurement
+
+
+class LocalEngine:
+    """This process; with several, each computes with its own device."""
+
+    elsewhere: Collection[Role] = ()
     """Roles whose players compute on other machines, each on its own."""
 
     def fit(
@@ -30,44 +79,114 @@ class Engine(Protocol):
         say: Callable[[str], None],
         tell: Callable[[float], None],
     ) -> RunPlan:
-        """Decide what a configuration leaves to the machine: see `fit_to_machine`."""
-        ...
+        """Decide what a configuration leaves to the machine: number formats, threads, and how much there is time for.
+
+        Args:
+            config: The run.
+            problems: What it may train on.
+            started: When the run began, by `time.perf_counter`.
+            known: Phase -> seconds, of a run that goes on: then nothing is decided any more.
+            say: Is told what was decided, in lines for people.
+            tell: Is told what share of the measuring is done.
+
+        Raises:
+            RunError: Nothing useful can be done in the time given, or the model cannot be had or used as asked.
+        """
+        plan = RunPlan.of_known(config, known, LanguageModels(config, len(problems)))
+        if known or not config.has_language_model or config.backend != "transformers":
+            return plan
+        if world_size() > 1:
+            if config.time_budget is not None:
+                raise RunError(
+                    "Expect one process with time_budget, actually: "
+                    f"{world_size()}. Set max_steps instead."
+                )
+            return plan
+        available = available_memory() + own_memory() if best_device() == "cpu" else None
+        try:
+            folder = resolve(config.model_of(_role(config)), say)
+            # Measuring takes memory, too; which format is chosen is not known yet.
+            least = "bfloat16" if config.dtype == "auto" else config.dtype
+            _check_memory(config, least, folder, available)
+            computing = computing_of(config, folder)
+        except ValueError as error:
+            raise RunError(f"Cannot make the {_role(config)}: {error}") from error
+        _check_memory(config, computing.dtype, folder, available)
+        say(f"Computing in {computing}.")
+        config = decided_computing(config, computing)
+        bases: dict[Path, Any] = {}
+        models = LanguageModels(config, len(problems), bases)
+        if config.time_budget is None and best_device() != "cpu":
+            return RunPlan(config, {}, 0.0, models)
+
+        def fits(size: TrainConfig) -> bool:
+            return available is None or _memory(size, computing.dtype, folder) <= available
+
+        tell(0.0)
+        budget = config.time_budget
+        speed = time_budget.measure_speed(config, models, problems, tell)
+        if budget is not None:
+            config = time_budget.within(
+                config, speed, problems, time.perf_counter() - started, fits
+            )
+        number = min(len(problems), config.max_problems or len(problems))
+        plan = RunPlan(
+            config,
+            time_budget.phases_of_step(speed, config),
+            time_budget.seconds_of_measurement(speed, config, number),
+            LanguageModels(config, number, bases),
+        )
+        say(
+            f"{config.max_steps} steps of {config.problems_per_step} of {number} problems, answers of at most "
+            f"{config.coder.sampling.max_completion_length} tokens: about {plan.seconds / 60:.0f} minutes."
+        )
+        total = time.perf_counter() - started + plan.seconds
+        if budget is not None and total > 60 * budget:
+            say(
+                f"That is more than the {budget:g} minutes asked for, and the smallest run in which something can be "
+                "learned: this machine is slow, or busy with something else."
+            )
+        return plan
 
     def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
         """Make the sandbox in which programs run."""
-        ...
-
-    def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> AbstractContextManager[Referee]:
-        """Make the referee."""
-        ...
-
-
-class LocalEngine:
-    """This process; with several, each computes with its own device."""
-
-    elsewhere: Collection[Role] = ()
-
-    fit = staticmethod(fit_to_machine)
-
-    def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
-        """Make a sandbox on this machine."""
         return Sandbox(workers=config.workers, limits=limits)
 
     def referee(self, sandbox: Sandbox, rules: RefereeConfig) -> AbstractContextManager[Referee]:
-        """Make a referee in this process."""
+        """Make the referee."""
         return nullcontext(Referee(sandbox, rules))
 
 
-def engine_of(config: TrainConfig) -> Engine:
-    """Make the engine that a configuration names.
+def _role(config: TrainConfig) -> str:
+    """Whose model stands for both."""
+    return "coder" if config.coder.player == "llm" else "tester"
+
+
+def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: int | None) -> None:
+    """Refuse a run that does not fit into memory, before anything is loaded.
 
     Raises:
-        RunError: Several processes were started for an engine that starts its own.
-        ClusterError: There is no cluster at the address.
-        MissingExtraError: Ray is not installed.
+        RunError: It does not.
     """
-    if config.engine == "local":
-        return LocalEngine()
-    from codea1_env.training.ray_engine import RayEngine
+    smallest = config
+    if config.time_budget is not None:  # smaller ones are among those that may be chosen
+        smallest = next(time_budget.sizes(config, config.problems_per_step))
+    needed = _memory(smallest, dtype, folder)
+    if available is not None and needed > available:
+        raise RunError(
+            f"Expect {needed / 1e9:.1f} GB of free memory for {config.model_of(_role(config))} with {smallest.problems_per_step} "
+            f"problems a step in {dtype}, actually: {available / 1e9:.1f} GB. Close other programs, "
+            "raise the limit of the container, lower problems_per_step or generation_batch, or play without "
+            "language models: make train PRESET=tabular"
+        )
 
-    return RayEngine(config.address)
+
+def _memory(config: TrainConfig, dtype: Dtype, folder: Path) -> float:
+    """Bytes that a run of this size needs on a processor."""
+    shape = shape_of(folder)
+    if shape is None:  # its loading will say what is wrong with it
+        return 0.0
+    shapes = {config.model_of(role): shape for role in ("coder", "tester")}
+    here = Devices(1, math.inf, gpu=False)
+    plan = plan_memory(dataclasses.replace(config, dtype=dtype), shapes, here, FULL)
+    return plan.needed(plan.peak)

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the end of the step; the second one waits for nothing."""
+"""How a run ends before its time: by Ctrl-C, which waits for the end of the step, or by a failure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,23 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.trainer_drive import UpdateError
+from codea1_env.agents.policy import AlgorithmError
+from codea1_env.rewards import RewardError
+from codea1_env.rollout import AnswerError
+from codea1_env.support.logs import read_rows
+from codea1_env.support.plugins import exit_of
+from codea1_env.training.checkpoints import checkpoints, remove_start, step_of
+from codea1_env.training.config import PlayerError
+from codea1_env.training.run_folder import METRICS, RunFolder
+from codea1_env.training.trackers.tracking import forget
+
+_FAILURES = (AnswerError, BackendError, UpdateError, AlgorithmError, RewardError)
+"""Of code of the user's, or of a language model or its engine."""
 _NOTE = "\nStopping after {}; once more to stop at once.\n"
 _SHOW_CURSOR = b"\x1b[?25h"
 _PATIENCE = 0.5
@@ -30,17 +45,13 @@ class StopRequest:
         self.leave: Callable[[], object] = bool
         """What is done before the process is left because it does not end by itself."""
 
-    def wait_for_step(self) -> None:
-        """Take the first signal as a request from now on."""
-        self.waits = True
-
 
 @contextmanager
 def stop_request(waits: bool = True) -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM into a request, which the loop obeys between two steps.
 
     A step that is broken off would leave players, book and logs at different moments. The second signal, and the
-    first one before `StopRequest.wait_for_step`, ends the run at once: by KeyboardInterrupt, and where Python does
+    first one before `StopRequest.waits` is set, ends the run at once: by KeyboardInterrupt, and where Python does
     not get to it, because an update is computing, by leaving the process a second later. Whoever cannot wait loses
     the steps since the last checkpoint, nothing else. Only the main thread can set signal handlers; elsewhere
     nothing is changed.
@@ -114,3 +125,33 @@ def _watchdog(stop: StopRequest) -> Iterator[None]:
 def _write(text: bytes) -> None:
     with suppress(OSError, ValueError):
         os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, text)
+
+
+def leave_nothing(folder: RunFolder, _: object, error: BaseException | None, *__: object) -> None:
+    """Leave no folder of a run that failed before its first step was done, or was stopped before it began."""
+    measured = bool(checkpoints(folder.path))
+    kept = _has_steps(folder.path) if isinstance(error, Exception) else measured
+    if error is not None and not kept:
+        remove_start(folder.path)
+        forget(folder.path)
+        folder.discard()
+
+
+@contextmanager
+def explained_failures(path: Path) -> Iterator[None]:
+    """Tell where a run can be resumed when code of the user's fails, or a language model or its engine."""
+    try:
+        yield
+    except (*_FAILURES, SystemExit) as error:
+        said = exit_of(error) if isinstance(error, SystemExit) else str(error)
+        if not _has_steps(path):
+            raise PlayerError(said) from error
+        raise PlayerError(
+            f"{said} The run is saved after step {step_of(checkpoints(path)[-1])}. Once the cause is removed: "
+            f"codea1 train --resume --output-dir {path}"
+        ) from error
+
+
+def _has_steps(run: Path) -> bool:
+    """Whether a step was done, also if it is in no checkpoint yet."""
+    return any(row["step"] > 0 for row in read_rows(run / METRICS))

@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from codea1_env.agents import Learner
-from codea1_env.agents.llm.agent import LanguagePlayer
+from codea1_env.agents.llm import processes
+from codea1_env.agents.llm.agent import LLMAgent
+from codea1_env.agents.llm.both_roles import BothRoles
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
+from codea1_env.agents.llm.grpo_learner import GRPOLearner, share_weights
+from codea1_env.agents.llm.grpo_settings import DECIDED, UpdateShape, check_fields
+from codea1_env.agents.llm.hooked_trainer import decided_by, with_algorithm
+from codea1_env.agents.llm.language_player import FrozenLanguagePlayer, LanguagePlayer
 from codea1_env.agents.llm.own_trainer import find_trainer
-from codea1_env.agents.llm.processes import (
-    LeadingPlayer,
-    SharedBackend,
-    dismiss,
-    follow,
-    world_size,
-)
+from codea1_env.agents.llm.processes import world_size
+from codea1_env.agents.llm.prompts import WORDINGS
+from codea1_env.agents.llm.sft_learner import SFTLearner
+from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError, TrainConfig
 
 Role = Literal["coder", "tester", "model"]
 """Who answers; "model" is one that plays both roles."""
 
 
+_OF_BOTH = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
+"""Fields of a trainer that are settings of the run, by the same names."""
 _COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
 """Fields of a trainer that decide how long an update takes, apart from sizes."""
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be made of a role's model."""
-
-    role: Role
-    folder: Path
-    learns: bool
-    seed: int
 
 
 class Models(Protocol):
@@ -105,7 +100,7 @@ class LanguageModels:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
         player = self.own_player(role, seed)
-        return player if world_size() == 1 else LeadingPlayer(role, player)
+        return player if world_size() == 1 else processes.LeadingPlayer(role, player)
 
     def own_player(self, role: Role, seed: int) -> Learner:
         """Make the player of a role as this process has it.
@@ -113,26 +108,25 @@ class LanguageModels:
         Raises:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
-        config = self._config
         self._look_at_all(role)
-        try:
-            plan = _Plan(role, self._folders[role], not config.player(role).freeze, seed)
-            imitates = role == "tester" and config.tester.objective == "golden-tests"
-            learner = self._imitator if imitates else self._learner
-            player = learner(plan) if plan.learns else self._frozen(plan)
-            self._players[role] = player
-            return player
-        except (ValueError, BackendError) as error:
-            raise RunError(f"Cannot make the {role}: {error}") from error
+        with _making(role):
+            if self._config.player(role).freeze:
+                player: Any = self._frozen(role, seed)
+            elif role == "tester" and self._config.tester.objective == "golden-tests":
+                player = self._imitator(seed)
+            else:
+                player = self._learner(role, seed)
+        self._players[role] = player
+        return player  # type: ignore[no-any-return]
 
     def follow(self) -> None:
         """Play the part of a process that is not the first: do what that tells, until it is done."""
-        follow(self._players)
+        processes.follow(self._players)
 
     def dismiss(self) -> None:
         """Let the other processes go. After a failure the launcher ends them: they may be anywhere."""
         if world_size() > 1 and self._players:
-            dismiss()
+            processes.dismiss()
 
     def close(self) -> None:
         """Free what engines and players hold."""
@@ -152,11 +146,9 @@ class LanguageModels:
             return
         config = self._config
         for role in dict.fromkeys((asked, *self._roles)):
-            try:
+            with _making(role):
                 folder = resolve(config.model_of(role))
                 load_tokenizer(folder)
-            except ValueError as error:
-                raise RunError(f"Cannot make the {role}: {error}") from error
             self._folders[role] = folder
         if config.backend == "transformers" or self._engines is not None:
             return
@@ -174,26 +166,20 @@ class LanguageModels:
         except BackendError as error:
             raise RunError(str(error)) from error
 
-    def _learner(self, plan: _Plan) -> Learner:
-        from codea1_env.agents.llm.learners import GRPOLearner
-        from codea1_env.agents.llm.own_trainer import decided_by, with_algorithm
-        from codea1_env.agents.llm.trainer_settings import DECIDED, UpdateShape, check_fields
-
-        config, algorithm = self._config, self._algorithm(plan.role)
+    def _learner(self, role: Role, seed: int) -> Learner:
+        config, algorithm = self._config, self._algorithm(role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
         own = {**DECIDED, **decided_by(algorithm)}
-        check_fields(config.player(plan.role).trainer, config_cls, decided=own)
+        check_fields(config.player(role).trainer, config_cls, decided=own)
         return GRPOLearner(
-            plan.role,
-            self._model(plan.folder, trained=config.lora_rank == 0),
-            load_tokenizer(plan.folder),
-            shape=self._shape(plan.role, UpdateShape),
-            fields=self._fields(plan.role),
+            role,
+            shape=UpdateShape(*update_shape(config, role, self._groups), config.max_steps),
+            fields=self._fields(role),
             trainer_cls=with_algorithm(trainer_cls, algorithm),
             config_cls=config_cls,
-            tester_sampling=config.tester.sampling if plan.role == "model" else None,
+            tester_sampling=config.tester.sampling if role == "model" else None,
             taught=config.max_staleness > 0,
-            **self._common(plan),
+            **self._common(role, seed),
         )
 
     def trial(self, role: Role, size: int, updates: int) -> Any:
@@ -201,66 +187,58 @@ class LanguageModels:
 
         It trains like those of the run, but for the size of its batch.
         """
-        from codea1_env.agents.llm.learners import GRPOLearner
-        from codea1_env.agents.llm.trainer_settings import UpdateShape
-
         self._look_at_all(role)
-        plan = _Plan(role, self._folders[role], learns=True, seed=0)
         # No more of the user's fields than what costs time: others may be of another trainer, or wrong.
         fields = {name: value for name, value in self._fields(role).items() if name in _COSTLY}
-        common = self._common(plan)
+        common = self._common(role, seed=0)
         # The run's player may be one that only answers, and draw as none that learns does.
         common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
-        return GRPOLearner(
-            role,
-            self._model(plan.folder, trained=self._config.lora_rank == 0),
-            load_tokenizer(plan.folder),
-            shape=UpdateShape(1, size, updates),
-            fields=fields,
-            **common,
-        )
+        return GRPOLearner(role, shape=UpdateShape(1, size, updates), fields=fields, **common)
 
-    def _imitator(self, plan: _Plan) -> Learner:
-        from codea1_env.agents.llm.learners import SFTLearner
-        from codea1_env.agents.llm.trainer_settings import UpdateShape
-
-        config = self._config
+    def _imitator(self, seed: int) -> Learner:
+        tester = self._config.tester
         return SFTLearner(
-            self._model(plan.folder, trained=config.lora_rank == 0),
-            load_tokenizer(plan.folder),
             # As many as `demonstrations` shows.
-            shape=UpdateShape(self._groups, config.num_suites, config.max_steps),
+            shape=UpdateShape(self._groups, self._config.num_suites, self._config.max_steps),
             fields={
-                "learning_rate": config.tester.learning_rate,
+                "learning_rate": tester.learning_rate,
                 **self._formats("tester"),
-                **config.tester.trainer,
+                **tester.trainer,
             },
-            **self._common(plan),
+            **self._common("tester", seed),
         )
 
-    def _common(self, plan: _Plan) -> dict[str, Any]:
+    def _common(self, role: Role, seed: int) -> dict[str, Any]:
         """What all players that learn are made with."""
+        config, folder = self._config, self._folders[role]
+        adapter = None
+        if config.lora_rank:
+            from peft import LoraConfig
+
+            adapter = LoraConfig(
+                r=config.lora_rank,
+                lora_alpha=config.lora_alpha,
+                target_modules="all-linear",
+                task_type="CAUSAL_LM",
+            )
         return {
-            "sampling": self._config.player(plan.role).sampling,
-            "peft_config": self._adapter(),
-            "engine": None if self._engines is None else self._engines.of(plan.folder),
-            "seed": plan.seed,
+            "model": self._model(folder, trained=config.lora_rank == 0),
+            "tokenizer": load_tokenizer(folder),
+            "sampling": config.player(role).sampling,
+            "peft_config": adapter,
+            "engine": None if self._engines is None else self._engines.of(folder),
+            "seed": seed,
             "write": self._wording(),
-            "batch_size": self._config.generation_batch,
-            "computing": self._computing(plan.folder),
+            "batch_size": config.generation_batch,
+            "computing": self._computing(folder),
         }
 
-    def _frozen(self, plan: _Plan) -> Learner:
-        from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LLMAgent
-
-        engine = self._engine(plan.folder, trained=False)
-        agent = LLMAgent(
-            engine if world_size() == 1 else SharedBackend(engine),
-            self._config.player(plan.role).sampling,
-            plan.seed,
-            write=self._wording(),
-        )
-        return FrozenLanguagePlayer(agent)
+    def _frozen(self, role: Role, seed: int) -> Learner:
+        engine = self._engine(self._folders[role], trained=False)
+        if world_size() > 1:
+            engine = processes.SharedBackend(engine)
+        sampling = self._config.player(role).sampling
+        return FrozenLanguagePlayer(LLMAgent(engine, sampling, seed, write=self._wording()))
 
     def writer(self, role: Role, seed: int) -> tuple[LanguagePlayer, Callable[[Path], None]]:
         """Make what writes a role's answers with weights that are trained elsewhere.
@@ -272,28 +250,22 @@ class LanguageModels:
         Raises:
             RunError: The model or the engine cannot be had as configured.
         """
-        from codea1_env.agents.llm.agent import BothRoles, FrozenLanguagePlayer, LLMAgent
-
         self._look_at_all(role)
         config, adapter = self._config, role if self._config.lora_rank else None
         samplings = [config.player(role).sampling]
         if role == "model":
             samplings.append(config.tester.sampling)
-        try:
+        with _making(role):
             engine = self._engine(self._folders[role], trained=config.lora_rank == 0)
             agents = [
                 LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
                 for each in samplings
             ]
-        except (ValueError, BackendError) as error:
-            raise RunError(f"Cannot make the {role}: {error}") from error
         player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
         return player, lambda folder: engine.update(folder, adapter)
 
     def _engine(self, folder: Path, *, trained: bool) -> Backend:
         """What answers for a player whose model is not trained here."""
-        from codea1_env.agents.llm.transformers_backend import TransformersBackend
-
         if self._engines is not None:
             return self._engines.of(folder)
         computing = self._computing(folder)
@@ -307,8 +279,6 @@ class LanguageModels:
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
         """A model in float32 to train, or one whose weights all players share that do not change them."""
-        from codea1_env.agents.llm.learners import share_weights
-
         if trained:
             return load_model(folder, dtype="float32", device=best_device())
         if folder not in self._bases:
@@ -322,30 +292,7 @@ class LanguageModels:
             self._chosen[folder] = computing_of(self._config, folder)
         return self._chosen[folder]
 
-    def _adapter(self) -> Any:
-        if self._config.lora_rank == 0:
-            return None
-        from peft import LoraConfig
-
-        return LoraConfig(
-            r=self._config.lora_rank,
-            lora_alpha=self._config.lora_alpha,
-            target_modules="all-linear",
-            task_type="CAUSAL_LM",
-        )
-
-    def _shape(self, role: Role, make: Callable[..., Any]) -> Any:
-        config = self._config
-        programs = config.num_generations if config.suite_selection == "all" else 1
-        coder, tester = self._groups, self._groups * programs
-        if role == "tester":
-            return make(tester, config.num_suites, config.max_steps)
-        groups = coder if role == "coder" else coder + tester
-        return make(groups, config.num_generations, config.max_steps)
-
     def _wording(self) -> Any:
-        from codea1_env.agents.llm.prompts import WORDINGS
-
         return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
 
     def _fields(self, role: Role) -> dict[str, Any]:
@@ -353,11 +300,7 @@ class LanguageModels:
         config = self._config
         return {
             "learning_rate": config.player(role).learning_rate,
-            "epsilon": config.epsilon,
-            "epsilon_high": config.epsilon_high,
-            "beta": config.beta,
-            "loss_type": config.loss_type,
-            "num_iterations": config.num_iterations,
+            **{name: getattr(config, name) for name in _OF_BOTH},
             **getattr(self._algorithm(role), "trainer", {}),
             **self._formats(role),
             **config.player(role).trainer,
@@ -373,10 +316,28 @@ class LanguageModels:
         return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
 
 
+@contextmanager
+def _making(role: Role) -> Iterator[None]:
+    """Say whose player cannot be made."""
+    try:
+        yield
+    except (ValueError, BackendError) as error:
+        raise RunError(f"Cannot make the {role}: {error}") from error
+
+
 def roles_of(config: TrainConfig) -> tuple[Role, ...]:
     """The roles that language models play."""
     both: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
     return tuple(role for role in both if config.player(role).player == "llm")
+
+
+def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
+    """Groups of an update on so many problems, and answers of a group."""
+    programs = config.num_generations if config.suite_selection == "all" else 1
+    if role == "tester":
+        return problems * programs, config.num_suites
+    suites = problems * programs if role == "model" else 0
+    return problems + suites, config.num_generations
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:
@@ -401,4 +362,15 @@ def computing_of(config: TrainConfig, folder: Path) -> Computing:
         generation_dtype=config.generation_dtype,
         threads=threads,
         generation_threads=config.generation_threads,
+    )
+
+
+def decided_computing(config: TrainConfig, found: Computing) -> TrainConfig:
+    """The run, with everything said about how its models compute."""
+    return replace(
+        config,
+        dtype=found.dtype,
+        generation_dtype=found.generation_dtype,
+        threads=found.threads,
+        generation_threads=found.generation_threads,
     )

@@ -1,14 +1,12 @@
-"""What runs on a node for a language model: one process that answers and learns, alone or as one of several."""
+"""What runs on a node for a language model: one process that answers and learns, alone or as one of several, or that only answers."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +18,17 @@ from codea1_env.agents.models import resolve
 from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
-from codea1_env.training.language_models import LanguageModels, Role, computing_of
+from codea1_env.training.language_models import (
+    LanguageModels,
+    Role,
+    computing_of,
+    decided_computing,
+)
 
 Written = tuple[Observation, Completion]
 """What somebody was shown, and wrote."""
-
-
-@dataclass(frozen=True)
-class Membership:
-    """Which process of a role's group this is."""
-
-    rank: int
-    size: int
-    address: str
-    """Where the first process listens."""
-    port: int
+Counters = Mapping[str, bytes]
+"""File of a checkpoint -> what is in it: how far random numbers are used up."""
 
 
 class LearnerActor:
@@ -56,48 +50,31 @@ class LearnerActor:
         self._player: Any = None
         self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
 
-    def meeting_point(self) -> tuple[str, int]:
-        """Find an address and a port at which the processes of a group can meet this one."""
+    def meeting_point(self) -> dict[str, str]:
+        """Find an address and a port at which the processes of a group can meet this one, in environment variables."""
         address = require("ray.util", "ray").get_node_ip_address()
         with socket.socket() as probe:
             probe.bind(("", 0))
-            return address, int(probe.getsockname()[1])
+            return {"MASTER_ADDR": address, "MASTER_PORT": str(probe.getsockname()[1])}
 
     def choose(self) -> tuple[TrainConfig, str]:
         """Fill in number formats and threads that the run leaves open, as they are fastest here, and say so."""
         found = computing_of(self._config, resolve(self._config.model_of(self._role)))
-        chosen = dataclasses.replace(
-            self._config,
-            dtype=found.dtype,
-            generation_dtype=found.generation_dtype,
-            threads=found.threads,
-            generation_threads=found.generation_threads,
-        )
-        return chosen, str(found)
+        return decided_computing(self._config, found), str(found)
 
-    def make(self, config: TrainConfig, problems: int, seed: int, member: Membership) -> None:
+    def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
         """Make the player.
 
         Args:
             config: The run, with everything decided.
             problems: Number of problems to train on.
             seed: See `LanguageModels.own_player`.
-            member: Which process of its group this is.
+            place: Which process of its group this is, in environment variables; nothing for one alone.
 
         Raises:
             RunError: The model, the trainer or the engine cannot be had as configured.
         """
-        if (
-            member.size > 1
-        ):  # as torchrun says it; every process sees only the GPU that it was given
-            os.environ |= {
-                "RANK": str(member.rank),
-                "LOCAL_RANK": "0",
-                "WORLD_SIZE": str(member.size),
-                "LOCAL_WORLD_SIZE": "1",
-                "MASTER_ADDR": member.address,
-                "MASTER_PORT": str(member.port),
-            }
+        os.environ |= place
         self._models = LanguageModels(config, problems, roles=(self._role,))
         self._player = self._models.own_player(self._role, seed)
 
@@ -139,7 +116,7 @@ class LearnerActor:
 
     def save(self) -> list[tuple[str, int]]:
         """Write the player's state here; returns the names of its files, and their sizes."""
-        folder = self._empty_folder()
+        folder = self.empty()
         self._player.save(folder)
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         return [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
@@ -150,9 +127,11 @@ class LearnerActor:
             file.seek(start)
             return file.read(number)
 
-    def empty(self) -> None:
+    def empty(self) -> Path:
         """Begin to receive files of a player's state."""
-        self._empty_folder()
+        self._files.cleanup()
+        self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
+        return Path(self._files.name)
 
     def append(self, name: str, data: bytes) -> None:
         """Receive bytes of a file."""
@@ -164,12 +143,7 @@ class LearnerActor:
     def load(self) -> None:
         """Restore the state whose files were received."""
         self._player.load(Path(self._files.name))
-        self._empty_folder()
-
-    def _empty_folder(self) -> Path:
-        self._files.cleanup()
-        self._files = tempfile.TemporaryDirectory(prefix="codea1-learner-")
-        return Path(self._files.name)
+        self.empty()
 
     def close(self) -> None:
         """Free what is held here."""
@@ -182,3 +156,33 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
     """Name of each file in a folder -> what is in it."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+class WriterActor(LearnerActor):
+    """Answers with the weights that it was given last."""
+
+    def make(self, config: TrainConfig, problems: int, seed: int, place: Mapping[str, str]) -> None:
+        """Make what answers.
+
+        Raises:
+            RunError: The model or the engine cannot be had as configured.
+        """
+        self._models = LanguageModels(config, problems, roles=(self._role,))
+        self._player, self._update = self._models.writer(self._role, seed)
+
+    def take(self, weights: Mapping[str, bytes]) -> None:
+        """Use these weights from now on: what `LearnerActor.weights` returned."""
+        with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
+            for name, data in weights.items():
+                (Path(folder) / name).write_bytes(data)
+            self._update(Path(folder))
+
+    def write(
+        self, observations: Sequence[Observation]
+    ) -> tuple[list[Completion], Usage, Counters]:
+        """Answer each observation, token by token, and say what it took, and how far random numbers are used up."""
+        self._player.act(observations)
+        with tempfile.TemporaryDirectory(prefix="codea1-counters-") as folder:
+            self._player.save(Path(folder))
+            counters = bytes_in(Path(folder))
+        return self._player.agent.completions, self._player.take_usage(), counters

@@ -1,9 +1,13 @@
-"""Who learns from what in a step."""
+"""Who learns from what in a step: one after the other, or at the same time where players compute elsewhere."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,8 +18,8 @@ from codea1_env.agents.scripted import TEST_SEPARATOR, draw
 from codea1_env.evaluation import train_tests
 from codea1_env.problems import Problem
 from codea1_env.rollout import Rollouts
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import PlayerError
+from codea1_env.training.config import PlayerError, TrainConfig
+from codea1_env.training.metrics import Row, prefixed
 from codea1_env.training.players import Players
 
 Lesson = Callable[[], Mapping[str, float]]
@@ -103,3 +107,72 @@ def demonstrations(config: TrainConfig, played: Rollouts, step: int) -> list[Exp
         for episode in played.max_variance_episodes()[: config.problems_per_step]
         for _ in range(config.num_suites)
     ]
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What came of the lessons of a step."""
+
+    metrics: Row
+    """Of all roles."""
+    seconds: Mapping[str, float]
+    """Phase -> seconds: `learn_ROLE`, or `learn` for all that learned at the same time."""
+    of_roles: Mapping[str, float]
+    """`learn_ROLE` -> seconds."""
+
+
+def teach(
+    lessons: Mapping[str, Lesson],
+    phase: Callable[[str], AbstractContextManager[None]],
+    elsewhere: Collection[str] = (),
+) -> Taught:
+    """Let everyone learn.
+
+    Args:
+        lessons: See `codea1_env.training.lessons.lessons`.
+        phase: Shows what is done.
+        elsewhere: Roles whose players compute on other machines: they learn at the same time. Others do so one after
+            the other, in this thread.
+
+    Example:
+        >>> from contextlib import nullcontext
+        >>> taught = teach({"coder": lambda: {"loss": 0.5}}, lambda name: nullcontext())
+        >>> taught.metrics, list(taught.seconds)
+        ({'coder/loss': 0.5}, ['learn_coder'])
+    """
+    metrics: dict[str, Mapping[str, float]] = {}
+    seconds: dict[str, float] = {}
+    of_roles: dict[str, float] = {}
+
+    def learn(role: str) -> None:
+        with timed(of_roles, f"learn_{role}"):
+            metrics[role] = lessons[role]()
+
+    together = [role for role in lessons if role in elsewhere]
+    if len(together) > 1:
+        # If one fails, the others are not waited for, nor after Ctrl-C: who ends the run ends them, too.
+        threads = ThreadPoolExecutor(len(together), "learn")
+        try:
+            with timed(seconds, "learn"), phase("learn"):
+                for future in [threads.submit(learn, role) for role in together]:
+                    future.result()
+        finally:
+            threads.shutdown(wait=False)
+    for role in lessons:
+        if role not in metrics:
+            with phase(f"learn_{role}"):
+                learn(role)
+            seconds[f"learn_{role}"] = of_roles[f"learn_{role}"]
+    return Taught(
+        {name: value for role in lessons for name, value in prefixed(role, metrics[role]).items()},
+        seconds,
+        of_roles,
+    )
+
+
+@contextmanager
+def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    """Write down how long what is done inside takes."""
+    started = time.perf_counter()
+    yield
+    seconds[phase] = time.perf_counter() - started

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
 from rich.console import Console
 
-from codea1_env.agents.llm.completions import BackendError, report
+from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.processes import rank
+from codea1_env.agents.llm.reporting import report
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.referee import RefereeConfig
 from codea1_env.rewards import RewardConfig
-from codea1_env.rollout import RolloutConfig, entered, play
+from codea1_env.rollout import Agent, RolloutConfig, Rollouts, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
-from codea1_env.training.ahead import Ahead, PlayedStep, check_ahead
+from codea1_env.training import measuring, run_folder, summary
 from codea1_env.training.checkpoints import (
     Books,
     checkpoints,
@@ -26,44 +31,50 @@ from codea1_env.training.checkpoints import (
     save_checkpoint,
     step_of,
 )
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.engine import engine_of
-from codea1_env.training.errors import RunError
-from codea1_env.training.failed_runs import explained_failures, leave_nothing
-from codea1_env.training.interrupt import stop_request
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.engine import LocalEngine
+from codea1_env.training.interrupt import explained_failures, leave_nothing, stop_request
 from codea1_env.training.language_models import LanguageModels, roles_of
-from codea1_env.training.lessons import demonstrations, lessons
-from codea1_env.training.measuring import drawn, measure, new_past, remember, with_control
+from codea1_env.training.lessons import demonstrations, lessons, teach, timed
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics
-from codea1_env.training.own_code import note_own_files
-from codea1_env.training.phases import mean_seconds, phases_table
 from codea1_env.training.players import (
     OwnPlayer,
     Players,
+    check_ahead,
     make_language_model,
     make_players,
 )
-from codea1_env.training.problems_of_run import problems_of_run, problems_of_step
-from codea1_env.training.progress import Actor, TrainingProgress
-from codea1_env.training.reference_check import failing_references, warning_of
-from codea1_env.training.resampling import DynamicSampling
-from codea1_env.training.resources import Throughput, peak_memory
-from codea1_env.training.run_folder import (
-    EPISODES,
-    HELD_OUT,
-    METRICS,
-    TIMINGS,
-    UNSEEN,
-    RunFolder,
-    decided,
+from codea1_env.training.problems_of_run import (
+    DynamicSampling,
+    Replacements,
+    failing_references,
+    problems_of_run,
+    problems_of_step,
+    warning_of,
 )
+from codea1_env.training.progress import TrainingProgress
+from codea1_env.training.run_folder import RunFolder
 from codea1_env.training.settings import flat
-from codea1_env.training.summary import TrainResult, start_and_end, summary_table
-from codea1_env.training.teaching import teach
-from codea1_env.training.trackers.names import check_installed
+from codea1_env.training.summary import TrainResult
 from codea1_env.training.trackers.step_report import report_of
-from codea1_env.training.trackers.tracking import Tracking
-from codea1_env.training.unseen import Unseen, unseen_problems
+from codea1_env.training.trackers.tracking import Tracking, check_installed
+
+
+@dataclass(frozen=True)
+class PlayedStep:
+    """A step that was played, and has not been learned from. The book does not know of it yet."""
+
+    players: Players
+    """Who played: what they learn from is of this step."""
+    problems: int
+    """Number of its problems, without those that took the place of others."""
+    chosen: Replacements
+    """Tells what is learned from."""
+    played: Rollouts
+    usages: Mapping[str, Usage]
+    """Role -> what the answers of a language model took."""
+    ahead: bool
+    """Whether it was played while the step before was learned from."""
 
 
 def train(
@@ -105,14 +116,12 @@ def train(
         return _follow(config, len(problems))
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request(waits=False))
-        config = decided(config) if resume else config
+        config = run_folder.decided(config) if resume else config
         folder = RunFolder.reopen(config) if resume else RunFolder.create(config)
         stack.callback(folder.close)
         if not resume:
             stack.push(partial(leave_nothing, folder))
-            stop.leave = partial(
-                leave_nothing, folder, KeyboardInterrupt, KeyboardInterrupt(), None
-            )
+            stop.leave = partial(leave_nothing, folder, None, KeyboardInterrupt())
         saved = checkpoints(folder.path)[-1:] if resume else []
         step = step_of(saved[0]) if saved else 0
         if saved and step >= config.max_steps:
@@ -121,9 +130,10 @@ def train(
                 f"{config.max_steps} steps. Raise max_steps to train further."
             )
         display = stack.enter_context(TrainingProgress(console))
-        engine = engine_of(config)
+        engine = _engine_of(config)
         with display.phase("speed"):
-            known = mean_seconds(read_rows(folder.path / TIMINGS)) if resume else {}
+            before = read_rows(folder.path / run_folder.TIMINGS) if resume else ()
+            known = summary.mean_seconds(before)
             plan = engine.fit(config, problems, started, known, display.say, report)
         config, problems = plan.config, problems[: plan.config.max_problems]
         display.begin("prepare")
@@ -135,7 +145,7 @@ def train(
         rules = RefereeConfig(rewards, wrong_oracle=config.wrong_oracle, limits=limits)
         referee = stack.enter_context(engine.referee(sandbox, rules))
         # Of a large set no more than these are looked at before the first step.
-        looked_at = drawn(problems, config.eval_trained, config.seed)
+        looked_at = measuring.drawn(problems, config.eval_trained, config.seed)
         if not saved and (failing := failing_references(looked_at, sandbox, limits)):
             display.say(warning_of(failing))
         held_out = hold_out(looked_at, sandbox, config.seed)
@@ -150,7 +160,8 @@ def train(
         )
         if config.max_staleness:
             check_ahead(players)
-        book, past = MistakeBook(config.max_tests_per_problem, decay=config.decay), new_past()
+        book = MistakeBook(config.max_tests_per_problem, decay=config.decay)
+        past = measuring.new_past()
         numbers = RolloutConfig(
             config.num_generations,
             config.num_suites,
@@ -163,7 +174,7 @@ def train(
 
         if saved:
             book, past = load_checkpoint(saved[0], players.coder, players.tester, config)
-        changed = note_own_files(folder.path, config, step)
+        changed = run_folder.note_own_files(folder.path, config, step)
         if saved:
             display.say(f"Resuming {folder.path} after step {step}.{changed}")
         folder.write_config(config)
@@ -173,35 +184,31 @@ def train(
             steps=config.max_steps,
             done=step,
             step=plan.step,
-            measurements=-(-config.max_steps // config.eval_steps)
-            - step // config.eval_steps
-            + (not saved),
+            measurements=plan.measurements - (step // config.eval_steps + 1 if saved else 0),
             each=plan.measurement,
         )
 
-        measured_on, copied = with_control(held_out, referee, config.eval_samples)
-
-        unseen = Unseen(unseen_problems(config, problems), referee, config)
+        held_back = measuring.HeldBack(held_out, referee, config)
+        unseen = measuring.Unseen(measuring.unseen_problems(config, problems), referee, config)
 
         def measured() -> Row:
             with display.phase("evaluate"):
-                row, rows = measure(config, players, measured_on, referee, book, past, copied)
+                row, rows = held_back.measure(players, book, past)
                 others, other_rows = unseen.measure(players)
-            folder.append(HELD_OUT, ({"step": step, **each} for each in rows))
+            folder.append(run_folder.HELD_OUT, ({"step": step, **each} for each in rows))
             if other_rows:
-                folder.append(UNSEEN, ({"step": step, **each} for each in other_rows))
+                folder.append(run_folder.UNSEEN, ({"step": step, **each} for each in other_rows))
             return row | others
 
         def save() -> None:
             display.begin("checkpoint")
             folder.sync()
-            books = Books(book, past)
             save_checkpoint(
                 folder.path,
                 step,
                 players.coder,
                 players.tester,
-                books,
+                Books(book, past),
                 keep=config.save_total_limit,
             )
 
@@ -211,12 +218,12 @@ def train(
 
         stack.enter_context(explained_failures(folder.path))
         if not saved:
-            folder.append(METRICS, [{"step": 0, **measured()}])
+            folder.append(run_folder.METRICS, [{"step": 0, **measured()}])
             save()
 
         def play_step(number: int, by: Players, ahead: bool) -> PlayedStep:
-            coder_seat: Actor = by.coder
-            tester_seat: Actor = by.tester
+            coder_seat: Agent = by.coder
+            tester_seat: Agent = by.tester
             if not ahead:
                 coder_seat = display.watch(by.coder, "coder")
                 tester_seat = display.watch(by.tester, "tester", then="judge")
@@ -229,19 +236,25 @@ def train(
         tracking = stack.enter_context(
             Tracking(config.tracker, folder.path, flat(config), display.say)
         )
-        done = list(read_rows(folder.path / METRICS))
-        tracking.catch_up(done, read_rows(folder.path / TIMINGS))
-        throughput = Throughput(done[-1])
-        next_step = stack.enter_context(Ahead())
-        stop.wait_for_step()
+        done = list(read_rows(folder.path / run_folder.METRICS))
+        tracking.catch_up(done, read_rows(folder.path / run_folder.TIMINGS))
+        throughput = summary.Throughput(done[-1])
+        thread = ThreadPoolExecutor(1, "ahead")
+        # Not waited for: who ends the run ends what is played with, too.
+        stack.callback(thread.shutdown, wait=False)
+        next_step: Future[PlayedStep] | None = None
+        stop.waits = True
         while step < config.max_steps and not stop.requested:
             try:
-                now = next_step.taken() or play_step(step, players.for_step(), ahead=False)
+                if next_step is not None:
+                    now, next_step = next_step.result(), None
+                else:
+                    now = play_step(step, players.for_step(), ahead=False)
             except BackendError:
                 save_if_new()  # nobody has learned anything of this step yet
                 raise
             played = entered(now.played, book, numbers)
-            remember(past, played)
+            measuring.remember(past, played)
             coder_experience = now.chosen.lesson("coder", played)
             tester_experience = now.chosen.lesson("tester", played)
 
@@ -253,15 +266,13 @@ def train(
             shown = demonstrations(config, played, step)
             to_learn = lessons(config, now.players, coder_experience, tester_experience, shown)
             if config.max_staleness and step + 1 < config.max_steps and not stop.requested:
-                next_step.begin(partial(play_step, step + 1, players.for_step(), ahead=True))
+                next_step = thread.submit(play_step, step + 1, players.for_step(), ahead=True)
             taught = teach(to_learn, display.phase, engine.elsewhere)
             learned |= taught.metrics
             seconds |= taught.seconds
             if config.max_staleness:
-                started = time.perf_counter()
-                with display.phase("wait"):
-                    next_step.wait()
-                seconds["wait"] = time.perf_counter() - started
+                with timed(seconds, "wait"), display.phase("wait"):
+                    wait([] if next_step is None else [next_step])
 
             step += 1
             row: Row = {"step": step}
@@ -271,29 +282,34 @@ def train(
                 row["resampled"] = problems_played - now.problems
             row["tester/copied"] = copied_share(played.episodes, sandbox)
             if step % config.eval_steps == 0 or step == config.max_steps:
-                started = time.perf_counter()
-                row |= measured()
-                seconds["evaluate"] = time.perf_counter() - started
-            folder.append(METRICS, [row])
+                with timed(seconds, "evaluate"):
+                    row |= measured()
+            folder.append(run_folder.METRICS, [row])
             episodes = list(episode_rows(played, step, players.chats))
-            folder.append(EPISODES, episodes)
+            folder.append(run_folder.EPISODES, episodes)
             if step % config.save_steps == 0 or step == config.max_steps:
-                started = time.perf_counter()
-                save()
-                seconds["checkpoint"] = time.perf_counter() - started
+                with timed(seconds, "checkpoint"):
+                    save()
             timings = prefixed("seconds", seconds) | {"sandbox/seconds": played.sandbox.seconds}
-            timings |= (
-                throughput.of_step(now.usages, row, {**seconds, **taught.of_roles}) | peak_memory()
-            )
+            timings |= throughput.of_step(now.usages, row, {**seconds, **taught.of_roles})
+            timings |= summary.peak_memory()
             if now.ahead:
                 timings |= prefixed("ahead", played.seconds)
-            folder.append(TIMINGS, [{"step": step, **timings}])
+            folder.append(run_folder.TIMINGS, [{"step": step, **timings}])
             if tracking.active:
                 tracking.log(report_of(step, played, episodes, row, timings))
             display.update(row)
         save_if_new()  # after an interrupt
         models.dismiss()
     return _result(folder.path, step, config, console)
+
+
+def _engine_of(config: TrainConfig) -> LocalEngine:
+    if config.engine == "local":
+        return LocalEngine()
+    from codea1_env.training.ray_engine import RayEngine
+
+    return RayEngine(config.address)
 
 
 def _follow(config: TrainConfig, problems: int) -> TrainResult:
@@ -308,12 +324,12 @@ def _follow(config: TrainConfig, problems: int) -> TrainResult:
 
 def _result(path: Path, step: int, config: TrainConfig, console: Console) -> TrainResult:
     """Sum the run up, and show it."""
-    rows = list(read_rows(path / METRICS))
-    start, end = start_and_end(rows)
+    rows = list(read_rows(path / run_folder.METRICS))
+    start, end = summary.start_and_end(rows)
     result = TrainResult(path, step, step >= config.max_steps, start, end)
-    console.print(summary_table(result))
+    console.print(summary.summary_table(result))
     if config.has_language_model:
-        console.print(phases_table(read_rows(path / TIMINGS), rows))
+        console.print(summary.phases_table(read_rows(path / run_folder.TIMINGS), rows))
     if not result.finished:
         console.print(
             f"Stopped after step {step}. To go on: codea1 train --resume --output-dir {path}",

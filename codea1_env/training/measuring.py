@@ -1,18 +1,19 @@
-"""Measures both players on what training holds back, and on what once broke programs."""
+"""Measures both players on what training holds back, on what once broke programs, and on problems that are not trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
 from codea1_env.agents import CopierTester
-from codea1_env.evaluation import HeldOut, PassRates, kills, kills_beside, pass_rates
+from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.evaluation import HeldOut, PassRates, hold_out, kills, kills_beside, pass_rates
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
 from codea1_env.mistake_book import MistakeBook
-from codea1_env.problems import Problem
+from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.rollout import Rollouts
 from codea1_env.training.config import TrainConfig
@@ -21,6 +22,7 @@ from codea1_env.training.players import Players
 
 PAST_TESTS = 16
 """Tests of a problem at most by which forgetting is measured."""
+_SEED = 0
 
 
 def drawn(problems: Sequence[Problem], number: int, seed: int) -> list[Problem]:
@@ -65,86 +67,92 @@ def with_control(
     return ordered, copied
 
 
-def beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
-    """Return the flags of those mutants that copies do not kill."""
+def _row(name: str, passed: float | None, killed: Sequence[bool], copied: Sequence[bool]) -> Row:
+    """What was measured on a problem."""
+    return {
+        "task_id": name,
+        "pass_rate": passed,
+        "kill_rate": mean(killed),
+        "copier_kill_rate": mean(copied),
+        "new_kill_rate": mean(_beyond(killed, copied)),
+    }
+
+
+def _beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
+    """The flags of those mutants that copies do not kill; none if nobody measured them."""
+    if not flags:
+        return []
     return [flag for flag, old in zip(flags, copied, strict=True) if not old]
 
 
-def measure(
-    config: TrainConfig,
-    players: Players,
-    held_out: Sequence[HeldOut],
-    referee: Referee,
-    book: MistakeBook,
-    past: MistakeBook,
-    copied: Mapping[str, Sequence[bool]],
-) -> tuple[Row, list[Row]]:
-    """Measure both players. Nothing of it is a reward.
+class HeldBack:
+    """Measures both players on what training holds back. Nothing of it is a reward.
 
     Args:
-        config: The settings of the run.
-        players: Both.
         held_out: The problems, with what is held back of each.
-        referee: Judges what they write.
-        book: The Mistake Book of the run.
-        past: See `new_past`.
-        copied: Which of the measured mutants a tester kills that copies the examples of the problem's text.
-
-    Returns:
-        Means over everything, for metrics.jsonl, and one row for each problem, for held_out.jsonl:
-
-        - pass_rate: share of held-back golden tests that the coder's programs pass.
-        - kill_rate: share of held-back mutants that the tester's suites kill.
-        - copier_kill_rate: the same of a tester that copies the examples of the problem's text. What it kills, no skill
-          is needed for.
-        - new_kill_rate: of the mutants that it does not kill, the share that the tester's suites kill.
-        - only_book: share of held-back mutants that tests of the Mistake Book kill, and the suites do not.
-        - past_pass_rate: share of tests that once broke a program which the programs pass now. With a book
-          and without it, this tells what is forgotten.
+        referee: Judges what players write.
+        config: The settings of the run.
     """
-    samples = config.eval_samples
-    tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
-    passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
-    by_book: dict[str, list[bool]] = {}
-    if config.use_book:
-        booked = [(split, book.tests(split.problem.task_id, 2 * PAST_TESTS)) for split in held_out]
-        killed, by_book = kills_beside(players.tester, booked, referee, samples)
-    else:
-        killed = kills(players.tester, held_out, referee, samples)
-    rows: list[Row] = []
-    for split in held_out:
-        name = split.problem.task_id
-        flags = killed.get(name, [])
-        alone = [
-            old and not new for old, new in zip(by_book.get(name, []), flags, strict=bool(by_book))
-        ]
-        rates = passed[name]
-        by_copier = copied.get(name, [])
-        new = beyond(flags, by_copier)
-        rows.append(
-            {
-                "task_id": name,
-                "pass_rate": rates.held_out,
-                "kill_rate": mean(flags),
-                "copier_kill_rate": mean(by_copier),
-                "new_kill_rate": mean(new),
-                "only_book": mean(alone),
-                "past_pass_rate": rates.also,
-                "mutants": len(flags),
-                "new_mutants": len(new),
-                "past_tests": len(tests[name]),
-            }
-        )
-    return {
-        "held_out/pass_rate": mean(row["pass_rate"] for row in rows),
-        **_solved(passed.values(), samples),
-        "held_out/kill_rate": mean(chain.from_iterable(killed.values())),
-        "held_out/copier_kill_rate": mean(chain.from_iterable(copied.values())),
-        "held_out/new_kill_rate": _weighted(rows, "new_kill_rate", "new_mutants"),
-        "held_out/only_book": _weighted(rows, "only_book", "mutants"),
-        "past/pass_rate": _weighted(rows, "past_pass_rate", "past_tests"),
-        "past/size": len(past),
-    }, rows
+
+    def __init__(self, held_out: Sequence[HeldOut], referee: Referee, config: TrainConfig) -> None:
+        self._referee, self._samples, self._booked = referee, config.eval_samples, config.use_book
+        self._held_out, self._copied = with_control(held_out, referee, self._samples)
+
+    def measure(
+        self, players: Players, book: MistakeBook, past: MistakeBook
+    ) -> tuple[Row, list[Row]]:
+        """Measure both players.
+
+        Args:
+            players: Both.
+            book: The Mistake Book of the run.
+            past: See `new_past`.
+
+        Returns:
+            Means over everything, for metrics.jsonl, and one row for each problem, for held_out.jsonl:
+
+            - pass_rate: share of held-back golden tests that the coder's programs pass.
+            - kill_rate: share of held-back mutants that the tester's suites kill.
+            - copier_kill_rate: the same of a tester that copies the examples of the problem's text. What it kills, no
+              skill is needed for.
+            - new_kill_rate: of the mutants that it does not kill, the share that the tester's suites kill.
+            - only_book: share of held-back mutants that tests of the Mistake Book kill, and the suites do not.
+            - past_pass_rate: share of tests that once broke a program which the programs pass now. With a book
+              and without it, this tells what is forgotten.
+        """
+        held_out, referee, samples = self._held_out, self._referee, self._samples
+        tests = {split.problem.task_id: past.tests(split.problem.task_id) for split in held_out}
+        passed = pass_rates(players.coder, held_out, referee.sandbox, samples, also=tests)
+        by_book: dict[str, list[bool]] = {}
+        if self._booked:
+            old = [(each, book.tests(each.problem.task_id, 2 * PAST_TESTS)) for each in held_out]
+            killed, by_book = kills_beside(players.tester, old, referee, samples)
+        else:
+            killed = kills(players.tester, held_out, referee, samples)
+        rows: list[Row] = []
+        for name, copied in self._copied.items():
+            flags = killed.get(name, [])
+            both = zip(by_book.get(name, []), flags, strict=bool(by_book))
+            rows.append(
+                _row(name, passed[name].held_out, flags, copied)
+                | {
+                    "only_book": mean(old and not new for old, new in both),
+                    "past_pass_rate": passed[name].also,
+                    "mutants": len(flags),
+                    "new_mutants": len(_beyond(flags, copied)),
+                    "past_tests": len(tests[name]),
+                }
+            )
+        return {
+            "held_out/pass_rate": mean(row["pass_rate"] for row in rows),
+            **_solved(passed.values(), samples),
+            "held_out/kill_rate": mean(chain.from_iterable(killed.values())),
+            "held_out/copier_kill_rate": mean(chain.from_iterable(self._copied.values())),
+            "held_out/new_kill_rate": _weighted(rows, "new_kill_rate", "new_mutants"),
+            "held_out/only_book": _weighted(rows, "only_book", "mutants"),
+            "past/pass_rate": _weighted(rows, "past_pass_rate", "past_tests"),
+            "past/size": len(past),
+        }, rows
 
 
 def _solved(rates: Iterable[PassRates], samples: int) -> Row:
@@ -160,3 +168,85 @@ def _weighted(rows: Sequence[Row], name: str, weight: str) -> float | None:
     known = [row for row in rows if row[name] is not None]
     total = sum(row[weight] for row in known)
     return sum(row[name] * row[weight] for row in known) / total if total else None
+
+
+def unseen_problems(config: TrainConfig, trained: Sequence[Problem]) -> list[Problem]:
+    """Draw the problems for measuring: of the same source, as hard as those that are trained on, but none of them.
+
+    Where a split is trained on, they are of the others; without one, of what `max_problems` leaves. They are the same with
+    every seed, so that runs with different seeds can be compared problem by problem.
+
+    Args:
+        config: The settings of the run.
+        trained: What is trained on.
+
+    Returns:
+        At most `config.eval_problems`; none for players that answer no other problems than those they are made for.
+    """
+    if config.eval_problems == 0 or not config.has_language_model:
+        return []
+    known = {problem.task_id for problem in trained}
+    levels = {problem.metadata.get("difficulty") for problem in trained}
+    others = [
+        problem
+        for problem in load_problems(config.problems, None, config.difficulty)
+        if problem.task_id not in known
+        and problem.metadata.get("difficulty") in levels
+        and (config.split is None or problem.metadata.get("split") != config.split)
+    ]
+    return drawn(others, config.eval_problems, _SEED)
+
+
+class Unseen:
+    """Measures language models on other problems than those of the run. Nothing of it is a reward.
+
+    Args:
+        problems: See `unseen_problems`.
+        referee: Judges what players write.
+        config: The settings of the run.
+    """
+
+    def __init__(self, problems: Sequence[Problem], referee: Referee, config: TrainConfig) -> None:
+        self._referee = referee
+        self._samples = config.eval_samples
+        # Nothing of these is shown in training: all golden tests measure.
+        split = [
+            replace(each, tests=_tests_of(each.problem))
+            for each in hold_out(problems, referee.sandbox, config.seed)
+        ]
+        self._held_out, self._copied = with_control(split, referee, self._samples)
+
+    def measure(self, players: Players) -> tuple[Row, list[Row]]:
+        """Measure both players; one that is no language model gets None.
+
+        Args:
+            players: Both.
+
+        Returns:
+            Means, for metrics.jsonl, and one row for each problem, for unseen.jsonl; nothing without problems.
+        """
+        if not self._held_out:
+            return {}, []
+        passed: dict[str, PassRates] = {}
+        killed: dict[str, list[bool]] = {}
+        if isinstance(players.coder, LanguagePlayer):
+            passed = pass_rates(players.coder, self._held_out, self._referee.sandbox, self._samples)
+        if isinstance(players.tester, LanguagePlayer):
+            killed = kills(players.tester, self._held_out, self._referee, self._samples)
+        rows = [
+            _row(name, passed[name].held_out if passed else None, killed.get(name, []), copied)
+            for name, copied in self._copied.items()
+        ]
+        new = (_beyond(killed.get(name, []), copied) for name, copied in self._copied.items())
+        return {
+            "unseen/pass_rate": mean(row["pass_rate"] for row in rows),
+            "unseen/kill_rate": mean(chain.from_iterable(killed.values())),
+            "unseen/copier_kill_rate": mean(chain.from_iterable(self._copied.values())),
+            "unseen/new_kill_rate": mean(chain.from_iterable(new)),
+        }, rows
+
+
+def _tests_of(problem: Problem) -> tuple[str, ...]:
+    """Its golden tests, or the program that has them."""
+    program = () if problem.test_program is None else (problem.test_program,)
+    return tuple(problem.tests) or program

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from codea1_env.agents.llm.engines import GPU_SHARE
-from codea1_env.agents.llm.memory import ModelShape, Numbers, learning, resident, writing
-from codea1_env.agents.llm.trainer_settings import default_batch
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
-from codea1_env.training.language_models import Role
+from codea1_env.agents.llm.footprint import Numbers, learning, resident, writing
+from codea1_env.agents.llm.grpo_settings import default_batch
+from codea1_env.agents.llm.model_shape import ModelShape
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.language_models import Role, roles_of, update_shape
 
 _LIBRARIES = 0.6e9
 """Bytes of Python, torch, transformers and TRL on a processor, before any weights."""
+FULL = 0.6
+"""Length of prompts and answers as they come, as a share of what they may have."""
 _CONTEXT = 1.5e9
 """Bytes of a GPU for its libraries, and lost between tensors; a guess."""
 
@@ -66,19 +68,14 @@ class ProcessKind:
 def kinds_of(config: TrainConfig) -> list[ProcessKind]:
     """The kinds of processes that hold language models: on a Ray cluster each role has its own."""
     if config.engine != "ray":
-        return [ProcessKind(_roles(config))]
+        return [ProcessKind(roles_of(config))]
     parts = []
-    for role in _roles(config):
+    for role in roles_of(config):
         ahead = bool(config.max_staleness) and not config.player(role).freeze
         parts.append(ProcessKind((role,), writes=not ahead, processes=config.learner_processes))
         if ahead:
             parts.append(ProcessKind((role,), learns=False))
     return parts
-
-
-def _roles(config: TrainConfig) -> tuple[Role, ...]:
-    roles: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
-    return tuple(role for role in roles if config.player(role).player == "llm")
 
 
 def plan_memory(
@@ -97,7 +94,7 @@ def plan_memory(
         length: Of prompts and answers, as a share of what they may have.
         does: What a process does, if others do the rest.
     """
-    does = does or ProcessKind(_roles(config))
+    does = does or ProcessKind(roles_of(config))
     roles = does.roles
     dtype = config.dtype
     if dtype == "auto":
@@ -123,7 +120,7 @@ def plan_memory(
             sampling = config.tester.sampling
         prompt = int(sampling.max_prompt_length * length)
         answer = int(sampling.max_completion_length * length)
-        size = config.num_generations if role == "coder" else config.num_suites
+        groups, size = update_shape(config, role, config.problems_per_step)
         if does.writes and config.backend == "transformers":
             rows = min(config.generation_batch, _answers(config, role) // devices.number)
             # A measurement asks as often as it has samples.
@@ -137,17 +134,17 @@ def plan_memory(
             phases[f"{role} writes"], batches[f"{role} writes"] = {}, _answers(config, role)
         if does.learns and not config.player(role).freeze:
             trainer = config.player(role).trainer
-            share = _rows(config, role) // devices.number
+            share = groups * size // devices.number
             rows = trainer.get("per_device_train_batch_size") or default_batch(share, devices.gpu)
-            groups = rows if devices.gpu else -(-rows // size)  # a processor reads a prompt once
+            read = rows if devices.gpu else -(-rows // size)  # a processor reads a prompt once
             phase = f"{role} learns"
             batches[phase] = rows
             phases[phase] = learning(
                 shape,
                 numbers,
-                rows=groups,
-                length=prompt + answer * (rows // groups),
-                tokens=groups * prompt + rows * answer,
+                rows=read,
+                length=prompt + answer * (rows // read),
+                tokens=read * prompt + rows * answer,
                 answers=rows * answer,
                 checkpointing=trainer.get("gradient_checkpointing", True),
             )
@@ -158,14 +155,6 @@ def _answers(config: TrainConfig, role: Role) -> int:
     """Answers of a step."""
     programs = config.problems_per_step * config.num_generations
     return programs if role == "coder" else programs * config.num_suites
-
-
-def _rows(config: TrainConfig, role: Role) -> int:
-    """Answers of a step that are learned from."""
-    count, size = config.problems_per_step, config.num_generations
-    attacked = count * (size if config.suite_selection == "all" else 1)
-    suites = attacked * config.num_suites
-    return {"coder": count * size, "tester": suites, "model": count * size + suites}[role]
 
 
 def memory_table(plan: MemoryPlan, devices: Devices) -> Table:

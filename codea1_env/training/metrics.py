@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import TestVerdict
 from codea1_env.rollout import Experience, RolloutEpisode, Rollouts
-from codea1_env.training.invalid_tests import invalid_metrics
 
 Row = dict[str, Any]
 
@@ -162,3 +164,35 @@ def _test_row(test: TestVerdict) -> Row:
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
+
+
+def slug(reason: InvalidReason) -> str:
+    """Name a reason as a part of a metric's name.
+
+    Example:
+        >>> slug(InvalidReason.OUTSIDE_SIGNATURE)
+        'outside_the_signature'
+    """
+    return re.sub(r"\W+", "_", reason.value)
+
+
+def invalid_metrics(episodes: Sequence[RolloutEpisode]) -> dict[str, float | None]:
+    """Return the mean number of invalid tests in a suite, reason by reason.
+
+    Together they are `tester/invalid`.
+    """
+    suites = sum(len(episode.verdict.suites) for episode in episodes)
+    counts = Counter(reason for episode in episodes for reason in _reasons(episode))
+    return {
+        f"tester/invalid/{slug(reason)}": counts[reason] / suites if suites else None
+        for reason in InvalidReason
+    }
+
+
+def _reasons(episode: RolloutEpisode) -> Iterator[InvalidReason]:
+    """The reason of each invalid test against a program."""
+    for suite, judged in zip(episode.suites, episode.verdict.suites, strict=True):
+        yield from (test.fault for test in judged.tests if test.fault is not None)
+        yield from (
+            part.fault or InvalidReason.UNREADABLE for part in suite.dropped if part.invalid
+        )

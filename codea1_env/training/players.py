@@ -9,40 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from codea1_env.agents import (
-    Agent,
-    Algorithm,
-    BoundaryTester,
-    CopierTester,
-    FixedAgent,
-    GoldenTester,
-    Imitator,
-    Learner,
-    MutantCoder,
-    Pool,
-    ReferenceCoder,
-    Setting,
-    TabularAgent,
-    TabularSelfPlayer,
-    as_learner,
-    own_player,
-    pool_of_programs,
-    pool_of_tests,
-)
-from codea1_env.agents.llm.agent import LanguagePlayer, Usage
+from codea1_env import agents
+from codea1_env.agents import Agent, Learner
+from codea1_env.agents.llm.agent import Usage
 from codea1_env.agents.llm.completions import Message
+from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.evaluation import HeldOut, train_tests
 from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutEpisode
 from codea1_env.sandbox import Sandbox
 from codea1_env.training.algorithms import algorithm_of
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Models, Role
-
-_CODER, _TESTER = 0, 1
-"""Streams of random numbers: the seed of a player is (seed of the run, stream)."""
-
 
 Splits = Callable[[], Sequence[HeldOut]]
 """Gives all problems of a run with their tests and mutants, and computes them once."""
@@ -68,10 +46,8 @@ class Players:
 
     def take_usage(self) -> dict[str, Usage]:
         """Role -> what the answers of a language model took since the last call."""
-        if self.coder is self.tester:
-            roles = {"model": self.coder}
-        else:
-            roles = {"coder": self.coder, "tester": self.tester}
+        one = self.coder is self.tester
+        roles = {"model": self.coder} if one else {"coder": self.coder, "tester": self.tester}
         return {
             role: player.take_usage()
             for role, player in roles.items()
@@ -117,24 +93,17 @@ def make_players(
         tester: See `train`.
         models: The language models of the run.
     """
+    make = _Makers(config, problems, splits, sandbox)
     if config.self_play:
         if coder or tester:
             raise RunError("Expect no player of your own with self_play, which has one model.")
-        one = make_language_model(config, "model", models) or _make_one_model(
-            config, splits, sandbox
-        )
+        one = make_language_model(config, "model", models) or make.one_model()
         return Players(one, one, coder_learns=True, tester_learns=True)
-    coder = (
-        _own(coder, "coder", config, splits, sandbox)
-        or make_language_model(config, "coder", models)
-        or _make_coder(config, problems, splits, sandbox)
-    )
+    coder = make.own(coder, "coder") or make_language_model(config, "coder", models) or make.coder()
     tester = (
-        _own(tester, "tester", config, splits, sandbox)
-        or make_language_model(config, "tester", models)
-        or _make_tester(config, problems, splits, sandbox)
+        make.own(tester, "tester") or make_language_model(config, "tester", models) or make.tester()
     )
-    if config.tester.objective == "golden-tests" and not isinstance(tester, Imitator):
+    if config.tester.objective == "golden-tests" and not isinstance(tester, agents.Imitator):
         raise RunError(
             f"Expect a tester with a method imitate for tester.objective='golden-tests', actually: "
             f"{type(tester).__name__}. Use a tester that learns, of tables or a language model, or "
@@ -143,8 +112,8 @@ def make_players(
     return Players(
         coder,
         tester,
-        coder_learns=not (config.coder.freeze or isinstance(coder, FixedAgent)),
-        tester_learns=not (config.tester.freeze or isinstance(tester, FixedAgent)),
+        coder_learns=not (config.coder.freeze or isinstance(coder, agents.FixedAgent)),
+        tester_learns=not (config.tester.freeze or isinstance(tester, agents.FixedAgent)),
     )
 
 
@@ -156,94 +125,111 @@ def make_language_model(config: TrainConfig, role: Role, models: Models) -> Lear
 
 
 def seed_of(config: TrainConfig, role: Role) -> int:
-    """The seed of a role's language model."""
-    return _seed(config, _TESTER if role == "tester" else _CODER)
+    """The seed of a role's player: from the seed of the run and a stream of random numbers, 0 or 1."""
+    sequence = np.random.SeedSequence([config.seed, int(role == "tester")])
+    return int(sequence.generate_state(1, np.uint64)[0])
 
 
-def _own(
-    player: OwnPlayer | None,
-    role: Literal["coder", "tester"],
-    config: TrainConfig,
-    splits: Splits,
-    sandbox: Sandbox,
-) -> Learner | None:
-    """A player of your own: the one that is given, or that the configuration names."""
-    is_coder = role == "coder"
-    name = config.player(role).player
-    own = player if player is not None else name if ":" in name else None
-    if own is None:
-        return None
+@dataclass(frozen=True)
+class _Makers:
+    """Make players that are no language models. See `make_players`."""
 
-    def pools() -> list[Pool]:
-        if is_coder:
-            return [pool_of_programs(split, config.pool_size) for split in splits()]
-        return _pools_of_tests(config, splits, sandbox)
+    config: TrainConfig
+    problems: Sequence[Problem]
+    splits: Splits
+    sandbox: Sandbox
 
-    rate = config.player(role).learning_rate
-    seed = _seed(config, _CODER if is_coder else _TESTER)
-    setting = Setting(role, config.num_tests, rate, seed, sandbox, pools)
-    try:
-        return as_learner(own_player(own, setting))
-    except ValueError as error:
-        raise RunError(str(error)) from error
+    def own(self, player: OwnPlayer | None, role: Literal["coder", "tester"]) -> Learner | None:
+        """A player of your own: the one that is given, or that the configuration names."""
+        block = self.config.player(role)
+        own = player if player is not None else block.player if ":" in block.player else None
+        if own is None:
+            return None
+        setting = agents.Setting(
+            role,
+            self.config.num_tests,
+            block.learning_rate,
+            seed_of(self.config, role),
+            self.sandbox,
+            self.programs if role == "coder" else self.tests,
+        )
+        try:
+            return agents.as_learner(agents.own_player(own, setting))
+        except ValueError as error:
+            raise RunError(str(error)) from error
+
+    def coder(self) -> Learner:
+        """A script, or a table of programs."""
+        seed = seed_of(self.config, "coder")
+        if self.config.coder.player == "reference":
+            return agents.ReferenceCoder(self.problems, seed)
+        if self.config.coder.player == "mutant":
+            return agents.MutantCoder(self.problems, self.sandbox, seed)
+        algorithm = self.algorithm("coder")
+        return agents.TabularAgent(self.programs(), algorithm, np.random.default_rng(seed))
+
+    def tester(self) -> Learner:
+        """A script, or a table of tests."""
+        config, seed = self.config, seed_of(self.config, "tester")
+        if config.tester.player == "copier":
+            return agents.CopierTester(config.num_tests)
+        # Tests that are held back measure the coder: no tester may know them.
+        known = [
+            dataclasses.replace(each, tests=train_tests(each, config.seed)[: config.golden_tests])
+            for each in self.problems
+        ]
+        if config.tester.player == "golden":
+            return agents.GoldenTester(known, config.num_tests, seed)
+        if config.tester.player == "boundary":
+            return agents.BoundaryTester(known, self.sandbox, config.num_tests, seed)
+        rng = np.random.default_rng(seed)
+        return agents.TabularAgent(
+            self.tests(), self.algorithm("tester"), rng, draws=config.num_tests
+        )
+
+    def one_model(self) -> agents.TabularSelfPlayer:
+        """A table of programs and one of calls."""
+        return agents.TabularSelfPlayer(
+            self.programs(),
+            self.tests(),
+            self.sandbox,
+            self.algorithm("coder"),
+            self.algorithm("tester"),
+            np.random.default_rng(seed_of(self.config, "coder")),
+            draws=self.config.num_tests,
+        )
+
+    def programs(self) -> list[agents.Pool]:
+        """What a coder chooses from."""
+        return [agents.pool_of_programs(split, self.config.pool_size) for split in self.splits()]
+
+    def tests(self) -> list[agents.Pool]:
+        """What a tester chooses from."""
+        size, seed = 2 * self.config.pool_size, self.config.seed
+        return [
+            agents.pool_of_tests(each, self.sandbox, size=size, seed=seed) for each in self.splits()
+        ]
+
+    def algorithm(self, role: Role) -> agents.Algorithm:
+        """The algorithm of a table."""
+        try:
+            return algorithm_of(self.config, role)  # type: ignore[no-any-return]
+        except ValueError as error:
+            raise RunError(str(error)) from error
 
 
-def _make_coder(
-    config: TrainConfig, problems: Sequence[Problem], splits: Splits, sandbox: Sandbox
-) -> Learner:
-    seed = _seed(config, _CODER)
-    if config.coder.player == "reference":
-        return ReferenceCoder(problems, seed)
-    if config.coder.player == "mutant":
-        return MutantCoder(problems, sandbox, seed)
-    pools = [pool_of_programs(split, config.pool_size) for split in splits()]
-    return TabularAgent(pools, _algorithm(config, "coder"), np.random.default_rng(seed))
+def check_ahead(players: Players) -> None:
+    """Check that nobody learns in this process, who could not answer meanwhile.
 
-
-def _make_tester(
-    config: TrainConfig, problems: Sequence[Problem], splits: Splits, sandbox: Sandbox
-) -> Learner:
-    seed = _seed(config, _TESTER)
-    if config.tester.player == "copier":
-        return CopierTester(config.num_tests)
-    # Tests that are held back measure the coder: no tester may know them.
-    known = [
-        dataclasses.replace(each, tests=train_tests(each, config.seed)[: config.golden_tests])
-        for each in problems
-    ]
-    if config.tester.player == "golden":
-        return GoldenTester(known, config.num_tests, seed)
-    if config.tester.player == "boundary":
-        return BoundaryTester(known, sandbox, config.num_tests, seed)
-    pools = _pools_of_tests(config, splits, sandbox)
-    algorithm = _algorithm(config, "tester")
-    return TabularAgent(pools, algorithm, np.random.default_rng(seed), draws=config.num_tests)
-
-
-def _make_one_model(config: TrainConfig, splits: Splits, sandbox: Sandbox) -> TabularSelfPlayer:
-    return TabularSelfPlayer(
-        [pool_of_programs(split, config.pool_size) for split in splits()],
-        _pools_of_tests(config, splits, sandbox),
-        sandbox,
-        _algorithm(config, "coder"),
-        _algorithm(config, "tester"),
-        np.random.default_rng(_seed(config, _CODER)),
-        draws=config.num_tests,
-    )
-
-
-def _pools_of_tests(config: TrainConfig, splits: Splits, sandbox: Sandbox) -> list[Pool]:
-    size = 2 * config.pool_size
-    return [pool_of_tests(split, sandbox, size=size, seed=config.seed) for split in splits()]
-
-
-def _algorithm(config: TrainConfig, role: Role) -> Algorithm:
-    try:
-        made: Algorithm = algorithm_of(config, role)
-        return made
-    except ValueError as error:
-        raise RunError(str(error)) from error
-
-
-def _seed(config: TrainConfig, stream: int) -> int:
-    return int(np.random.SeedSequence([config.seed, stream]).generate_state(1, np.uint64)[0])
+    Raises:
+        RunError: Somebody does.
+    """
+    for role, player, learns in (
+        ("coder", players.coder, players.coder_learns),
+        ("tester", players.tester, players.tester_learns),
+    ):
+        if learns and not isinstance(player, LanguagePlayer):
+            raise RunError(
+                f"Expect max_staleness=1 where language models alone learn, actually: the {role} is a "
+                f"{type(player).__name__}, which cannot answer while it learns. Set max_staleness to 0, or freeze the {role}."
+            )

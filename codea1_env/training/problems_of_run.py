@@ -1,14 +1,25 @@
-"""Which problems a run trains on, and in which order."""
+"""Which problems a run trains on, in which order, and what is played in place of groups that teach nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem, check_playable, load_problems
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.rollout import Experience, Rollouts
+from codea1_env.sandbox import Job, Limits, Sandbox
+from codea1_env.training.algorithms import algorithm_of, who_needs_one
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.language_models import update_shape
+
+_NAMED = 10
+_STREAM = 3
+"""Of random numbers, beside those of players and demonstrations."""
 
 
 def problems_of_run(config: TrainConfig) -> list[Problem]:
@@ -44,3 +55,122 @@ def problems_of_step(
     epoch, place = divmod(step, len(problems) // number)
     order = np.random.default_rng([seed, epoch]).permutation(len(problems))
     return [problems[index] for index in order[place * number : (place + 1) * number]]
+
+
+def failing_references(
+    problems: Sequence[Problem], sandbox: Sandbox, limits: Limits
+) -> list[Problem]:
+    """The problems whose reference does not pass all golden tests that can be played, under the limits of the run."""
+    jobs = [
+        Job(whole_program(each, each.reference), each.tests, each.entry_point, limits)
+        for each in problems
+    ]
+    results = sandbox.run_many(jobs)
+    return [
+        problem
+        for problem, tests in zip(problems, results, strict=True)
+        if not all(test.passed for test in tests)
+    ]
+
+
+def warning_of(failing: Sequence[Problem]) -> str:
+    r"""Tell a person which problems these are.
+
+    Example:
+        >>> warning_of([Problem("one", "def one():", "one", "def one():\n    return 2", ("assert one() == 1",))])
+        'The reference fails tests of its own in 1 problem: one. `codea1 problems validate` shows which.'
+    """
+    names = ", ".join(each.task_id for each in failing[:_NAMED])
+    more = f" and {len(failing) - _NAMED} more" if failing[_NAMED:] else ""
+    return (
+        f"The reference fails tests of its own in {len(failing)} problem{'s' if failing[1:] else ''}: {names}{more}. "
+        "`codea1 problems validate` shows which."
+    )
+
+
+class DynamicSampling:
+    """What a run plays again, and what is learned from.
+
+    Args:
+        config: The run.
+        problems: All that may be played.
+    """
+
+    def __init__(self, config: TrainConfig, problems: Sequence[Problem]) -> None:
+        self._config = config
+        self._problems = problems
+        found = {
+            role: getattr(algorithm_of(config, role), "extra_rounds", 0)
+            for role in who_needs_one(config)
+            if not config.player(role).freeze
+        }
+        if config.self_play:  # of one language model the coder's settings count
+            found.setdefault("tester", found.get("coder", 0))
+        if config.tester.objective != "rewards":
+            found["tester"] = 0
+        self._rounds = {role: found.get(role, 0) for role in ("coder", "tester")}
+
+    @property
+    def active(self) -> bool:
+        """Whether a player learns so."""
+        return any(self._rounds.values())
+
+    def of_step(self, batch: Sequence[Problem], step: int) -> Replacements:
+        """What takes the place of a step's problems."""
+        names = {problem.task_id for problem in batch}
+        order = np.random.default_rng([self._config.seed, step, _STREAM]).permutation(
+            len(self._problems)
+        )
+        spare = [self._problems[i] for i in order if self._problems[i].task_id not in names]
+        return Replacements(self._config, self._rounds, len(batch), spare)
+
+
+@dataclass
+class Replacements:
+    """Chooses what else is played in a step, and what its players learn from."""
+
+    config: TrainConfig
+    rounds: Mapping[str, int]
+    """Role -> rounds of other problems that may be played for it."""
+    size: int
+    """Problems of the step."""
+    spare: list[Problem]
+    """Other problems, in the order in which they are played."""
+    done: int = 0
+    """Rounds that were played."""
+
+    def more(self, played: Rollouts) -> list[Problem]:
+        """The problems to be played next; none if there is enough, or an end to it."""
+        lacking = 0
+        for role in ("coder", "tester"):
+            if self.done < self.rounds[role]:
+                wanted, groups = self._groups(role, played)
+                missing = wanted - sum(map(_differs, groups))
+                lacking = max(lacking, math.ceil(missing / (wanted // self.size)))
+        self.done += 1
+        chosen, self.spare = self.spare[:lacking], self.spare[lacking:]
+        return chosen
+
+    def lesson(self, role: Literal["coder", "tester"], played: Rollouts) -> list[Experience]:
+        """What a player learns from."""
+        wanted, groups = self._groups(role, played)
+        if self.rounds[role]:
+            groups = sorted(groups, key=lambda group: not _differs(group))  # stable
+        return [item for group in groups[:wanted] for item in group]
+
+    def _groups(
+        self, role: Literal["coder", "tester"], played: Rollouts
+    ) -> tuple[int, list[list[Experience]]]:
+        """How many groups a player learns from in a step, and those that were played."""
+        if role == "coder":
+            experience = played.coder_experience()
+        else:
+            experience = played.tester_experience(self.config.suite_selection)
+        found: dict[str, list[Experience]] = {}
+        for item in experience:
+            found.setdefault(item.group, []).append(item)
+        return update_shape(self.config, role, self.size)[0], list(found.values())
+
+
+def _differs(group: Sequence[Experience]) -> bool:
+    return len({item.reward for item in group if item.reward is not None}) > 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -20,16 +20,19 @@ from rich.progress import (
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from codea1_env.agents.llm.completions import listening
+from codea1_env.agents.llm.reporting import listening
+from codea1_env.rollout import Agent
 from codea1_env.spaces import Observation
 from codea1_env.training.metrics import Row
-from codea1_env.training.remaining import ONCE, Remaining
 
+ONCE = ("prepare", "speed", "evaluate", "checkpoint")
+"""Phases that are no part of every step."""
+_RECENT = 5
+"""Steps that the expectation of the next one is made of."""
 _LINES = 12
 """Lines about steps that a whole run prints."""
 _PAUSE = 10.0
 """Seconds between two lines about phases where there is no terminal."""
-
 PHASES = {
     "prepare": "getting ready",
     "speed": "measuring this machine",
@@ -45,7 +48,6 @@ PHASES = {
     "checkpoint": "saving",
 }
 """Phase -> what is shown."""
-
 _SHOWN = {
     "reward/coder/mean": "coder",
     "reward/tester/mean": "tester",
@@ -53,6 +55,103 @@ _SHOWN = {
     "held_out/pass_rate": "pass rate",
     "held_out/kill_rate": "kill rate",
 }
+
+
+class Remaining:
+    """The clock of a run."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._began = self._started
+        self._expected: dict[str, float] = {}
+        self._taken: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_RECENT))
+        self._in_step: dict[str, float] = defaultdict(float)
+        self._steps = 0
+        self._measurements = 0
+        self.phase = "prepare"
+        self.share = 0.0
+        """Share of the present phase that is done, as far as it says so."""
+
+    def expect(self, steps: int, step: Mapping[str, float], measurements: int, each: float) -> None:
+        """Tell what is to come; see `codea1_env.training.progress.TrainingProgress.expect`."""
+        self._steps, self._measurements = steps, measurements
+        self._expected.update(step)
+        if each:
+            self._expected["evaluate"] = each
+
+    def begin(self, phase: str) -> None:
+        """Begin a phase; the one before is over."""
+        self.end()
+        self.phase, self.share, self._began = phase, 0.0, time.monotonic()
+
+    def end(self) -> None:
+        """End the present phase."""
+        seconds, phase = time.monotonic() - self._began, self.phase
+        self.phase = ""
+        if phase == "evaluate":
+            self._measurements -= 1
+            self._expected[phase] = seconds
+        elif phase and phase not in ONCE:
+            # A phase may come in several parts.
+            self._in_step[phase] += seconds
+
+    def end_step(self) -> None:
+        """End a step: what its phases took is what they will take."""
+        for phase, seconds in self._in_step.items():
+            self._taken[phase].append(seconds)
+            self._expected[phase] = sum(self._taken[phase]) / len(self._taken[phase])
+        for phase in set(self._expected) - set(self._in_step) - set(ONCE):
+            del self._expected[phase]  # was expected, and never came
+        self._in_step.clear()
+        self._steps -= 1
+
+    def seconds(self) -> float | None:
+        """Seconds that remain; None where nothing is known."""
+        step = {name: value for name, value in self._expected.items() if name not in ONCE}
+        if not step:
+            return None
+        left = self._steps * sum(step.values())
+        left += max(self._measurements, 0) * self._expected.get("evaluate", 0.0)
+        now = time.monotonic() - self._began
+        for name, value in step.items():
+            if name != self.phase:
+                left -= min(self._in_step[name], value)
+        if self.phase in self._expected:
+            whole = self._expected[self.phase]
+            # What a phase says of itself goes before what was expected of it.
+            left -= max(self.share * whole, min(now, 0.95 * whole) if not self.share else 0.0)
+        return max(left, 0.0)
+
+    def done(self) -> float:
+        """Share of the whole run that is done, from 0 to 1."""
+        left = self.seconds()
+        if left is None:
+            return self.share
+        spent = time.monotonic() - self._started
+        return spent / (spent + left) if spent + left else 0.0
+
+    def text(self) -> str:
+        """Time so far and to come, for people."""
+        left = self.seconds()
+        spent = clock(time.monotonic() - self._started)
+        if left is not None:
+            return f"{spent} so far, about {clock(left)} left"
+        if self.share > 0:
+            phase = time.monotonic() - self._began
+            return f"{spent} so far, about {clock(phase / self.share - phase)} of this left"
+        return f"{spent} so far"
+
+
+def clock(seconds: float) -> str:
+    """Show a time as people do.
+
+    Example:
+        >>> clock(59.6), clock(3601)
+        ('1:00', '1:00:01')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class TrainingProgress:
@@ -121,7 +220,7 @@ class TrainingProgress:
         finally:
             self._clock.end()
 
-    def watch(self, agent: Actor, name: str, then: str = "") -> Actor:
+    def watch(self, agent: Agent, name: str, then: str = "") -> Agent:
         """Return a player that says when it is asked, and what is done after its answers."""
         return _Watched(agent, name, then, self)
 
@@ -168,28 +267,17 @@ class TrainingProgress:
         return line
 
 
-class Actor(Protocol):
-    """A player, as far as it is watched."""
-
-    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
-        """Return one answer for each observation, in order."""
-        ...
-
-
 class _Watched:
     """A player that says when it is asked."""
 
-    def __init__(self, agent: Actor, name: str, then: str, display: TrainingProgress) -> None:
-        self._agent = agent
-        self._names = (name, then)
-        self._display = display
+    def __init__(self, agent: Agent, name: str, then: str, display: TrainingProgress) -> None:
+        self._agent, self._name, self._then, self._display = agent, name, then, display
 
     def act(self, observations: Sequence[Observation]) -> Sequence[str]:
         """Return one answer for each observation, in order."""
-        name, then = self._names
-        with self._display.phase(name):
+        with self._display.phase(self._name):
             answers = self._agent.act(observations)
-        self._display.begin(then)
+        self._display.begin(self._then)
         return answers
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any, TypeVar
 
+from codea1_env.agents import Learner
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.cluster import ClusterError, RemoteJudges, RemoteSandbox
 from codea1_env.cluster.nodes import check_version, connect, nodes
@@ -15,12 +16,11 @@ from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import PlayerError, RunError
+from codea1_env.training.config import PlayerError, RunError, TrainConfig
+from codea1_env.training.engine import LocalEngine, RunPlan
 from codea1_env.training.language_models import Role, roles_of
 from codea1_env.training.players import seed_of
-from codea1_env.training.remaining import ONCE
-from codea1_env.training.remote_models import RemoteModels
+from codea1_env.training.remote_players import AheadPlayer, RemotePlayer
 from codea1_env.training.role_group import (
     LearnerLostError,
     RoleGroup,
@@ -28,13 +28,39 @@ from codea1_env.training.role_group import (
     WriterLostError,
 )
 from codea1_env.training.settings import replaced
-from codea1_env.training.time_budget import RunPlan
+
+
+class RemoteModels:
+    """The language models of a run, on the nodes of a cluster.
+
+    Args:
+        groups: The processes of each role, with their players made.
+        writers: Those that write for a role while it learns.
+    """
+
+    def __init__(self, groups: Sequence[RoleGroup], writers: Sequence[WriterGroup] = ()) -> None:
+        self._groups: dict[Any, RoleGroup] = {group.role: group for group in groups}
+        self._writers: dict[Any, WriterGroup] = {writer.role: writer for writer in writers}
+
+    def player(self, role: Role, seed: int) -> Learner:
+        """Give the player of a role. It was made with this seed."""
+        group, writer = self._groups[role], self._writers.get(role)
+        return RemotePlayer(group) if writer is None else AheadPlayer(group, writer)
+
+    def dismiss(self) -> None:
+        """Do nothing: the processes end when they are told to, or when nobody asks them any more."""
+
+    def close(self) -> None:
+        """End all processes."""
+        for group in (*self._writers.values(), *self._groups.values()):
+            group.close()
+
 
 _GIVEN_BACK = 5.0
 Group = TypeVar("Group", bound=RoleGroup)
 
 
-class RayEngine:
+class RayEngine(LocalEngine):
     """Programs run, rounds are judged and language models compute on the nodes. Tabular players stay in this process.
 
     Args:
@@ -55,7 +81,6 @@ class RayEngine:
         self._address = address
         self._ray = connect(address)
         self._workers = 1
-        self.elsewhere: Collection[Role] = ()
 
     def fit(
         self,
@@ -79,10 +104,9 @@ class RayEngine:
                 "Expect engine='local' with time_budget, which measures this machine, actually: 'ray'. Set max_steps "
                 "instead."
             )
-        step = {name: value for name, value in known.items() if name not in ONCE}
         self.elsewhere = roles = roles_of(config)
         if not roles:
-            return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels([]))
+            return RunPlan.of_known(config, known, RemoteModels([]))
         for node in nodes(self._ray):
             with suppress(OSError):  # it has gone meanwhile
                 check_version(self._ray, node)
@@ -98,8 +122,13 @@ class RayEngine:
             groups = [start(RoleGroup, role) for role in roles]
             writers = [start(WriterGroup, role) for role in ahead]
             try:
-                if _is_open(config):
-                    config = _chosen(groups[0], say)
+                open_threads = None in (config.threads, config.generation_threads)
+                if config.dtype == "auto" or config.generation_dtype is None or open_threads:
+                    try:
+                        config, told = groups[0].first("choose")
+                    except ValueError as error:
+                        raise RunError(f"Cannot make the {groups[0].role}: {error}") from error
+                    say(f"Computing in {told}.")
                 # Who has a writer only learns.
                 learning = replaced(config, {"backend": "transformers"})
                 made = [
@@ -117,7 +146,7 @@ class RayEngine:
             except (LearnerLostError, WriterLostError) as error:
                 raise PlayerError(str(error)) from error
             stack.pop_all()
-        return RunPlan(config, step, known.get("evaluate", 0.0), RemoteModels(groups, writers))
+        return RunPlan.of_known(config, known, RemoteModels(groups, writers))
 
     def sandbox(self, config: TrainConfig, limits: Limits) -> Sandbox:
         """Make a sandbox on every node."""
@@ -184,17 +213,3 @@ def _remedy(kind: str, number: float, roles: int, writers: int, asked: float) ->
     if number < roles:
         return f"Let the roles share it (--learner-gpus {number / roles:g}): --preset smollm2-gpu fits one GPU."
     return f"--learner-processes {int(number // roles)} would fit."
-
-
-def _chosen(group: RoleGroup, say: Callable[[str], None]) -> TrainConfig:
-    try:
-        config, told = group.first("choose")
-    except ValueError as error:
-        raise RunError(f"Cannot make the {group.role}: {error}") from error
-    say(f"Computing in {told}.")
-    return config  # type: ignore[no-any-return]
-
-
-def _is_open(config: TrainConfig) -> bool:
-    threads = (config.threads, config.generation_threads)
-    return config.dtype == "auto" or None in (config.generation_dtype, *threads)

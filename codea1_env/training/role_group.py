@@ -18,14 +18,46 @@ from codea1_env.spaces import Observation
 from codea1_env.support.extras import require
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.language_models import Role
-from codea1_env.training.learner_actor import LearnerActor, Membership
-from codea1_env.training.patience import Patience
-from codea1_env.training.writer_actor import Counters, WriterActor
+from codea1_env.training.learner_actor import Counters, LearnerActor, WriterActor
 
+_FIRST = 2 * 3600.0
+"""Seconds for what was never done before."""
+_LEAST = 600.0
+_TIMES = 10.0
+"""How many times as long as ever before something may take."""
 _PLACING = 60.0
 """Seconds in which a cluster that has what is asked for must give it."""
 _ENDING = 10.0
 """Seconds that a process has to end by itself."""
+
+
+class Patience:
+    """Remembers how long things took.
+
+    Example:
+        >>> patience = Patience()
+        >>> patience.took("learn", 8, 120.0)
+        >>> patience.limit("learn", 8), patience.limit("learn", 4), patience.limit("save", 1)
+        (1200.0, 600.0, 7200.0)
+    """
+
+    def __init__(self) -> None:
+        self._slowest: dict[str, float] = {}
+
+    def limit(self, what: str, amount: int) -> float:
+        """Seconds after which something hangs.
+
+        Args:
+            what: What is done.
+            amount: To how much.
+        """
+        slowest = self._slowest.get(what)
+        return _FIRST if slowest is None else max(_LEAST, _TIMES * slowest * max(amount, 1))
+
+    def took(self, what: str, amount: int, seconds: float) -> None:
+        """Remember that something was done."""
+        each = seconds / max(amount, 1)
+        self._slowest[what] = max(each, self._slowest.get(what, 0.0))
 
 
 class LearnerLostError(UpdateError):
@@ -53,13 +85,14 @@ class RoleGroup:
     _actor: type[LearnerActor] = LearnerActor
     _lost: type[Exception] = LearnerLostError
     _what = "A process"
+    _alone = False
 
     def __init__(self, ray: Any, config: TrainConfig, role: Role, gpus: float, folder: str) -> None:
         self._ray = ray
         self.role = role
         self._failure: Exception | None = None
         self._patience = Patience()
-        size = self._number(config)
+        size = 1 if self._alone else config.learner_processes
         groups: Any = require("ray.util.placement_group", "ray")
         strategies: Any = require("ray.util.scheduling_strategies", "ray")
         bundle = {"CPU": 1.0, "GPU": gpus} if gpus else {"CPU": 1.0}
@@ -88,10 +121,6 @@ class RoleGroup:
             for number in range(size)
         ]
 
-    @staticmethod
-    def _number(config: TrainConfig) -> int:
-        return config.learner_processes
-
     @property
     def size(self) -> int:
         """Number of processes."""
@@ -99,16 +128,13 @@ class RoleGroup:
 
     def make(self, config: TrainConfig, problems: int, seed: int) -> Callable[[], Any]:
         """Begin to make the players; returns what waits for them. See `LearnerActor.make`."""
-        address, port = "", 0
+        group: dict[str, str] = {}
         if self.size > 1:
-            address, port = self.first("meeting_point")
-        return self.begin(
-            "make",
-            [
-                (config, problems, seed, Membership(rank, self.size, address, port))
-                for rank in range(self.size)
-            ],
-        )
+            # As torchrun says it; every process sees only the GPU that it was given.
+            group = {"WORLD_SIZE": f"{self.size}", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+            group |= self.first("meeting_point")
+        places = [group | {"RANK": f"{rank}"} if group else {} for rank in range(self.size)]
+        return self.begin("make", [(config, problems, seed, place) for place in places])
 
     def all(self, method: str, *arguments: Any) -> list[Any]:
         """Ask all processes the same, and wait for their answers.
@@ -206,14 +232,11 @@ class WriterGroup(RoleGroup):
     _actor = WriterActor
     _lost = WriterLostError
     _what = "The writing process"
+    _alone = True
 
     counters: Counters = MappingProxyType({})
     """As they were after the last answers; none before the first, when they are those of the learner."""
     _given = -1
-
-    @staticmethod
-    def _number(config: TrainConfig) -> int:
-        return 1
 
     def give(self, number: int, weights: Any) -> None:
         """Have it write with these weights from now on, unless it has those of this number already."""

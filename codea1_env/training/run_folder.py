@@ -5,7 +5,7 @@ metrics.jsonl     one row per step: the same bytes for the same configuration, a
 episodes.jsonl    what was played, one row per problem and step: the same holds
 held_out.jsonl    what was measured, one row per problem and measurement: the same holds
 unseen.jsonl      likewise, of problems that are not trained on; only with language models
-own_files.jsonl   which files of the user's it was run with, see `codea1_env.training.own_code`
+own_files.jsonl   which files of the user's it was run with, one row for the beginning, and one for each change
 timings.jsonl     seconds of each phase, which differ from run to run
 checkpoints/      see `codea1_env.training.checkpoints`
 """
@@ -13,6 +13,7 @@ checkpoints/      see `codea1_env.training.checkpoints`
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,20 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
-from codea1_env.training.moved_settings import moved_names
-from codea1_env.training.settings import (
-    SettingsError,
-    apply_table,
-    flat,
-    read_toml,
-    replaced,
-    to_toml,
-)
+from codea1_env.support.plugins import digest_of
+from codea1_env.training import settings
+from codea1_env.training.config import RunError, TrainConfig
 
 METRICS, EPISODES, TIMINGS = "metrics.jsonl", "episodes.jsonl", "timings.jsonl"
 HELD_OUT, UNSEEN = "held_out.jsonl", "unseen.jsonl"
+OWN_FILES = "own_files.jsonl"
+_LOGS = (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS)
 
 _MAY_CHANGE = {
     "output_dir", "workers", "max_steps", "save_steps", "save_total_limit", "threads", "generation_threads",
@@ -70,7 +65,7 @@ def decided(config: TrainConfig) -> TrainConfig:
     if config.time_budget is not None:
         names += _BUDGET
         config = dataclasses.replace(config, time_budget=None)
-    return replaced(config, {name: attrgetter(name)(begun) for name in names})
+    return settings.replaced(config, {name: attrgetter(name)(begun) for name in names})
 
 
 class RunFolder(LogFolder):
@@ -116,7 +111,7 @@ class RunFolder(LogFolder):
         if path is None:
             raise RunError("Expect output_dir to name the run to resume, actually: None.")
         begun = read_config(path)
-        before, now = flat(begun), flat(config)
+        before, now = settings.flat(begun), settings.flat(config)
         differences = [
             f"{name} was {before[name]!r}, now {now[name]!r}"
             for name in sorted(now.keys() - _MAY_CHANGE)
@@ -132,7 +127,7 @@ class RunFolder(LogFolder):
     def write_config(self, config: TrainConfig) -> None:
         """Write config.toml, all or nothing."""
         # The folder may be moved.
-        table = to_toml(dataclasses.replace(config, output_dir=None))
+        table = settings.to_toml(dataclasses.replace(config, output_dir=None))
         write_whole(self.path / "config.toml", table)
 
     def truncate(self, step: int) -> None:
@@ -141,7 +136,7 @@ class RunFolder(LogFolder):
         Raises:
             RunError: Rows up to the step are missing.
         """
-        for name in (METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS):
+        for name in _LOGS:
             truncate(self.path / name, up_to(step))
         last = max((row["step"] for row in read_rows(self.path / METRICS)), default=-1)
         if step >= 0 and last != step:
@@ -153,8 +148,7 @@ class RunFolder(LogFolder):
     def discard(self) -> None:
         """Close the run, and remove it: it has not begun."""
         self.close()
-        own = "own_files.jsonl"  # see training/own_code.py
-        for name in ("config.toml", METRICS, EPISODES, HELD_OUT, UNSEEN, TIMINGS, own, ".lock"):
+        for name in ("config.toml", *_LOGS, OWN_FILES, ".lock"):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):  # something else lies in it
             self.path.rmdir()
@@ -188,14 +182,14 @@ def read_config(folder: Path) -> TrainConfig:
     if not path.is_file():
         raise RunError(f"Expect {folder} to be the folder of a run, actually: {no_run(folder)}")
     try:
-        table = read_toml(path)
-        if moved := moved_names(table):
+        table = settings.read_toml(path)
+        if moved := settings.moved_names(table):
             raise RunError(
                 f"Expect the settings of a run of this version, actually: {path} is of an older one, with other names. "
                 f"To go on with the run, rename them in this file: {moved}."
             )
-        config = apply_table(TrainConfig(), table, str(path))
-    except SettingsError as error:
+        config = settings.apply_table(TrainConfig(), table, str(path))
+    except settings.SettingsError as error:
         raise RunError(
             f"Expect the settings of a run of this version, actually: {error}"
         ) from error
@@ -213,3 +207,24 @@ def _new_folder() -> Path:
             continue
         return path
     raise RunError(f"Expect a free name for a run in runs/, actually: {name} was taken 999 times.")
+
+
+def note_own_files(folder: Path, config: TrainConfig, step: int = 0) -> str:
+    """Write down which files of the user's are used from this step on, if others were before.
+
+    Returns:
+        What has changed, for people; empty if nothing has.
+    """
+    names = [config.problems, config.rewards, config.algorithm]
+    for block in (config.coder, config.tester):
+        names += [block.player, block.algorithm or ""]
+    now = {name: found for name in names if (found := digest_of(name)) is not None}
+    rows = list(read_rows(folder / OWN_FILES))
+    before: Mapping[str, str] = rows[-1]["sha256"] if rows else now
+    changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
+    if now and (not rows or changed):
+        with (folder / OWN_FILES).open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"step": step, "sha256": now}) + "\n")
+    if not changed:
+        return ""
+    return f" Not the same as before: {', '.join(changed)}. Steps from here on are of the new file."

@@ -1,12 +1,14 @@
-"""Settings from TOML files: typed, with errors that name the key, and written back by `--dry-run`."""
+"""Settings from TOML files and presets: typed, with errors that name the key, and written back by `--dry-run`."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import tomllib
 import types
 import typing
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
 
@@ -17,15 +19,32 @@ from codea1_env.game import did_you_mean
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+
 Settings = TypeVar("Settings", bound="DataclassInstance")
+NONE = "None"
+"""How TOML, which has no word for it, says None; the command line says `--split None`."""
+_FOLDER = files("codea1_env") / "training" / "presets"
+PRESETS = sorted(Path(entry.name).stem for entry in _FOLDER.iterdir())
+"""Names of presets."""
+MOVED = {
+    "coder": "coder.player",
+    "freeze_coder": "coder.freeze",
+    "learning_rate": "coder.learning_rate",
+    "coder_sampling": "coder.sampling",
+    "coder_trainer": "coder.trainer",
+    "tester": "tester.player",
+    "freeze_tester": "tester.freeze",
+    "tester_learning_rate": "tester.learning_rate",
+    "tester_model": "tester.model",
+    "tester_sampling": "tester.sampling",
+    "tester_trainer": "tester.trainer",
+    "tester_objective": "tester.objective",
+}
+"""Old name -> new name. "coder" and "tester" were the names of players; now they are the names of the blocks."""
 
 
 class SettingsError(ValueError):
     """A file does not say what settings need. The message names the key."""
-
-
-NONE = "None"
-"""How TOML, which has no word for it, says None; the command line says `--split None`."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -209,3 +228,63 @@ def read_inline_table(text: str) -> dict[str, Any]:
         raise ValueError(
             f"expect settings such as 'beta = 0.01, optim = \"adamw_torch\"', actually: {text!r} ({error})"
         ) from error
+
+
+def preset_table(name: str) -> dict[str, Any]:
+    """What a preset says.
+
+    Raises:
+        SettingsError: There is none of this name.
+    """
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=3)
+        known = (
+            f"Did you mean {' or '.join(map(repr, near))}?"
+            if near
+            else f"Expect one of: {', '.join(PRESETS)}"
+        )
+        raise SettingsError(f"unknown preset {name!r}. {known}")
+    return file_table(Path(str(_FOLDER / f"{name}.toml")))
+
+
+def file_table(path: Path) -> dict[str, Any]:
+    """What a file says, with the preset that it extends below it.
+
+    Raises:
+        SettingsError: It cannot be read, or has names of older versions.
+    """
+    table = read_toml(path)
+    if moved := moved_names(table):
+        raise SettingsError(f"{path}: {moved}")
+    below = table.pop("extends", None)
+    if below is None:
+        return table
+    if not isinstance(below, str):
+        raise SettingsError(f"expect extends to name a preset in quotes, actually: {below!r}")
+    return _joined(preset_table(below), table)
+
+
+def _joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables in one; tables in both are joined, too."""
+    joined = dict(below)
+    for name, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(joined.get(name), Mapping)
+        joined[name] = _joined(joined[name], value) if both else value
+    return joined
+
+
+def moved_names(settings: Mapping[str, Any]) -> str:
+    """Say which settings have other names now; nothing if none has.
+
+    Args:
+        settings: Name -> value, as in a TOML file or a call of `TrainConfig`.
+
+    Example:
+        >>> moved_names({"tester": "golden", "seed": 3, "learning_rate": 1.0})
+        'learning_rate is now coder.learning_rate; tester is now tester.player'
+    """
+    return "; ".join(
+        f"{old} is now {new}"
+        for old, new in MOVED.items()
+        if old in settings and (old not in ("coder", "tester") or isinstance(settings[old], str))
+    )

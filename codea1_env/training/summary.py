@@ -1,14 +1,22 @@
-"""What came of a run, from its metrics alone."""
+"""What came of a run, and where its time and memory went: from its logs alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.table import Table
 
+from codea1_env.agents.llm.agent import Usage
 from codea1_env.training.metrics import Row, mean
+
+_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -80,11 +88,147 @@ def summary_table(result: TrainResult) -> Table:
     for name, label in SUMMARY.items():
         if name.startswith("unseen/") and result.end[name] is None:
             continue  # only language models answer other problems
-        table.add_row(label, _cell(result.start[name]), _cell(result.end[name]))
+        table.add_row(label, figure(result.start[name]), figure(result.end[name]))
     return table
 
 
-def _cell(value: float | None) -> str:
+def figure(value: float | None) -> str:
+    """Show a metric."""
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.3f}"
+
+
+def mean_seconds(timings: Iterable[Row]) -> dict[str, float]:
+    """Phase -> mean seconds over the rows of timings.jsonl that have it.
+
+    Example:
+        >>> mean_seconds([{"step": 1, "seconds/coder": 2.0}, {"step": 2, "seconds/coder": 4.0}])
+        {'coder': 3.0}
+    """
+    found: dict[str, list[float]] = {}
+    for row in timings:
+        for name, value in row.items():
+            if name.startswith("seconds/"):
+                found.setdefault(name.removeprefix("seconds/"), []).append(value)
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+class PhaseTotal(NamedTuple):
+    """What a phase took over a whole run."""
+
+    name: str
+    seconds: float
+    share: float
+    tokens: int
+    """Tokens that were generated, or, of an update, those of prompts and answers that it went through."""
+    speed: float | None
+    """Tokens per second; None where there are none."""
+
+
+def phase_totals(timings: Iterable[Row], metrics: Iterable[Row]) -> list[PhaseTotal]:
+    """Add up the phases of a run, the longest first.
+
+    Args:
+        timings: The rows of timings.jsonl.
+        metrics: The rows of metrics.jsonl.
+
+    Example:
+        >>> phase_totals([{"seconds/coder": 3.0, "seconds/judge": 1.0}], [{"coder/tokens/completion": 60}])[0]
+        PhaseTotal(name='coder', seconds=3.0, share=0.75, tokens=60, speed=20.0)
+    """
+    seconds: Counter[str] = Counter()
+    for row in timings:
+        for name, value in row.items():
+            if name.startswith("seconds/"):
+                seconds[name.removeprefix("seconds/")] += value
+    tokens: Counter[str] = Counter()
+    for row in metrics:
+        for role in ("coder", "tester", "model"):
+            tokens[role] += row.get(f"{role}/tokens/completion", 0)
+            # Of all updates so far.
+            tokens[f"learn_{role}"] = int(row.get(f"{role}/num_tokens", tokens[f"learn_{role}"]))
+    # Where both learn at the same time.
+    tokens["learn"] = tokens["learn_coder"] + tokens["learn_tester"]
+    whole = seconds.total()
+    return [
+        PhaseTotal(
+            name,
+            value,
+            value / whole if whole else 0.0,
+            tokens[name],
+            tokens[name] / value if tokens[name] and value else None,
+        )
+        for name, value in seconds.most_common()
+    ]
+
+
+def phases_table(timings: Iterable[Row], metrics: Iterable[Row]) -> Table:
+    """Show the phases of a run as a table: see `phase_totals`."""
+    table = Table("phase", title="where the time went", title_justify="left")
+    for heading in ("seconds", "share", "tokens/s"):
+        table.add_column(heading, justify="right")
+    for name, seconds, share, _, speed in phase_totals(timings, metrics):
+        shown = "-" if speed is None else f"{speed:.0f}"
+        table.add_row(name, f"{seconds:.1f}", f"{share:.1%}", shown)
+    return table
+
+
+class Throughput:
+    """Tokens per second of each role, step by step.
+
+    Args:
+        row: The last row of metrics.jsonl, of a run that goes on.
+    """
+
+    def __init__(self, row: Row) -> None:
+        self._learned: dict[str, float] = {}
+        self._remember(row)
+
+    def of_step(
+        self, usages: Mapping[str, Usage], row: Row, seconds: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Measure a step.
+
+        Args:
+            usages: Role -> what its answers took.
+            row: The step's row of metrics.jsonl.
+            seconds: Phase -> seconds.
+
+        Returns:
+            For each role that is a language model, `speed/ROLE/generation`: tokens that were generated per second;
+            and, if it learns, `speed/ROLE/update`: tokens of prompts and answers that the update went through.
+        """
+        found: dict[str, float] = {}
+        before = dict(self._learned)
+        self._remember(row)
+        for role, usage in usages.items():
+            if usage.seconds > 0:
+                found[f"speed/{role}/generation"] = usage.completion_tokens / usage.seconds
+            spent = seconds.get(f"learn_{role}", 0.0)
+            if role in self._learned and spent > 0:
+                learned = self._learned[role] - before.get(role, 0.0)
+                found[f"speed/{role}/update"] = learned / spent
+        return found
+
+    def _remember(self, row: Row) -> None:
+        """Trainers count the tokens of all their updates so far."""
+        for role in ("coder", "tester", "model"):
+            if (tokens := row.get(f"{role}/num_tokens")) is not None:
+                self._learned[role] = tokens
+
+
+def peak_memory() -> dict[str, float]:
+    """The most memory that this process has had, in MiB, and that of a GPU if it computes on one.
+
+    Sandbox processes are others, and not counted.
+    """
+    found = {}
+    with suppress(OSError):
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        if peak := re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE):
+            found["memory/process_peak"] = int(peak[1]) * 1024 / _MIB
+    torch = sys.modules.get("torch")  # who computes on a GPU has loaded it
+    if torch is not None and torch.cuda.is_initialized():
+        found["memory/gpu_peak"] = torch.cuda.max_memory_allocated() / _MIB
+    return found

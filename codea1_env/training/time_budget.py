@@ -1,32 +1,23 @@
-"""Fits a run of language models to the machine: number formats, threads, and how much can be done in the time given."""
+"""How fast language models write and learn on this machine, and the largest run that fits into a time budget."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from codea1_env.agents.llm.computing import Dtype
-from codea1_env.agents.llm.memory import available_memory, own_memory, shape_of
-from codea1_env.agents.llm.processes import world_size
-from codea1_env.agents.models import best_device, resolve
+import numpy as np
+
+from codea1_env.agents.llm.chat import encode_chat
+from codea1_env.agents.llm.rows import TrainingRow
+from codea1_env.agents.llm.shared_prompts import common_beginning
 from codea1_env.problems import Problem
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
-from codea1_env.training.language_models import LanguageModels, Models, computing_of
-from codea1_env.training.memory_plan import Devices, plan_memory
-from codea1_env.training.remaining import ONCE
+from codea1_env.spaces import observe
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.settings import replaced
-from codea1_env.training.speed import (
-    Speed,
-    measure_speed,
-    phases_of_step,
-    seconds_of_measurement,
-)
 
 _QUARTERS = 4
 """A run plays every problem as often as this: what is earned at its start and at its end can be compared."""
@@ -35,155 +26,177 @@ _SHORT = 64
 """Tokens of an answer on slow machines; nine of ten answers have fewer."""
 _WORTH_OF_SHORT = 0.85
 """What an answer is worth that may not be longer."""
-_FULL = 0.6
-"""Length of prompts and answers, as a share of what they may have."""
 _STRETCH = 2.5
 """Beside other work a run may take so many times as long rather than not begin."""
 _SHARE_OF_MEASURING = 0.1
 """Of a run's time that the measurement before the first step may take at most."""
 _ENDING = 10.0
 """Seconds for checkpoints, and until the last table stands."""
+_ANSWER = 0.45
+"""Length of an answer as a share of what it may have: about 42 of 96 tokens (docs/results.md)."""
+_LONGEST = 0.8
+"""Length of the longest answer of a batch, as a share of what it may have."""
+_FEW, _MANY = 16, 64
+_TOKENS = 8
+_JUDGING = 0.01
+"""Seconds to judge a suite; a guess, and never much of a step."""
 
 
 @dataclass(frozen=True)
-class RunPlan:
-    """What a run does, and how long that takes."""
+class Prompts:
+    """Lengths of a role's prompts, in tokens."""
 
-    config: TrainConfig
-    """With everything decided."""
-    step: Mapping[str, float]
-    """Phase of a step -> seconds; empty where nothing was measured."""
-    measurement: float
-    """Seconds to measure both players once."""
-    models: Models
-    """The models, perhaps loaded already."""
-
-    @property
-    def seconds(self) -> float:
-        """Of all steps and measurements."""
-        config = self.config
-        times = 1 + -(-config.max_steps // config.eval_steps)
-        return config.max_steps * sum(self.step.values()) + times * self.measurement
+    tokens: float
+    """Mean length."""
+    shared: int
+    """What all of them begin with."""
 
 
-def fit_to_machine(
+@dataclass(frozen=True)
+class Speed:
+    """Times of the parts that work is made of."""
+
+    token_of_prompt: float
+    """Seconds to read a token of a prompt, before writing."""
+    step: float
+    """Seconds to write one token of each answer, however few they are."""
+    answer: float
+    """Seconds more for each answer."""
+    token_of_update: float
+    """Seconds to learn from a token."""
+    coder: Prompts
+    tester: Prompts
+
+    def writing(self, role: Prompts, prompts: int, answers: int, length: int, batch: int) -> float:
+        """Return the seconds to write answers to different prompts, of at most so many tokens."""
+        read = role.shared + prompts * (role.tokens - role.shared)
+        steps = -(-answers // batch) * length * _LONGEST
+        written = answers * length * _ANSWER
+        return read * self.token_of_prompt + steps * self.step + written * self.answer
+
+    def learning(self, role: Prompts, groups: int, size: int, length: int) -> float:
+        """Return the seconds of an update, in which a group computes its prompt once."""
+        return groups * (role.tokens + size * length * _ANSWER) * self.token_of_update
+
+
+def phases_of_step(speed: Speed, config: TrainConfig) -> dict[str, float]:
+    """Estimate the seconds of each phase of a step."""
+    count, size, suites = config.problems_per_step, config.num_generations, config.num_suites
+    coder, tester = (each.sampling.max_completion_length for each in (config.coder, config.tester))
+    batch = config.generation_batch
+    attacked = count * (size if config.suite_selection == "all" else 1)
+    writing = {
+        "coder": speed.writing(speed.coder, count, count * size, coder, batch),
+        "tester": speed.writing(speed.tester, count * size, count * size * suites, tester, batch),
+    }
+    learning = {
+        "coder": speed.learning(speed.coder, count, size, coder),
+        "tester": speed.learning(speed.tester, attacked, suites, tester),
+    }
+    llm = [role for role in ("coder", "tester") if config.player(role).player == "llm"]
+    seconds = {role: value if role in llm else 0.0 for role, value in writing.items()}
+    seconds["judge"] = count * size * suites * _JUDGING
+    if config.self_play:
+        seconds["learn_model"] = sum(learning.values())
+    else:
+        learn = [role for role in llm if not config.player(role).freeze]
+        seconds |= {f"learn_{role}": learning[role] for role in learn}
+    return seconds
+
+
+def seconds_of_measurement(speed: Speed, config: TrainConfig, problems: int) -> float:
+    """Estimate the seconds to measure both players on what is held back."""
+    problems = min(problems, config.eval_trained) + config.eval_problems
+    answers, batch = problems * config.eval_samples, config.generation_batch
+    coder, tester = config.coder.sampling, config.tester.sampling
+    return sum(
+        (
+            speed.writing(speed.coder, problems, answers, coder.max_completion_length, batch),
+            speed.writing(speed.tester, answers, answers, tester.max_completion_length, batch),
+            4 * answers * _JUDGING,
+        )
+    )
+
+
+def measure_speed(
     config: TrainConfig,
+    models: LanguageModels,
     problems: Sequence[Problem],
-    started: float,
-    known: Mapping[str, float],
-    say: Callable[[str], None],
-    tell: Callable[[float], None],
-) -> RunPlan:
-    """Decide what a configuration leaves to the machine.
+    tell: Callable[[float], None] = lambda _: None,
+) -> Speed:
+    """Write a few tokens and make two updates with a player that is thrown away.
 
     Args:
-        config: The run.
-        problems: What it may train on.
-        started: When the run began, by `time.perf_counter`.
-        known: Phase -> seconds, of a run that goes on: then nothing is decided any more.
-        say: Is told what was decided, in lines for people.
-        tell: Is told what share of the measuring is done.
-
-    Raises:
-        RunError: Nothing useful can be done in the time given, or the model cannot be had or used as asked.
+        config: The run, with number formats and threads.
+        models: The language models of the run; the player shares the weights of theirs.
+        problems: What the run is about.
+        tell: Is told the share that is done.
     """
-    models = LanguageModels(config, len(problems))
-    if known:
-        step = {name: value for name, value in known.items() if name not in ONCE}
-        return RunPlan(config, step, known.get("evaluate", 0.0), models)
-    if not config.has_language_model or config.backend != "transformers":
-        return RunPlan(config, {}, 0.0, models)
-    if world_size() > 1:
-        if config.time_budget is not None:
-            raise RunError(
-                "Expect one process with time_budget, actually: "
-                f"{world_size()}. Set max_steps instead."
-            )
-        return RunPlan(config, {}, 0.0, models)
-    bases: dict[Path, Any] = {}
-    available = available_memory() + own_memory() if best_device() == "cpu" else None
-    try:
-        folder = resolve(config.model_of(_role(config)), say)
-        # Measuring takes memory, too; which format is chosen is not known yet.
-        least = "bfloat16" if config.dtype == "auto" else config.dtype
-        _check_memory(config, least, folder, available)
-        computing = computing_of(config, folder)
-    except ValueError as error:
-        raise RunError(f"Cannot make the {_role(config)}: {error}") from error
-    _check_memory(config, computing.dtype, folder, available)
-    say(f"Computing in {computing}.")
-    config = dataclasses.replace(
-        config,
-        dtype=computing.dtype,
-        generation_dtype=computing.generation_dtype,
-        threads=computing.threads,
-        generation_threads=computing.generation_threads,
-    )
-    if config.time_budget is None and best_device() != "cpu":
-        return RunPlan(config, {}, 0.0, LanguageModels(config, len(problems), bases))
-
-    def fits(size: TrainConfig) -> bool:
-        return available is None or _memory(size, computing.dtype, folder) <= available
-
-    tell(0.0)
-    models = LanguageModels(config, len(problems), bases)
-    budget = config.time_budget
-    speed = measure_speed(config, models, problems, tell)
-    if config.time_budget is not None:
-        config = _within(config, speed, problems, time.perf_counter() - started, fits)
-    number = min(len(problems), config.max_problems or len(problems))
-    plan = RunPlan(
-        config,
-        phases_of_step(speed, config),
-        seconds_of_measurement(speed, config, number),
-        LanguageModels(config, number, bases),
-    )
-    say(_summary(plan, number))
-    total = time.perf_counter() - started + plan.seconds
-    if budget is not None and total > 60 * budget:
-        say(
-            f"That is more than the {budget:g} minutes asked for, and the smallest run in which something can be "
-            "learned: this machine is slow, or busy with something else."
+    role: Literal["coder", "tester"] = "tester" if config.tester.player == "llm" else "coder"
+    size = config.num_suites if role == "tester" else config.num_generations
+    few = problems[:4]
+    trial = models.trial(role, size, updates=2)
+    agent = trial.agent
+    seen = [observe(problem) for problem in few]
+    attacked = [observe(each, code=each.reference, turn=1) for each in few]
+    encoded = [
+        [encode_chat(trial.tokenizer, agent.chat(observation)) for observation in each]
+        for each in (seen, attacked)
+    ]
+    roles = [
+        Prompts(
+            float(np.mean([len(ids) for ids in every])),
+            min(common_beginning(min(every), max(every)), min(map(len, every)) - 1),
         )
-    return plan
+        for every in encoded
+    ]
+    chats = [agent.chat(observation) for observation in attacked]
 
-
-def _role(config: TrainConfig) -> str:
-    """Whose model stands for both."""
-    return "coder" if config.coder.player == "llm" else "tester"
-
-
-def _check_memory(config: TrainConfig, dtype: Dtype, folder: Path, available: int | None) -> None:
-    """Refuse a run that does not fit into memory, before anything is loaded.
-
-    Raises:
-        RunError: It does not.
-    """
-    smallest = config
-    if config.time_budget is not None:  # smaller ones are among those that may be chosen
-        smallest = next(_sizes(config, config.problems_per_step))
-    needed = _memory(smallest, dtype, folder)
-    if available is not None and needed > available:
-        raise RunError(
-            f"Expect {needed / 1e9:.1f} GB of free memory for {config.model_of(_role(config))} with {smallest.problems_per_step} "
-            f"problems a step in {dtype}, actually: {available / 1e9:.1f} GB. Close other programs, "
-            "raise the limit of the container, lower problems_per_step or generation_batch, or play without "
-            "language models: make train PRESET=tabular"
+    def written(answers: int, tokens: int) -> float:
+        sampling = dataclasses.replace(
+            config.tester.sampling, max_completion_length=tokens, stop=()
         )
+        asked = [chats[i % len(chats)] for i in range(answers)]
+        started = time.perf_counter()
+        agent.backend.generate(asked, sampling, 0, agent.adapter)
+        return time.perf_counter() - started
+
+    written(_FEW, 1)  # warms up
+    tell(0.2)
+    read = written(_FEW, 1)
+    tell(0.27)
+    few_step = max(written(_FEW, 1 + _TOKENS) - read, 1e-6) / _TOKENS
+    tell(0.42)
+    many_step = max(written(_MANY, 1 + _TOKENS) - read, few_step) / _TOKENS
+    tell(0.68)
+    answer = max(many_step - few_step, 0.0) / (_MANY - _FEW)
+
+    length = int(config.tester.sampling.max_completion_length * _ANSWER)
+    prompt = encoded[1][0]
+    # Answers that are alike in nothing but their length, as drawn ones are.
+    answers = [prompt[i : i + 1] + prompt[:length][1:] for i in range(size)]
+    rows = [
+        TrainingRow(prompt, ids, (-1.0,) * len(ids), float(i % 2)) for i, ids in enumerate(answers)
+    ]
+    tokens = len(prompt) + sum(len(row.completion_ids) for row in rows)
+    updates = []
+    for count in range(2):
+        started = time.perf_counter()
+        trial.drive.update(rows)
+        updates.append(time.perf_counter() - started)
+        tell(0.84 + 0.16 * count)
+    tester = roles[1]
+    return Speed(
+        token_of_prompt=read / (tester.shared + len(few) * (tester.tokens - tester.shared)),
+        step=max(few_step - _FEW * answer, 0.2 * few_step),
+        answer=answer,
+        token_of_update=min(updates) / tokens,
+        coder=roles[0],
+        tester=tester,
+    )
 
 
-def _memory(config: TrainConfig, dtype: Dtype, folder: Path) -> float:
-    """Bytes that a run of this size needs on a processor."""
-    shape = shape_of(folder)
-    if shape is None:  # its loading will say what is wrong with it
-        return 0.0
-    shapes = {config.model_of(role): shape for role in ("coder", "tester")}
-    here = Devices(1, math.inf, gpu=False)
-    plan = plan_memory(dataclasses.replace(config, dtype=dtype), shapes, here, _FULL)
-    return plan.needed(plan.peak)
-
-
-def _within(
+def within(
     config: TrainConfig,
     speed: Speed,
     problems: Sequence[Problem],
@@ -196,22 +209,19 @@ def _within(
         RunError: Not even the smallest does.
     """
     seconds = 60 * (config.time_budget or 0.0)
-    best: tuple[float, int] | None = None
-    least, chosen, smallest = float("inf"), config, config
-    for each in filter(fits, _sizes(config, len(problems))):
+    tried: list[tuple[float, tuple[float, int], TrainConfig]] = []
+    for each in filter(fits, sizes(config, len(problems))):
         fitted = _with_measurements(each, speed, seconds)
         steps = sum(phases_of_step(speed, fitted).values()) * fitted.max_steps
         number = fitted.max_problems or len(problems)
         needed = spent + _ENDING + steps + 2 * seconds_of_measurement(speed, fitted, number)
-        if needed < least:
-            least, smallest = needed, fitted
         length = fitted.coder.sampling.max_completion_length
         whole = length == config.coder.sampling.max_completion_length
         worth = fitted.problems_per_step * fitted.max_steps * (1.0 if whole else _WORTH_OF_SHORT)
-        if needed <= seconds and (best is None or (worth, fitted.max_steps) > best):
-            best, chosen = (worth, fitted.max_steps), fitted
-    if best is not None:
-        return chosen
+        tried.append((needed, (worth, fitted.max_steps), fitted))
+    if in_time := [each for each in tried if each[0] <= seconds]:
+        return max(in_time, key=lambda each: each[1])[2]
+    least, _, smallest = min(tried, key=lambda each: each[0])
     if least <= _STRETCH * seconds:
         return smallest
     raise RunError(
@@ -221,7 +231,7 @@ def _within(
     )
 
 
-def _sizes(config: TrainConfig, problems: int) -> Iterator[TrainConfig]:
+def sizes(config: TrainConfig, problems: int) -> Iterator[TrainConfig]:
     """All sizes that a run may have."""
     longest = config.coder.sampling.max_completion_length
     for length in sorted({longest, min(longest, _SHORT)}):
@@ -255,12 +265,3 @@ def _with_measurements(config: TrainConfig, speed: Speed, seconds: float) -> Tra
         if needed <= _SHARE_OF_MEASURING * seconds:
             return tried
     return dataclasses.replace(config, eval_samples=1)
-
-
-def _summary(plan: RunPlan, problems: int) -> str:
-    config = plan.config
-    words = (
-        f"{config.max_steps} steps of {config.problems_per_step} of {problems} problems, answers of at most "
-        f"{config.coder.sampling.max_completion_length} tokens"
-    )
-    return f"{words}: about {plan.seconds / 60:.0f} minutes."

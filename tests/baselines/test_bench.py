@@ -10,28 +10,29 @@ from pathlib import Path
 import pytest
 
 from codea1_env.baselines import BASELINES
-from codea1_env.baselines.bench import (
+from codea1_env.baselines.bench.ranking import leaderboard
+from codea1_env.baselines.bench.results import (
+    Result,
+    TrainingJob,
+    collect,
+    open_folder,
+    read_settings,
+    write_results,
+)
+from codea1_env.baselines.bench.results import jobs_of as jobs_with
+from codea1_env.baselines.bench.schedule import check_files, forget_unusable, machine_of, run_all
+from codea1_env.baselines.bench.suite import (
     DEFAULT_ENTRIES,
+    QUICK,
     BenchConfig,
     Entry,
     EntryError,
-    FolderError,
-    Result,
-    collect,
+    Rates,
     find_entry,
-    leaderboard,
-    run_all,
+    with_preset,
 )
-from codea1_env.baselines.bench.results import open_folder, read_settings, write_results
-from codea1_env.baselines.bench.schedule import (
-    TrainingJob,
-    check_files,
-    forget_unusable,
-    machine_of,
-)
-from codea1_env.baselines.bench.schedule import jobs_of as jobs_with
-from codea1_env.baselines.bench.suite import QUICK, Rates, with_preset
 from codea1_env.baselines.bench.sweep import Swept
+from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.training import TrainConfig
 from codea1_env.training.run_folder import RunFolder
 

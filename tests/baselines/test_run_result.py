@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.baselines.bench import BenchConfig, collect, find_entry, run_all
-from codea1_env.baselines.bench.run_result import (
+from codea1_env.baselines.bench.results import (
     DamagedRunError,
+    TrainingJob,
+    collect,
     forgetting,
+    jobs_of,
     read_ending,
     read_logs,
 )
-from codea1_env.baselines.bench.schedule import TrainingJob, forget_unusable, jobs_of
-from codea1_env.baselines.bench.suite import Rates
+from codea1_env.baselines.bench.schedule import forget_unusable, run_all
+from codea1_env.baselines.bench.suite import BenchConfig, Rates, find_entry
 
 CONFIG = BenchConfig(("golden-tests",), seeds=1, max_problems=4, max_steps=2, processes=1)
 

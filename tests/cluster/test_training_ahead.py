@@ -21,10 +21,9 @@ from test_training_on_ray import kill_after, models, run, steps_of, until
 from codea1_env.agents import CopierTester
 from codea1_env.cli.app import run as codea1
 from codea1_env.support.logs import read_rows
-from codea1_env.training import PlayerConfig, PlayerError, RunError, TrainConfig, patience
-from codea1_env.training.ahead import check_ahead
+from codea1_env.training import PlayerConfig, PlayerError, RunError, TrainConfig, role_group
 from codea1_env.training.checkpoints import checkpoints, step_of
-from codea1_env.training.players import Players
+from codea1_env.training.players import Players, check_ahead
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
 
@@ -102,7 +101,7 @@ def test_a_learner_that_hangs_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(patience, "_LEAST", 4.0)
+    monkeypatch.setattr(role_group, "_LEAST", 4.0)
     coder = PlayerConfig("reference")
     settings, folder = settings_of(cluster, models, tmp_path, coder=coder), tmp_path / "run"
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from run_logs import write_run
 
-from codea1_env.baselines.bench import BenchConfig
 from codea1_env.baselines.bench.results import open_folder
+from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play, write_cross_play
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.report.charts import heat_map

@@ -17,8 +17,7 @@ from codea1_env.training.checkpoints import (
     step_of,
     verify,
 )
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError, TrainConfig
 
 PROBLEM = Problem("p", "def f():", "f", "def f(): return 1", tests=("assert f() == 1",))
 POOL = Pool(PROBLEM, ("a", "b", "c"))

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.moved_settings import MOVED
-from codea1_env.training.player_config import PlayerConfig, TesterConfig
+from codea1_env.training.config import PlayerConfig, TesterConfig, TrainConfig
+from codea1_env.training.settings import MOVED
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import codea1_env
 from codea1_env import Sandbox
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.support.logs import read_rows
-from codea1_env.training.invalid_tests import slug
+from codea1_env.training.metrics import slug
 from codea1_env.training.run_folder import METRICS, TIMINGS
 
 REASONS = tuple(map(slug, InvalidReason))

@@ -35,7 +35,7 @@ def test_where_nothing_is_to_be_waited_for_the_first_signal_ends_it():
     with stop_request(waits=False) as stop:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-        stop.wait_for_step()
+        stop.waits = True
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -9,7 +9,7 @@ from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.sandbox import Limits
-from codea1_env.training.invalid_tests import invalid_metrics, slug
+from codea1_env.training.metrics import invalid_metrics, slug
 
 REFERENCE = '''
 import random

@@ -26,11 +26,11 @@ from codea1_env.training import (
     TrainConfig,
     train,
 )
+from codea1_env.training.checkpoints import load_run
 from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.lessons import demonstrations
 from codea1_env.training.players import make_players
 from codea1_env.training.run_folder import METRICS
-from codea1_env.training.saved_run import load_run
 from codea1_env.training.settings import replaced
 
 SMALL = TrainConfig(

@@ -10,7 +10,7 @@ from problem_rows import LAYOUTS, write_lines
 
 from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
 from codea1_env.problems import ProblemsError, load_problems
-from codea1_env.training.unseen import unseen_problems
+from codea1_env.training.measuring import unseen_problems
 
 PAPER = [name for name in PRESETS if name.startswith("qwen")]
 

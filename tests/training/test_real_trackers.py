@@ -14,7 +14,7 @@ import pytest
 
 from codea1_env.support.logs import read_rows
 from codea1_env.training.run_folder import METRICS
-from codea1_env.training.trackers.to_wandb import _records
+from codea1_env.training.trackers.writers import _records
 
 NAMES = ("trackio", "tensorboard", "wandb")
 INSTALLED = [name for name in NAMES if (s := importlib.util.find_spec(name)) and s.origin]

@@ -12,7 +12,7 @@ from rich.console import Console
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import TrainConfig, train
-from codea1_env.training.reference_check import failing_references, warning_of
+from codea1_env.training.problems_of_run import failing_references, warning_of
 
 RIGHT = Problem(
     "inc", "def inc(n):", "inc", "def inc(n):\n    return n + 1", ("assert inc(1) == 2",)

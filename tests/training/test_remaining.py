@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.training import remaining
-from codea1_env.training.remaining import Remaining
+from codea1_env.training import progress
+from codea1_env.training.progress import Remaining
 
 
 class Clock:
@@ -13,7 +13,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(remaining.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
         self.run = Remaining()
 
     def phase(self, name: str, seconds: float) -> None:

@@ -15,7 +15,7 @@ from codea1_env.rollout import RolloutConfig, Rollouts, rollout
 from codea1_env.spaces import Observation
 from codea1_env.support.logs import read_rows
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig
-from codea1_env.training.resampling import DynamicSampling
+from codea1_env.training.problems_of_run import DynamicSampling
 from codea1_env.training.run_folder import METRICS
 
 PROBLEMS = load_problems("starter", "train")[:8]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from codea1_env.agents.llm.agent import Usage
-from codea1_env.training.resources import Throughput, peak_memory
+from codea1_env.training.summary import Throughput, peak_memory
 
 
 def test_tokens_per_second() -> None:
@@ -34,7 +34,7 @@ def test_players_of_tables_have_no_tokens() -> None:
 def test_memory() -> None:
     """It is that of this process, and never falls."""
     program = (
-        "from codea1_env.training.resources import peak_memory\n"
+        "from codea1_env.training.summary import peak_memory\n"
         "before = peak_memory()['memory/process_peak']\n"
         "data = b'x' * (200 << 20); del data\n"
         "print(before, peak_memory()['memory/process_peak'])"

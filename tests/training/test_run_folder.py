@@ -9,9 +9,7 @@ import pytest
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.support.logs import read_rows
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
-from codea1_env.training.player_config import PlayerConfig, TesterConfig
+from codea1_env.training.config import PlayerConfig, RunError, TesterConfig, TrainConfig
 from codea1_env.training.run_folder import EPISODES, METRICS, RunFolder, decided
 from codea1_env.training.settings import replaced
 

@@ -17,13 +17,14 @@ from codea1_env.agents import ALGORITHMS
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.cli.errors import InputError, user_input
 from codea1_env.training import TrainConfig
-from codea1_env.training.moved_settings import moved_names
-from codea1_env.training.player_config import CODERS, TESTERS, PlayerConfig, TesterConfig
+from codea1_env.training.config import PlayerConfig, TesterConfig
+from codea1_env.training.config_checks import CODERS, TESTERS
 from codea1_env.training.settings import (
     SettingsError,
     apply_table,
     flat,
     inline_table,
+    moved_names,
     read_inline_table,
     read_toml,
     replaced,

@@ -7,12 +7,15 @@ import dataclasses
 import pytest
 
 from codea1_env.agents.llm.completions import SamplingConfig
-from codea1_env.training.config import TrainConfig
-from codea1_env.training.errors import RunError
-from codea1_env.training.player_config import PlayerConfig, TesterConfig
+from codea1_env.training.config import PlayerConfig, RunError, TesterConfig, TrainConfig
 from codea1_env.training.settings import replaced
-from codea1_env.training.speed import Prompts, Speed, phases_of_step, seconds_of_measurement
-from codea1_env.training.time_budget import _within
+from codea1_env.training.time_budget import (
+    Prompts,
+    Speed,
+    phases_of_step,
+    seconds_of_measurement,
+    within,
+)
 
 SAMPLING = SamplingConfig(max_completion_length=96)
 CONFIG = TrainConfig(
@@ -40,7 +43,7 @@ def slower(factor: float) -> Speed:
 
 
 def fitted(speed: Speed, spent: float = 30.0, **changes: object) -> TrainConfig:
-    return _within(dataclasses.replace(CONFIG, **changes), speed, [None] * 12, spent)
+    return within(dataclasses.replace(CONFIG, **changes), speed, [None] * 12, spent)
 
 
 def seconds(speed: Speed, config: TrainConfig) -> float:

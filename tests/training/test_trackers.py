@@ -16,10 +16,8 @@ from codea1_env.support.logs import read_rows
 from codea1_env.training import RunError, TrainConfig, loop
 from codea1_env.training.run_folder import METRICS, TIMINGS
 from codea1_env.training.trackers import tracking
-from codea1_env.training.trackers.names import check_installed
-from codea1_env.training.trackers.protocol import TrackedRun
-from codea1_env.training.trackers.step_report import StepReport
-from codea1_env.training.trackers.tracking import TRACKING, Tracking
+from codea1_env.training.trackers.step_report import COLUMNS, StepReport, TrackedRun
+from codea1_env.training.trackers.tracking import TRACKING, Tracking, check_installed
 
 
 class Notebook:
@@ -98,9 +96,9 @@ def test_all_of_a_step_is_shown(
             "reward/coder": 8,
             "reward/tester": 24,
         }
-        assert len(page.samples.rows) == 2
-        assert all(len(row) == len(page.samples.columns) for row in page.samples.rows)
-        assert all("def " in row[page.samples.columns.index("code")] for row in page.samples.rows)
+        assert len(page.samples) == 2
+        assert all(len(row) == len(COLUMNS) for row in page.samples)
+        assert all("def " in row[COLUMNS.index("code")] for row in page.samples)
 
 
 def test_a_tracker_that_raises_is_named_once(

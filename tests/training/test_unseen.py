@@ -12,8 +12,8 @@ from codea1_env.agents import CopierTester, GoldenTester, ReferenceCoder
 from codea1_env.agents.llm.agent import LanguagePlayer
 from codea1_env.rollout import Agent, Observation
 from codea1_env.training import PlayerConfig, TesterConfig
+from codea1_env.training.measuring import Unseen, unseen_problems
 from codea1_env.training.players import Players
-from codea1_env.training.unseen import Unseen, unseen_problems
 
 TRAINED = load_problems("starter", "train")[30:50]
 

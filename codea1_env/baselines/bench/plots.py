@@ -13,8 +13,12 @@ from codea1_env.baselines.bench.score_table import CONTROLS, Table
 from codea1_env.evaluation.names import short_names
 from codea1_env.support.extras import require
 
-_COLLUSION = ("self-collusion", "code-a1-no-reference", "self-play", "code-a1")
-_FORGETTING = ("code-a1", "no-book")
+_CURVES: dict[str, tuple[tuple[str, ...], set[str], dict[str, str]]] = {
+    "curves.png": ((), set(), {"held_out/pass_rate": "held-back golden tests passed", "held_out/kill_rate": "held-back mutants killed", "held_out/new_kill_rate": "of those that copies do not kill"}),
+    "collusion.png": (("self-collusion", "code-a1-no-reference", "self-play", "code-a1"), {"self-collusion", "code-a1"}, {"reward/coder/mean": "reward of the coder", "tester/validity": "validity, as it is judged", "held_out/pass_rate": "held-back golden tests passed"}),
+    "forgetting.png": (("code-a1", "no-book"), {"code-a1", "no-book"}, {"past/pass_rate": "tests passed that once broke a program"}),
+}  # fmt: skip
+"""File -> the entries whose curves it has (all where none is named), those that must be there, and what is drawn."""
 
 
 def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
@@ -38,19 +42,11 @@ def plot_all(folder: Path, results: Sequence[Result]) -> list[str]:
     _draw_ranking(figure, Table(results), names)
     save("scores.png", figure)
 
-    figure = new_figure(figsize=(14, 4))
-    _draw_curves(figure, done, names, {"held_out/pass_rate": "held-back golden tests passed", "held_out/kill_rate": "held-back mutants killed", "held_out/new_kill_rate": "of those that copies do not kill"})  # fmt: skip
-    save("curves.png", figure)
-
-    collusion = [name for name in _COLLUSION if name in names]
-    if {"self-collusion", "code-a1"} <= set(collusion):
-        figure = new_figure(figsize=(14, 4))
-        _draw_curves(figure, done, collusion, {"reward/coder/mean": "reward of the coder", "tester/validity": "validity, as it is judged", "held_out/pass_rate": "held-back golden tests passed"})  # fmt: skip
-        save("collusion.png", figure)
-    if set(_FORGETTING) <= set(names):
-        figure = new_figure(figsize=(6, 4))
-        _draw_curves(figure, done, _FORGETTING, {"past/pass_rate": "tests passed that once broke a program"})  # fmt: skip
-        save("forgetting.png", figure)
+    for name, (shown, needed, metrics) in _CURVES.items():
+        if needed <= set(names):
+            figure = new_figure(figsize=(14 if len(metrics) > 1 else 6, 4))
+            _draw_curves(figure, done, [each for each in shown or names if each in names], metrics)
+            save(name, figure)
     return made
 
 
@@ -103,11 +99,6 @@ def _band(
         for row in result.curves:
             if row.get(metric) is not None:
                 by_step.setdefault(row["step"], []).append(row[metric])
-    steps = sorted(by_step)
-    values = [by_step[step] for step in steps]
-    return (
-        steps,
-        [min(each) for each in values],
-        [float(np.mean(each)) for each in values],
-        [max(each) for each in values],
-    )
+    steps, values = sorted(by_step), [by_step[step] for step in sorted(by_step)]
+    middle = [float(np.mean(each)) for each in values]
+    return steps, list(map(min, values)), middle, list(map(max, values))

@@ -11,23 +11,31 @@ LEADERBOARD.md, *.png
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.baselines.bench.run_result import (
-    DamagedRunError,
-    Logs,
-    Scores,
-    read_ending,
-    read_logs,
-)
-from codea1_env.baselines.bench.schedule import TrainingJob
-from codea1_env.baselines.bench.suite import BenchConfig, processes_of
+from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates, processes_of
 from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
+from codea1_env.support.logs import read_rows
+from codea1_env.training.metrics import Row, mean
+from codea1_env.training.run_folder import HELD_OUT, METRICS, UNSEEN, up_to
 from codea1_env.training.settings import SettingsError, apply_table
 
+RESULT = "result.json"
+JOB = "job.json"
+
+Scores = dict[str, dict[str, float | None]]
+"""Problem -> measure -> value."""
+
+_MEASURES = (
+    "pass_rate", "kill_rate", "copier_kill_rate", "new_kill_rate", "only_book", "past_pass_rate",
+)  # fmt: skip
+UNSEEN_PREFIX = "unseen/"
+"""Begins the measures of problems that are not trained on."""
 RESULTS = "results.jsonl"
 SWEEP = "sweep.jsonl"
 _BENCHMARK = FolderKind(
@@ -36,6 +44,175 @@ _BENCHMARK = FolderKind(
     version=2,
     extensible=("algorithms", "seeds", "sweep", "sweep_seeds"),
 )
+
+
+class DamagedRunError(ValueError):
+    """A file of a run does not hold what runs write. The message says which, and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended: result.json."""
+
+    status: str
+    """"ok" or "failed"."""
+    error: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Logs:
+    """What a run measured."""
+
+    start: Scores
+    end: Scores
+    metrics: list[Row]
+    """Rows of metrics.jsonl."""
+
+
+def read_ending(folder: Path) -> Ending:
+    """Read the result.json of a run's folder.
+
+    Raises:
+        DamagedRunError: It is something else.
+    """
+    path = folder / RESULT
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedRunError(f"Expect {path} to be a JSON file, actually: {error}") from error
+    match content:
+        case {"status": "ok" | "failed" as status, "error": str(message), "seconds": seconds} if (
+            _is_number(seconds)
+        ):
+            return Ending(status, message, seconds)
+    raise DamagedRunError(
+        f'Expect {path} to hold a status ("ok" or "failed"), an error and seconds, actually: {content!r:.80}'
+    )
+
+
+def read_logs(run: Path, step: int) -> Logs:
+    """Read what a run measured up to a step.
+
+    Args:
+        run: The run folder.
+        step: The last step to read.
+
+    Raises:
+        DamagedRunError: Rows are missing, or hold something else.
+    """
+    metrics = list(read_rows(run / METRICS, up_to(step)))
+    if [row["step"] for row in metrics] != list(range(step + 1)):
+        steps = f"steps {', '.join(str(row['step']) for row in metrics)}" if metrics else "none"
+        raise DamagedRunError(
+            f"Expect {run / METRICS} to have one row for each step from 0 to {step}, actually its whole rows "
+            f"are those of {steps}."
+        )
+    for row in metrics:
+        _check_values(run / METRICS, row, list(row))
+    measured = [row for row in metrics if "held_out/pass_rate" in row]
+    if not measured or measured[0]["step"] != 0:
+        raise DamagedRunError(
+            f"Expect {run / METRICS} to have measures of step 0, actually: there are none."
+        )
+    trained = _read_scores(run / HELD_OUT, measured, "held_out/", _MEASURES)
+    others = _read_scores(run / UNSEEN, measured, UNSEEN_PREFIX, _MEASURES[:4], UNSEEN_PREFIX)
+    last = measured[-1]["step"]
+    end = trained[last] | others.get(last, {})
+    for task, lost in forgetting([trained[row["step"]] for row in measured]).items():
+        end[task] = end[task] | {"forgetting": lost}
+    return Logs(trained[0] | others.get(0, {}), end, metrics)
+
+
+def _read_scores(
+    path: Path, measured: list[Row], kind: str, measures: tuple[str, ...], prefix: str = ""
+) -> dict[int, Scores]:
+    """Step -> scores, whose names get a prefix; empty if no problems of this kind were measured."""
+    rows_of = [row for row in measured if f"{kind}pass_rate" in row]
+    scores: dict[int, Scores] = {}
+    for row in read_rows(path, up_to(measured[-1]["step"])):
+        _check_values(path, row, measures)
+        values = {f"{prefix}{name}": row[name] for name in measures}
+        scores.setdefault(row["step"], {})[str(row.get("task_id"))] = values
+    for row in rows_of:
+        found = scores.get(row["step"], {})
+        rate = mean(values[f"{prefix}pass_rate"] for values in found.values())
+        if found.keys() != scores.get(0, {}).keys() or rate != row[f"{kind}pass_rate"]:
+            raise DamagedRunError(
+                f"Expect {path} to have the rows whose means are in {METRICS}, actually those of "
+                f"step {row['step']} are others, or incomplete."
+            )
+    return {row["step"]: scores.get(row["step"], {}) for row in rows_of}
+
+
+def forgetting(measured: list[Scores]) -> dict[str, float]:
+    """Problem -> how much more of its held-back tests was passed at the best earlier time than at the end.
+
+    That is the forgetting of Chaudhry et al. 2018 (arXiv 1801.10112, equation 3) with problems as tasks, but that one which is
+    better at the end than ever before has forgotten nothing.
+
+    Args:
+        measured: Scores at each measurement, in order.
+    """
+    found = {}
+    for task in measured[-1]:
+        rates = [row[task]["pass_rate"] for row in measured if task in row]
+        known = [rate for rate in rates if rate is not None]
+        if len(known) > 1:
+            found[task] = max(0.0, max(known[:-1]) - known[-1])
+    return found
+
+
+def _check_values(path: Path, row: Row, names: list[str] | tuple[str, ...]) -> None:
+    for name in names:
+        if name not in row or not (row[name] is None or _is_number(row[name])):
+            raise DamagedRunError(
+                f"Expect {path} to have a number or null for {name} of step {row['step']}, actually: "
+                f"{row.get(name, 'nothing')!r:.80}"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """One run."""
+
+    entry: Entry
+    seed: int
+    folder: Path
+    max_steps: int
+    rates: Rates
+
+    @property
+    def done(self) -> bool:
+        """Whether it has a result, good or bad."""
+        return (self.folder / RESULT).exists()
+
+    @property
+    def steps(self) -> int:
+        """Steps done so far."""
+        path = self.folder / "run" / "timings.jsonl"
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
+    @property
+    def of_other_rates(self) -> bool:
+        """Whether the folder holds a run that was begun with other learning rates."""
+        begun = self.begun
+        return begun is not None and begun.get("rates") != dataclasses.asdict(self.rates)
+
+    @property
+    def begun(self) -> dict[str, Any] | None:
+        """What its folder says that it was begun with, empty if that cannot be read; None if it was not begun."""
+        try:
+            content = json.loads((self.folder / JOB).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return {}
+        return content if isinstance(content, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -87,6 +264,28 @@ def read_settings(folder: Path) -> BenchConfig:
         raise FolderError(
             f"Expect the settings of a benchmark of this version, actually: {error}. Name another folder."
         ) from error
+
+
+def jobs_of(
+    config: BenchConfig, entries: Sequence[Entry], folder: Path, rates: Mapping[str, Rates]
+) -> list[TrainingJob]:
+    """All runs of the table: all entries with the first seed, then with the next. So an early end leaves whole rounds.
+
+    Args:
+        config: The benchmark.
+        entries: What it compares.
+        folder: The results folder.
+        rates: Name of an entry -> its learning rates. Those that have none yet are left out.
+    """
+    place = folder / "runs"
+    return [
+        TrainingJob(
+            entry, seed, place / entry.folder / f"seed_{seed}", config.max_steps, rates[entry.name]
+        )
+        for seed in range(config.seeds)
+        for entry in entries
+        if entry.name in rates
+    ]
 
 
 def collect(jobs: Sequence[TrainingJob]) -> list[Result]:

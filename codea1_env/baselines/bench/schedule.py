@@ -12,63 +12,22 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from codea1_env.baselines.bench.entries import Entry
-from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_ending, read_logs
-from codea1_env.baselines.bench.suite import BenchConfig, Rates
+from codea1_env.baselines.bench import results
+from codea1_env.baselines.bench.results import DamagedRunError, TrainingJob
+from codea1_env.baselines.bench.suite import BenchConfig, Entry
 from codea1_env.evaluation.result_folder import FolderError
 from codea1_env.support.plugins import digest_of
-from codea1_env.training.errors import RunError
+from codea1_env.training.config import RunError
 from codea1_env.training.run_folder import MACHINE, read_config
 
 _ATTEMPTS = 2
 _POLL_SECONDS = 0.2
-JOB = "job.json"
 
 
 @dataclass(frozen=True)
-class TrainingJob:
-    """One run."""
-
-    entry: Entry
-    seed: int
-    folder: Path
-    max_steps: int
-    rates: Rates
-
-    @property
-    def done(self) -> bool:
-        """Whether it has a result, good or bad."""
-        return (self.folder / RESULT).exists()
-
-    @property
-    def steps(self) -> int:
-        """Steps done so far."""
-        path = self.folder / "run" / "timings.jsonl"
-        return path.read_bytes().count(b"\n") if path.exists() else 0
-
-    @property
-    def of_other_rates(self) -> bool:
-        """Whether the folder holds a run that was begun with other learning rates."""
-        begun = self.begun
-        return begun is not None and begun.get("rates") != dataclasses.asdict(self.rates)
-
-    @property
-    def begun(self) -> dict[str, Any] | None:
-        """What its folder says that it was begun with, empty if that cannot be read; None if it was not begun."""
-        try:
-            content = json.loads((self.folder / JOB).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            return {}
-        return content if isinstance(content, dict) else {}
-
-
-@dataclass(frozen=True)
-class Progress:
+class RunsDone:
     """How far a benchmark is."""
 
     done: int
@@ -76,31 +35,6 @@ class Progress:
     steps: int
     """Steps of all runs together; those of failed runs count as done."""
     running: tuple[str, ...]
-
-
-def jobs_of(
-    config: BenchConfig, entries: Sequence[Entry], folder: Path, rates: Mapping[str, Rates]
-) -> list[TrainingJob]:
-    """All runs of the table: all entries with the first seed, then with the next. So an early end leaves whole rounds.
-
-    Args:
-        config: The benchmark.
-        entries: What it compares.
-        folder: The results folder.
-        rates: Name of an entry -> its learning rates. Those that have none yet are left out.
-    """
-    return [
-        TrainingJob(
-            entry,
-            seed,
-            folder / "runs" / entry.folder / f"seed_{seed}",
-            config.max_steps,
-            rates[entry.name],
-        )
-        for seed in range(config.seeds)
-        for entry in entries
-        if entry.name in rates
-    ]
 
 
 def check_files(config: BenchConfig, jobs: Sequence[TrainingJob]) -> None:
@@ -114,7 +48,7 @@ def check_files(config: BenchConfig, jobs: Sequence[TrainingJob]) -> None:
     for job in jobs:
         now, before = _files(config, job.entry), (job.begun or {}).get("files")
         with suppress(DamagedRunError):
-            if job.done and read_ending(job.folder).status != "ok":
+            if job.done and results.read_ending(job.folder).status != "ok":
                 continue
         for name, digest in before.items() if isinstance(before, dict) else ():
             if now.get(name, digest) != digest:
@@ -145,21 +79,21 @@ def forget_unusable(jobs: Sequence[TrainingJob]) -> list[str]:
         if not job.done:
             continue
         try:
-            usable = read_ending(job.folder).status == "ok"
+            usable = results.read_ending(job.folder).status == "ok"
             if usable:
-                read_logs(job.folder / "run", job.max_steps)
+                results.read_logs(job.folder / "run", job.max_steps)
         except DamagedRunError as error:
             usable = False
             damages.append(str(error))
         if not usable:
-            (job.folder / RESULT).unlink()
+            (job.folder / results.RESULT).unlink()
     return damages
 
 
 def run_all(
     config: BenchConfig,
     jobs: Sequence[TrainingJob],
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[RunsDone], None] = lambda progress: None,
     python: Sequence[str] = (sys.executable,),
 ) -> None:
     """Run all jobs that have no result yet.
@@ -224,7 +158,7 @@ def _start(
         "machine": machine,
         "files": _files(config, job.entry),
     }
-    (job.folder / JOB).write_text(json.dumps(content) + "\n", encoding="utf-8")
+    (job.folder / results.JOB).write_text(json.dumps(content) + "\n", encoding="utf-8")
     with (job.folder / "log.txt").open("ab") as log:
         return subprocess.Popen(
             [*python, "-m", "codea1_env.baselines.bench.worker", str(job.folder)],
@@ -240,14 +174,14 @@ def _mark_failed(job: TrainingJob, code: int) -> None:
     place = "/".join(job.folder.parts[-3:])
     error = f"its process died {how}, twice; see {place}/log.txt"
     result = {"status": "failed", "error": error, "seconds": 0.0}
-    (job.folder / RESULT).write_text(json.dumps(result) + "\n", encoding="utf-8")
+    (job.folder / results.RESULT).write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
 def _progress(
     config: BenchConfig, jobs: Sequence[TrainingJob], running: Sequence[TrainingJob]
-) -> Progress:
+) -> RunsDone:
     done = [job for job in jobs if job.done]
-    return Progress(
+    return RunsDone(
         len(done),
         len(done) * config.max_steps + sum(min(job.steps, config.max_steps) for job in running),
         tuple(f"{job.entry.name.rpartition('/')[2]} #{job.seed}" for job in running),

@@ -7,14 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.baselines.bench.results import Result
-from codea1_env.baselines.bench.run_result import UNSEEN_PREFIX, Scores
-from codea1_env.evaluation.statistics import (
-    Estimate,
-    interval_of_iqm,
-    mean_over_runs,
-    probability_of_improvement,
-)
+from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result, Scores
+from codea1_env.evaluation import statistics
+from codea1_env.evaluation.statistics import Estimate
 
 Floats = NDArray[np.float64]
 
@@ -59,8 +54,7 @@ class Table:
         has them. Only problems that every run has a score for are used.
         """
         for ran in [entry] if entry not in CONTROLS else self.entries:
-            own = [result for result in self.results if result.entry == ran]
-            rows = {r.seed: _of(entry, r) for r in own}
+            rows = {each.seed: _of(entry, each) for each in self.results if each.entry == ran}
             first = next(iter(rows.values()), {})
             tasks = [task for task in sorted(first) if self._known(task, measure)]
             if tasks and _value(first, tasks[0], measure) is not None:
@@ -84,7 +78,7 @@ class Table:
         scores = self.scores(entry, measure)
         if scores is None or len(scores) < 2:
             return None
-        return interval_of_iqm(scores, np.random.default_rng(0))
+        return statistics.interval_of_iqm(scores, np.random.default_rng(0))
 
     def mean(self, entry: str, measure: str) -> float | None:
         """Mean over runs and problems."""
@@ -97,20 +91,20 @@ class Table:
         if scores is None:
             return None
         means = scores.mean(axis=1)
-        return mean_over_runs(means) if len(means) > 1 else float(means[0])
+        return statistics.mean_over_runs(means) if len(means) > 1 else float(means[0])
 
     def difference(self, entry: str, other: str, measure: str) -> Estimate | None:
         """By how much one entry scores more than another, paired by seed; None with less than two seeds of both."""
         ours, theirs = self.by_seed(entry, measure), self.by_seed(other, measure)
         pairs = [(ours[seed] - theirs[seed]).mean() for seed in ours if seed in theirs]
-        return mean_over_runs(pairs) if len(pairs) > 1 else None
+        return statistics.mean_over_runs(pairs) if len(pairs) > 1 else None
 
     def improvement(self, better: str, worse: str, measure: str) -> Estimate | None:
         """Probability that one entry scores higher than another; None if either has less than two seeds."""
         ours, theirs = self.scores(better, measure), self.scores(worse, measure)
         if ours is None or theirs is None or min(len(ours), len(theirs)) < 2:
             return None
-        return probability_of_improvement(ours, theirs, np.random.default_rng(0))
+        return statistics.probability_of_improvement(ours, theirs, np.random.default_rng(0))
 
 
 def _of(entry: str, result: Result) -> Scores:

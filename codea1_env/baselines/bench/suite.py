@@ -1,23 +1,142 @@
-"""The settings of a benchmark."""
+"""What a benchmark compares, and its settings."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import os
+import zlib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+from codea1_env.agents import find_class
 from codea1_env.agents.algorithms import ALGORITHMS, teaches
-from codea1_env.baselines.bench.entries import DEFAULT_ENTRIES, QUICK_ENTRIES
-from codea1_env.training import PlayerConfig, TrainConfig
-from codea1_env.training.preset_files import file_table, preset_table
-from codea1_env.training.settings import apply_table, replaced
+from codea1_env.baselines import BASELINES
+from codea1_env.training import PlayerConfig, TrainConfig, settings
 
+DEFAULT_ENTRIES = (
+    "code-a1", "golden-tests", "self-play", "self-play-white-box", "self-collusion", "code-a1-no-reference",
+    "sft", "frozen-tester", "copier", "frozen-coder", "no-book", "drop-wrong-oracle", "all-suites",
+    "alpha=0", "alpha=0.25", "alpha=0.75", "alpha=1", "rloo",
+)  # fmt: skip
+"""All that differ with tabular players: "alpha=0.5" and "grpo" are code-a1, and so is "black-box", because tabular
+testers choose by problem and never look at the program."""
+
+QUICK_ENTRIES = ("code-a1", "golden-tests", "self-play")
+_OF_ALL = {
+    "problems", "split", "difficulty", "max_problems", "max_steps", "eval_steps", "eval_samples", "eval_trained",
+    "eval_problems", "seed", "time_budget", "output_dir", "save_total_limit",
+}  # fmt: skip
+"""Settings that all runs of a benchmark share, or they could not be compared."""
 SWEEP_SEED = 1000
 """The first seed of a sweep. Those of the runs in the table are below it."""
+
+
+class EntryError(ValueError):
+    """There is no such baseline, algorithm or class."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the table."""
+
+    name: str
+    kind: Literal["baseline", "algorithm", "player", "settings"]
+    """What `name` names. A player is a class that implements `Learner`; it plays both roles. Settings are a TOML file."""
+
+    @property
+    def folder(self) -> str:
+        """The name as a folder; those of files are told apart by a checksum of the whole path."""
+        short = self.name.rpartition("/")[2]
+        safe = "".join(c if c.isalnum() or c in "-=." else "_" for c in short)
+        of_a_file = ":" in self.name or self.kind == "settings"  # others may be called like it
+        return f"{safe}-{zlib.crc32(self.name.encode()):08x}" if of_a_file else safe
+
+    def apply(self, config: TrainConfig) -> TrainConfig:
+        """The settings of its runs."""
+        if self.kind == "baseline":
+            return BASELINES[self.name].apply(config)
+        if self.kind == "algorithm":
+            return dataclasses.replace(config, algorithm=self.name)
+        if self.kind == "settings":
+            return _with_settings(config, Path(self.name))
+        return config
+
+
+def _with_settings(config: TrainConfig, path: Path) -> TrainConfig:
+    """The configuration with the settings of a file in it.
+
+    Raises:
+        SettingsError: It cannot be read, or has settings that there are not, or that all runs share.
+    """
+    table = settings.read_toml(path)
+    if decided := sorted(_OF_ALL & table.keys()):
+        raise settings.SettingsError(
+            f"Expect {path} to have settings in which one row may differ, actually: {', '.join(decided)}, which all runs "
+            "share. Leave that to the options of the benchmark, or to its --preset"
+        )
+    return settings.apply_table(config, table, str(path))
+
+
+def find_entry(name: str) -> Entry:
+    """Find what a name means.
+
+    Args:
+        name: A baseline, an algorithm, or `module:Class` or `FILE.py:Class` of your own. A class with `act` and
+            `learn` is a player; one with `update`, `trainer`, `advantages` or `loss` is an algorithm. `FILE.toml` has
+            settings of the training loop that are other than those of the runs.
+
+    Raises:
+        EntryError: There is no such thing; the nearest names are offered.
+
+    Example:
+        >>> find_entry("no-book").kind, find_entry("rloo").kind
+        ('baseline', 'algorithm')
+        >>> find_entry("golden-test")
+        Traceback (most recent call last):
+            ...
+        codea1_env.baselines.bench.suite.EntryError: There is no baseline or algorithm 'golden-test'. Did you mean 'golden-tests' or 'frozen-tester'?
+    """
+    try:
+        return _entry(name)
+    except ValueError as error:
+        raise EntryError(str(error)) from error
+
+
+def _entry(name: str) -> Entry:
+    if name in BASELINES:
+        return Entry(name, "baseline")
+    if name in ALGORITHMS:
+        return Entry(name, "algorithm")
+    if ":" in name:
+        file, _, attribute = name.rpartition(":")
+        if file.endswith(".py"):  # runs may have another working directory when they are resumed
+            name = f"{Path(file).resolve()}:{attribute}"
+        found = find_class(name)
+        if not hasattr(found, "act") and (teaches(found, "tabular") or teaches(found, "llm")):
+            return Entry(name, "algorithm")
+        missing = [each for each in ("act", "learn", "save", "load") if not hasattr(found, each)]
+        if missing:
+            raise ValueError(
+                f"Expect {name} to be a Learner (act, learn, save, load) or an algorithm (update, trainer, advantages or loss), actually: "
+                f"{found.__name__} has no {', '.join(missing)}"
+            )
+        return Entry(name, "player")
+    if name.endswith(".toml"):
+        path = Path(name).resolve()  # runs may have another working directory when they are resumed
+        _with_settings(TrainConfig(), path)
+        return Entry(str(path), "settings")
+    if name.endswith(".py"):
+        raise ValueError(
+            f"Expect the class behind the file, as {name}:NAME, actually: {name!r}. NAME is an algorithm or a player."
+        )
+    known = [*BASELINES, *ALGORITHMS]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(known)}"
+    raise ValueError(f"There is no baseline or algorithm {name!r}. {hint}")
 
 
 @dataclass(frozen=True)
@@ -34,13 +153,11 @@ class Rates:
 
     def apply(self, config: TrainConfig) -> TrainConfig:
         """The configuration with learning rates that are multiplied."""
-        return replaced(
-            config,
-            {
-                "coder.learning_rate": config.coder.learning_rate * self.coder,
-                "tester.learning_rate": config.tester.learning_rate * self.tester,
-            },
-        )
+        changes = {
+            "coder.learning_rate": config.coder.learning_rate * self.coder,
+            "tester.learning_rate": config.tester.learning_rate * self.tester,
+        }
+        return settings.replaced(config, changes)
 
 
 @dataclass(frozen=True)
@@ -83,11 +200,16 @@ class BenchConfig:
     for example, learn by each algorithm. None for tabular players, with settings that suit this benchmark."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "max_problems", "max_steps", "num_iterations", "sweep_seeds", "processes"):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise ValueError(f"Expect {name} to be at least 1, actually: {getattr(self, name)}")
-        for name, least in (("eval_steps", 1), ("eval_problems", 0)):
-            value = getattr(self, name)
+        counts = (
+            "seeds",
+            "max_problems",
+            "max_steps",
+            "num_iterations",
+            "sweep_seeds",
+            "processes",
+        )
+        for name in (*counts, "eval_steps", "eval_problems"):
+            value, least = getattr(self, name), 0 if name == "eval_problems" else 1
             if value is not None and value < least:
                 raise ValueError(f"Expect {name} to be at least {least}, actually: {value}")
         if not self.algorithms:
@@ -105,36 +227,31 @@ class BenchConfig:
     def base(self, seed: int) -> TrainConfig:
         """The settings of a run, before those of its entry."""
         quarter = max(1, self.max_steps // 4)
-        # A sweep only asks how a run ends.
-        often = self.max_steps if seed >= SWEEP_SEED else self.eval_steps
-        if self.preset is not None:
-            runs = _of_preset(self.preset)
-            return dataclasses.replace(
-                runs,
-                problems=self.problems,
-                max_problems=self.max_problems,
-                max_steps=self.max_steps,
-                time_budget=None,
-                save_total_limit=1,
-                seed=seed,
-                num_iterations=self.num_iterations,
-                eval_steps=often or runs.eval_steps,
-                eval_problems=self.eval_problems,
-            )
         medium = str(files("codea1_env") / "problem_sets" / "starter" / "medium.jsonl")
-        return TrainConfig(
-            problems=medium if self.problems == "starter-medium" else self.problems,
+        if self.preset is not None:
+            runs, problems = _of_preset(self.preset), self.problems
+            runs = dataclasses.replace(runs, time_budget=None, eval_problems=self.eval_problems)
+            every = runs.eval_steps
+        else:
+            problems = medium if self.problems == "starter-medium" else self.problems
+            every = quarter
+            runs = TrainConfig(
+                problems_per_step=max(1, self.max_problems // 4),
+                num_suites=4,
+                coder=PlayerConfig(learning_rate=2.0),
+                save_steps=quarter,
+                workers=1,
+            )
+        return dataclasses.replace(
+            runs,
+            problems=problems,
             max_problems=self.max_problems,
-            problems_per_step=max(1, self.max_problems // 4),
-            num_suites=4,
             max_steps=self.max_steps,
-            coder=PlayerConfig(learning_rate=2.0),
             num_iterations=self.num_iterations,
-            eval_steps=often or quarter,
-            save_steps=quarter,
+            # A sweep only asks how a run ends.
+            eval_steps=self.max_steps if seed >= SWEEP_SEED else self.eval_steps or every,
             save_total_limit=1,
             seed=seed,
-            workers=1,
         )
 
 
@@ -172,10 +289,12 @@ def processes_of(runs: TrainConfig) -> int:
 
 
 def _of_preset(preset: str) -> TrainConfig:
-    table: dict[str, Any] = (
-        file_table(Path(preset)) if preset.endswith(".toml") else preset_table(preset)
+    table = (
+        settings.file_table(Path(preset))
+        if preset.endswith(".toml")
+        else settings.preset_table(preset)
     )
-    return apply_table(TrainConfig(), table, preset)
+    return settings.apply_table(TrainConfig(), table, preset)
 
 
 QUICK = BenchConfig(QUICK_ENTRIES, seeds=2, max_problems=6, max_steps=8, sweep=(1.0,))

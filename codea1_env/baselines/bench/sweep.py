@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from codea1_env.baselines.bench.entries import Entry
-from codea1_env.baselines.bench.results import collect
-from codea1_env.baselines.bench.schedule import TrainingJob
-from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Rates
+from codea1_env.baselines.bench.results import TrainingJob, collect
+from codea1_env.baselines.bench.suite import SWEEP_SEED, BenchConfig, Entry, Rates
 from codea1_env.training.metrics import Row, mean
 
 _MEASURES: Mapping[Literal["coder", "tester"], str] = {

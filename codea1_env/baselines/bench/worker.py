@@ -21,10 +21,8 @@ from typing import Any
 from rich.console import Console
 
 from codea1_env.agents import find_class
-from codea1_env.baselines.bench.entries import Entry
-from codea1_env.baselines.bench.run_result import RESULT, DamagedRunError, read_logs
-from codea1_env.baselines.bench.schedule import JOB
-from codea1_env.baselines.bench.suite import BenchConfig, Rates
+from codea1_env.baselines.bench.results import JOB, RESULT, DamagedRunError, read_logs
+from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates
 from codea1_env.sandbox import SandboxError
 from codea1_env.support.logs import write_whole
 from codea1_env.training import RunError, TrainConfig, train

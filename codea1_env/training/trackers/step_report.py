@@ -1,11 +1,12 @@
-"""What trackers are given of a step: numbers, counts of rewards, and some episodes."""
+"""What a tracker must offer, and what it is given: the run, and of each step numbers, counts of rewards, and some episodes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,14 +25,6 @@ _LONGEST = 2000
 
 
 @dataclass(frozen=True)
-class SampleEpisodes:
-    """Some episodes, as a table."""
-
-    columns: tuple[str, ...] = COLUMNS
-    rows: tuple[tuple[Any, ...], ...] = ()
-
-
-@dataclass(frozen=True)
 class StepReport:
     """What trackers are given of a step."""
 
@@ -40,7 +33,8 @@ class StepReport:
     """The step's rows of metrics.jsonl and timings.jsonl, without what is unknown."""
     rewards: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Name -> rewards of the step, counted between `REWARD_EDGES`."""
-    samples: SampleEpisodes = field(default_factory=SampleEpisodes)
+    samples: tuple[tuple[Any, ...], ...] = ()
+    """Some episodes, as a table with these `COLUMNS`."""
 
 
 def numbers(*rows: Mapping[str, Any]) -> dict[str, float]:
@@ -87,7 +81,7 @@ def report_of(
             reward for each in played.episodes for reward in each.test_rewards
         ),
     }
-    samples = SampleEpisodes(rows=tuple(map(_sample, episodes[:EPISODES_SHOWN])))
+    samples = tuple(map(_sample, episodes[:EPISODES_SHOWN]))
     return StepReport(step, numbers(*rows), rewards, samples)
 
 
@@ -103,3 +97,36 @@ def _sample(row: Row) -> tuple[Any, ...]:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """The run that a tracker shows."""
+
+    id: str
+    """The same for all of the run, however often it is resumed; no other run has it."""
+    folder: Path
+    settings: Mapping[str, Any]
+    """All settings by name: plain data."""
+    handed: int
+    """The last step that the tracker was given before the run was resumed; -1 if none. It need not have kept it."""
+
+    @property
+    def name(self) -> str:
+        """Name for people: that of the folder, and the id."""
+        return f"{self.folder.resolve().name}-{self.id}"
+
+
+class Tracker(Protocol):
+    """An open run of a tracker."""
+
+    last: int
+    """The last step that it has; those up to it need not be given again. -1 if none."""
+
+    def log(self, report: StepReport) -> None:
+        """Write what happened in a step. Steps come in order."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left."""
+        ...

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from codea1_env.support.logs import write_whole
-from codea1_env.training.trackers.names import TrackerName
-from codea1_env.training.trackers.protocol import TrackedRun, Tracker
-from codea1_env.training.trackers.step_report import StepReport, numbers
-from codea1_env.training.trackers.to_tensorboard import TensorboardTracker
-from codea1_env.training.trackers.to_trackio import TrackioTracker
-from codea1_env.training.trackers.to_wandb import WandbTracker
+from codea1_env.training.config import RunError, TrackerName
+from codea1_env.training.trackers.step_report import StepReport, TrackedRun, Tracker, numbers
+from codea1_env.training.trackers.writers import TensorboardTracker, TrackioTracker, WandbTracker
 
 TRACKING = "tracking.json"
 """File of a run's folder: the run's id for trackers, and the last step that each was given."""
@@ -25,6 +23,22 @@ MAKERS: dict[TrackerName, Callable[[TrackedRun], Tracker]] = {
     "tensorboard": TensorboardTracker,
     "wandb": WandbTracker,
 }
+
+
+def check_installed(names: Iterable[TrackerName]) -> None:
+    """Check that the packages of trackers are there, without importing them.
+
+    Raises:
+        RunError: One is not. The message names the extra.
+    """
+    for name in names:
+        found = importlib.util.find_spec(name)
+        # wandb and others leave folders of their own names behind, which can be imported as empty packages.
+        if found is None or found.origin is None:
+            raise RunError(
+                f"Expect the package {name} to be installed for --tracker {name}, actually: it is not. "
+                f"Run: pip install 'codea1-env[{name}]'"
+            )
 
 
 class Tracking:
@@ -49,37 +63,25 @@ class Tracking:
         self._path = folder / TRACKING
         self._say = say
         self._trackers: dict[str, Tracker] = {}
-        self._last: dict[str, int] = {}
         self._state: dict[str, Any] = {}
         if not names:
             return
         self._state = {"id": secrets.token_hex(4), "handed": {}} | _read(self._path)
         self._write()
-        plain = {name: _plain(value) for name, value in settings.items()}
+        plain = json.loads(json.dumps(settings, default=str))  # paths are text
         for name in dict.fromkeys(names):
             handed = int(self._state["handed"].get(name, -1))
             run = TrackedRun(self._state["id"], folder, plain, handed)
-            try:
-                self._trackers[name] = tracker = MAKERS[name](run)
-            except Exception as error:  # whatever it is, the run does not need it
-                self._fails(name, error)
-            else:
-                self._last[name] = tracker.last
+            with self._safely(name):
+                self._trackers[name] = MAKERS[name](run)
 
     def __enter__(self) -> Tracking:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for name, tracker in list(self._trackers.items()):
-            try:
+            with self._safely(name):
                 tracker.close()
-            except Exception as failure:
-                self._fails(name, failure)
 
     def catch_up(
         self, metrics: Iterable[Mapping[str, Any]], timings: Iterable[Mapping[str, Any]]
@@ -99,15 +101,10 @@ class Tracking:
     def log(self, report: StepReport) -> None:
         """Give a step to each tracker that does not have it."""
         for name, tracker in list(self._trackers.items()):
-            if report.step <= self._last[name]:
-                continue
-            try:
-                tracker.log(report)
-            except Exception as error:
-                self._fails(name, error)
-                continue
-            self._last[name] = report.step
-            self._state["handed"][name] = report.step
+            if report.step > tracker.last:
+                with self._safely(name):
+                    tracker.log(report)
+                    tracker.last = self._state["handed"][name] = report.step
         if self._trackers:
             self._write()
 
@@ -116,13 +113,18 @@ class Tracking:
         """Whether anything is shown."""
         return bool(self._trackers)
 
-    def _fails(self, name: str, error: Exception) -> None:
-        self._trackers.pop(name, None)
-        reason = str(error).strip().partition("\n")[0]
-        self._say(
-            f"The tracker {name} failed, and is not used any more; the run goes on without it. "
-            f"{type(error).__name__}: {reason:.300}"
-        )
+    @contextmanager
+    def _safely(self, name: str) -> Iterator[None]:
+        """Do something with a tracker, which is given up if it fails: whatever it is, the run does not need it."""
+        try:
+            yield
+        except Exception as error:
+            self._trackers.pop(name, None)
+            reason = str(error).strip().partition("\n")[0]
+            self._say(
+                f"The tracker {name} failed, and is not used any more; the run goes on without it. "
+                f"{type(error).__name__}: {reason:.300}"
+            )
 
     def _write(self) -> None:
         write_whole(self._path, json.dumps(self._state) + "\n")
@@ -142,12 +144,3 @@ def _read(path: Path) -> dict[str, Any]:
         return {"id": str(state["id"]), "handed": dict(state["handed"])}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-
-
-def _plain(value: Any) -> Any:
-    """A setting as plain data."""
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return str(value) if isinstance(value, Path) else value
