@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from codea1_env.problems import Problem
 from codea1_env.responses import Suite, parse_suites
 from codea1_env.sandbox import Sandbox
-from codea1_env.support.lru_cache import LRUCache
+from codea1_env.support.texts import LRUCache
 
 Key = tuple[str, str, str, tuple[str, ...], str]
 _TOGETHER = 32
