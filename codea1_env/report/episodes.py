@@ -6,11 +6,11 @@ Their texts, which recur in many of them, stand once in a list.
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from codea1_env.report.embedding import embedded
 from codea1_env.report.episode_log import (
     TEST,
     TEXT,
@@ -28,6 +28,19 @@ SAMPLE_BYTES = 3_600_000
 """Size of all episodes of a page together, at most."""
 _COMPARED_LINES = 400
 """Programs with more lines are not compared: the time grows with the square."""
+
+
+def embedded(value: Any) -> str:
+    r"""JSON in ASCII without a character that HTML could read as more than text.
+
+    Example:
+        >>> embedded({"a": "</script><!-- é"})
+        '{"a":"\\u003c/script\\u003e\\u003c!-- \\u00e9"}'
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 class Catalogue:
