@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -26,6 +26,8 @@ TEXT = 20_000
 """Characters of a program or an answer that are shown."""
 TEST = 2_000
 """Characters of a test or of a reason that are shown."""
+PAID = ("reward", "validity", "adversarial")
+"""What a suite may have been paid, and for what."""
 _OUTCOMES = (None, *(outcome.value for outcome in Outcome))
 
 
@@ -112,6 +114,13 @@ class EpisodeLog:
     """Lines that are no whole episodes."""
     replays: Replays
 
+    def episode(self, number: int) -> Row:
+        """Read an episode by its number."""
+        with (self.run.path / EPISODES).open("rb") as file:
+            file.seek(self.places[number][1])
+            row: Row = json.loads(file.readline())
+        return row
+
     def most_replayed(self) -> list[ReplayedTest]:
         """Return the tests of the Mistake Book that were replayed most often."""
         entries = self.replays.entries
@@ -125,8 +134,7 @@ class EpisodeLog:
         found = []
         for key in keys:
             entry = self.replays.entries[key]
-            with (self.run.path / EPISODES).open("rb") as file:
-                row = read_episode(file, self.places[entry.episode][1])
+            row = self.episode(entry.episode)
             task = row["task_id"]
             texts = [test["test"] for test in row["history"]]
             text = next(each for each in texts if _key(task, each) == key)
@@ -170,13 +178,6 @@ def drawing_order(places: Sequence[tuple[int, int, int]]) -> list[int]:
         taken[step] = taken.get(step, 0) + 1
         ranked.append((taken[step], len(ranked), index))
     return [index for *_, index in sorted(ranked)]
-
-
-def read_episode(file: IO[bytes], offset: int) -> Row:
-    """Read the episode that begins there."""
-    file.seek(offset)
-    row: Row = json.loads(file.readline())
-    return row
 
 
 def outcome_of(row: Row) -> tuple[str, str]:
