@@ -13,8 +13,9 @@ import numpy as np
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
 from codea1_env.evaluation.names import short_names
+from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.registry import evaluation_names
-from codea1_env.evaluation.statistics import Estimate, bootstrap
+from codea1_env.evaluation.statistics import Estimate
 from codea1_env.rendering.display import clean
 from codea1_env.report.episode_log import TEST, EpisodeLog, ReplayedTest, shortened
 from codea1_env.report.folders import Benchmark, EvaluationResult
@@ -181,8 +182,7 @@ def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
     start, end = (float(np.mean(side)) for side in zip(*known, strict=True))
     text = f"{_short(start)} → {_short(end)}"
     if len(known) > 1:
-        ends = np.array([[b] for _, b in known])
-        found = bootstrap(ends, lambda tables: tables.mean(axis=(1, 2)), np.random.default_rng(0))
+        found = mean_over_problems([b for _, b in known])  # runs in the place of problems
         text += f" [{_short(found.low)}, {_short(found.high)}]"
     return Cell(text, end)
 
