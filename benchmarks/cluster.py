@@ -13,32 +13,63 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import platform
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from statistics import median
+from types import ModuleType
 from typing import Any
 
 from codea1_env import load_problems
 from codea1_env.cluster import RemoteSandbox
+from codea1_env.evaluation.machine import this_machine
 from codea1_env.sandbox import Job, Sandbox, TestResult
+
+# Other processes of the machine must not have another priority than these.
+_ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
+
+
+@contextmanager
+def nodes_here() -> Iterator[Any]:
+    """A cluster of processes of this machine, of which the head has no processor."""
+    os.environ |= _ENVIRONMENT
+    import ray
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 0, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@contextmanager
+def ray_here(*modules: ModuleType) -> Iterator[Any]:
+    """Ray with one processor. What the modules define travels by value: an actor need not have this folder."""
+    os.environ |= _ENVIRONMENT
+    import ray
+
+    for module in modules:
+        ray.cloudpickle.register_pickle_by_value(module)
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    ray.init("local", num_cpus=1, **quiet)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
 
 
 def jobs_of(count: int) -> list[Job]:
     """References of the starter set with their golden tests, some with a fault, none like another."""
     made = []
-    for number, problem in zip(
-        range(count), itertools.cycle(load_problems("starter")), strict=False
-    ):
-        fault = (
-            f"\n_{problem.entry_point} = {problem.entry_point}\n"
-            if number % 3
-            else "\nraise ValueError\n"
-        )
-        made.append(
-            Job(f"{problem.reference}{fault}# {number}", problem.tests, problem.entry_point)
-        )
+    problems = itertools.islice(itertools.cycle(load_problems("starter")), count)
+    for number, problem in enumerate(problems):
+        name = problem.entry_point
+        fault = f"\n_{name} = {name}\n" if number % 3 else "\nraise ValueError\n"
+        made.append(Job(f"{problem.reference}{fault}# {number}", problem.tests, name))
     return made
 
 
@@ -62,33 +93,25 @@ def main() -> None:
     parser.add_argument("--stream", type=int, default=0, help="jobs whose results are compared")
     parser.add_argument("--kill", type=float, default=3, help="seconds between lost nodes")
     arguments = parser.parse_args()
-    # Other processes of the machine must not have another priority than these.
-    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
-    import ray
-    from ray.cluster_utils import Cluster
-
     addresses = (f"127.0.0.{number}" for number in itertools.count(3))
-    head = {"num_cpus": 0, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
     jobs, stream = jobs_of(arguments.jobs), jobs_of(arguments.stream)
     results: list[Any] = []
-    print(f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}")
-    try:
+    print(this_machine())
+    with nodes_here() as cluster:
         for number in arguments.nodes:
             while len(cluster.worker_nodes) < number:
                 cluster.add_node(num_cpus=1, node_ip_address=next(addresses))
             with RemoteSandbox(address=cluster.address) as remote, Sandbox(number) as local:
                 warm = jobs[: 32 * number]
                 rate(local, warm), rate(remote, warm)
-                rates: dict[str, list[float]] = {"local": [], "remote": []}
+                rates: list[tuple[float, float]] = []
                 differ = 0
                 for _ in range(arguments.blocks):
                     here, expected = rate(local, jobs)
                     there, found = rate(remote, jobs)
-                    rates["local"].append(here)
-                    rates["remote"].append(there)
+                    rates.append((here, there))
                     differ += sum(a != b for a, b in zip(expected, found, strict=True))
-                here, there = median(rates["local"]), median(rates["remote"])
+                here, there = map(median, zip(*rates, strict=True))
                 print(
                     f"{number} nodes: {there:.0f} jobs/s, local {here:.0f} jobs/s: {there / here:.2f}x; "
                     f"{differ} of {len(jobs) * arguments.blocks} jobs differ; load {os.getloadavg()[0]:.1f}",
@@ -100,9 +123,6 @@ def main() -> None:
                 if stream and number > 1:
                     losing = _Losing(cluster, arguments.kill, addresses)
                     _compare(f"{number} nodes", remote, stream, results, losing)
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
 
 
 class _Losing:

@@ -18,7 +18,7 @@ import math
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -166,7 +166,7 @@ def run_jobs(
         seed: Of the jobs' times.
         batch: What to take for `dispatcher.BATCH`.
     """
-    random_time = _times(costs.job, seed)
+    random_time = times_of(costs.job, seed)
     events = Events()
     controller, network = Controller(events), Network(events, costs)
     homes = [Home(workers) for _ in range(nodes)]
@@ -246,7 +246,7 @@ def run_jobs(
 
 def run_judges(costs: Costs, judges: int, problems: int, seed: int = 0) -> Run:
     """Simulate `RemoteJudges.judge_answers`, each judge with a processor of its own."""
-    random_time = _times(costs.problem, seed)
+    random_time = times_of(costs.problem, seed)
     events = Events()
     controller, network = Controller(events), Network(events, costs)
     homes = _homes([f"problem {number}" for number in range(problems)], judges)
@@ -279,46 +279,39 @@ def run_here(costs: Costs) -> float:
     return 1 / (costs.judged_here + 10 * (costs.take + costs.read + 2 * costs.send / 10))
 
 
-def _times(mean: float, seed: int) -> Callable[[], float]:
+def times_of(mean: float, seed: int) -> Callable[[], float]:
+    """Draw the times of jobs."""
     drawn = random.Random(seed)
     middle = math.log(mean) - SPREAD**2 / 2
     return lambda: drawn.lognormvariate(middle, SPREAD)
 
 
-def table_of_jobs(
-    costs: Costs, nodes: Sequence[int], workers: int, delays: Sequence[float], seed: int
-) -> None:
+def table_of_jobs(costs: Costs, options: argparse.Namespace) -> None:
     print(
         "| nodes | delay | jobs/s | of what the workers could do | controller busy | jobs in a message |"
     )
     print("|---:|---:|---:|---:|---:|---:|")
-    for number, delay in itertools.product(nodes, delays):
-        jobs = min(100_000, 400 * number * workers)
-        run = run_jobs(replace(costs, delay=delay), number, workers, jobs, seed)
+    for nodes, delay in itertools.product(options.nodes, options.delays):
+        jobs = min(100_000, 400 * nodes * options.workers)
+        run = run_jobs(replace(costs, delay=delay), nodes, options.workers, jobs, options.seed)
         print(
-            f"| {number} | {1e3 * delay:g} ms | {run.rate:,.0f} | {run.workers:.0%} | {run.controller:.0%} | {run.batch:.1f} |",
+            f"| {nodes} | {1e3 * delay:g} ms | {run.rate:,.0f} | {run.workers:.0%} | {run.controller:.0%} | {run.batch:.1f} |",
             flush=True,
         )
 
 
-def table_of_judges(
-    costs: Costs,
-    nodes: Sequence[int],
-    workers: int,
-    delays: Sequence[float],
-    seed: int,
-    problems: int,
-) -> None:
+def table_of_judges(costs: Costs, options: argparse.Namespace) -> None:
     here = TESTS * run_here(costs)
     print(f"Judged by the controller: at most {here:,.0f} verdicts/s, with any number of nodes.")
     print(
         "| nodes | delay | verdicts/s | of what the judges could do | controller busy | seconds |"
     )
     print("|---:|---:|---:|---:|---:|---:|")
-    for number, delay in itertools.product(nodes, delays):
-        run = run_judges(replace(costs, delay=delay), number * workers, problems, seed)
+    for nodes, delay in itertools.product(options.nodes, options.delays):
+        judges, problems = nodes * options.workers, options.problems
+        run = run_judges(replace(costs, delay=delay), judges, problems, options.seed)
         print(
-            f"| {number} | {1e3 * delay:g} ms | {TESTS * run.rate:,.0f} | {run.workers:.0%} | {run.controller:.0%} | "
+            f"| {nodes} | {1e3 * delay:g} ms | {TESTS * run.rate:,.0f} | {run.workers:.0%} | {run.controller:.0%} | "
             f"{problems / run.rate:.2f} |",
             flush=True,
         )
@@ -332,18 +325,17 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=256, help="that are judged together")
     parser.add_argument("--job", type=float, default=Costs.job, help="seconds of a worker")
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    nodes, workers, seed = arguments.nodes, arguments.workers, arguments.seed
-    costs = replace(Costs(), job=arguments.job)
-    print(f"{workers} workers on each node, {costs}\n\nJobs:\n")
-    table_of_jobs(costs, nodes, workers, arguments.delays, seed)
+    options = parser.parse_args()
+    costs = replace(Costs(), job=options.job)
+    print(f"{options.workers} workers on each node, {costs}\n\nJobs:\n")
+    table_of_jobs(costs, options)
     print("\nOther sizes of a batch, on the last number of nodes:\n")
     print("| at most | jobs/s | jobs in a message |\n|---:|---:|---:|")
     for batch in (1, 8, 64):
-        run = run_jobs(costs, nodes[-1], workers, 50_000, seed, batch)
+        run = run_jobs(costs, options.nodes[-1], options.workers, 50_000, options.seed, batch)
         print(f"| {batch} | {run.rate:,.0f} | {run.batch:.1f} |", flush=True)
-    print(f"\n{arguments.problems} problems, a judge for each worker:\n")
-    table_of_judges(costs, nodes, workers, arguments.delays, seed, arguments.problems)
+    print(f"\n{options.problems} problems, a judge for each worker:\n")
+    table_of_judges(costs, options)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -22,8 +21,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from cluster import nodes_here
+
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.models import load_tokenizer, resolve
+from codea1_env.evaluation.machine import this_machine
 from codea1_env.support.logs import read_rows
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, loop, train
 from codea1_env.training.lessons import Lesson, Taught, teach
@@ -68,10 +70,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="runs of each max_staleness")
     parser.add_argument("--tokens", type=int, default=24, help="of an answer")
     arguments = parser.parse_args()
-    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
-    import ray
-    from ray.cluster_utils import Cluster
-
     seconds: dict[str, list[float]] = {}
     names = (
         ("max_staleness 1", "max_staleness 0") if arguments.staleness else ("at once", "in turn")
@@ -88,9 +86,7 @@ def main() -> None:
         seconds.setdefault(way, []).append(time.perf_counter() - started)
         return taught
 
-    head = {"num_cpus": 0, "include_dashboard": False, "node_ip_address": "127.0.0.2"}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    try:
+    with nodes_here() as cluster:
         for number in (3, 4):
             cluster.add_node(num_cpus=2, node_ip_address=f"127.0.0.{number}")
         with tempfile.TemporaryDirectory() as folder:
@@ -136,10 +132,7 @@ def main() -> None:
                 train(config)
                 # The first of each warms up.
                 seconds = {way: seconds[way][1:] for way in names}
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-    print(f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}")
+    print(this_machine())
     for way, each in seconds.items():
         print(
             f"{way}: {median(each):.2f} s (from {min(each):.2f} to {max(each):.2f}) in {len(each)} steps"

@@ -33,7 +33,7 @@ PROGRAM = r"(?:codea1|make|python|pip|curl|ray|accelerate|vllm|evalplus\.evaluat
 LEFT_OUT = {
     r"pip (un)?install": "changes this environment; tests/test_packaging.py installs the wheel",
     r"make (test|docs)$": "runs beside this script",
-    r"--engine ray|ray stop|cluster_(training|costs|check)|--stream": "needs a cluster: tests/cluster makes one",
+    r"--engine ray|ray stop|cluster_(training|costs)|--stream": "needs a cluster: tests/cluster makes one",
     r"--against ": "needs a repository with a history: tests/test_cli_testgen_findings.py",
     r"package\.durations|SITE|testgen_packages": "needs a package of the reader's, or those of the list",
     r"ray start|my_script\.py": "needs several machines",

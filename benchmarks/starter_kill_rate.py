@@ -133,18 +133,14 @@ def _compare(
     usable = [i for i, result in enumerate(expected) if result.outcome is Outcome.PASS]
     survivors = []
     for mutant in mutants:
-        results = sandbox.call(
-            mutant.code, problem.entry_point, [calls[i] for i in usable], limits=limits
+        made = [calls[i] for i in usable]
+        results = sandbox.call(mutant.code, problem.entry_point, made, limits=limits)
+        witnesses = (
+            _show(problem.entry_point, calls[i], expected[i], result)
+            for i, result in zip(usable, results, strict=True)
+            if _differs(expected[i], result)
         )
-        witness = next(
-            (
-                _show(problem.entry_point, calls[i], expected[i], result)
-                for i, result in zip(usable, results, strict=True)
-                if _differs(expected[i], result)
-            ),
-            None,
-        )
-        survivors.append(Survivor(mutant, witness))
+        survivors.append(Survivor(mutant, next(witnesses, None)))
     return survivors
 
 
@@ -165,31 +161,17 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--source", default="starter", help="what load_problems takes")
-    parser.add_argument(
-        "--problems-per-tier", type=int, default=None, metavar="N", help="default: all"
-    )
-    parser.add_argument(
-        "--mutants", type=int, default=None, metavar="N", help="per problem; default: all"
-    )
-    parser.add_argument(
-        "--calls",
-        type=int,
-        default=300,
-        metavar="N",
-        help="to compare survivors with the reference",
-    )
-    parser.add_argument("--workers", type=int, default=2, metavar="N")
+    parser.add_argument("--problems-per-tier", type=int, help="default: all")
+    parser.add_argument("--mutants", type=int, help="per problem; default: all")
+    parser.add_argument("--calls", type=int, default=300, help="on which survivors are compared")
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="list survivors, with a call that shows the difference",
-    )
+    parser.add_argument("--verbose", action="store_true", help="list survivors, with such a call")
     options = parser.parse_args()
 
     tiers: dict[str, list[KillRate]] = {}
     started = time.perf_counter()
-    console = Console(width=110)
+    console = Console(width=110, highlight=False, markup=False)
     progress = Console(stderr=True)
     with Sandbox(workers=options.workers) as sandbox:
         for problem in track(load_problems(options.source), "judging mutants", console=progress):
@@ -199,15 +181,11 @@ def main() -> int:
             rng = np.random.default_rng([options.seed, len(rates)])
             rate = kill_rate(problem, sandbox, rng, limit=options.mutants, calls=options.calls)
             rates.append(rate)
-            if options.verbose:
-                for survivor in rate.survivors:
-                    what = survivor.witness or "presumed equivalent"
-                    mutant = survivor.mutant
-                    console.print(
-                        f"{rate.task_id} line {mutant.line}: {mutant.operator} {mutant.description}: {what}",
-                        markup=False,
-                        highlight=False,
-                    )
+            for survivor in rate.survivors if options.verbose else ():
+                mutant, what = survivor.mutant, survivor.witness or "presumed equivalent"
+                console.print(
+                    f"{rate.task_id} line {mutant.line}: {mutant.operator} {mutant.description}: {what}"
+                )
     seconds = time.perf_counter() - started
 
     table = Table(title="Mutants killed by golden tests")
@@ -215,21 +193,16 @@ def main() -> int:
         table.add_column(heading, justify="left" if heading == "tier" else "right")
     everything = [rate for rates in tiers.values() for rate in rates]
     for tier, rates in [*tiers.items(), ("all", everything)]:
-        lowest = min(rates, key=lambda rate: rate.adjusted)
-        table.add_row(
-            tier,
-            f"{len(rates)}",
-            f"{sum(rate.mutants for rate in rates)}",
-            f"{sum(rate.killed for rate in rates)}",
-            f"{sum(rate.timeouts for rate in rates)}",
-            f"{sum(rate.equivalent for rate in rates)}",
-            f"{mean(rate.raw for rate in rates):.1%}",
-            f"{mean(rate.adjusted for rate in rates):.1%}",
-            f"{lowest.adjusted:.1%}",
-        )
+        adjusted = [rate.adjusted for rate in rates]
+        counts = (
+            len(rates),
+            *(sum(getattr(rate, name) for rate in rates) for name in ("mutants", "killed", "timeouts", "equivalent")),
+        )  # fmt: skip
+        shares = (mean(rate.raw for rate in rates), mean(adjusted), min(adjusted))
+        table.add_row(tier, *map(str, counts), *(f"{share:.1%}" for share in shares))
     console.print(table)
-    console.print(f"Rates are means over problems. {seconds:.0f} s.", highlight=False)
-    console.print(f"Command: python {shlex.join(sys.argv)}", highlight=False)
+    console.print(f"Rates are means over problems. {seconds:.0f} s.")
+    console.print(f"Command: python {shlex.join(sys.argv)}")
     reached = mean(rate.adjusted for rate in everything)
     if reached < REQUIRED:
         console.print(f"Expect at least {REQUIRED:.0%}, actually: {reached:.1%}.")

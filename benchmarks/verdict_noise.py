@@ -21,37 +21,46 @@ that attack fail a right program: means over problems, with 95% bootstrap interv
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import json
+import re
 import shlex
 import sys
+import textwrap
 import time
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from noise_testers import TESTERS, answers
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from codea1_env.agents.scripted import BoundaryTester
 from codea1_env.evaluation.machine import this_machine
-from codea1_env.evaluation.statistics import Estimate, Floats, bootstrap
+from codea1_env.evaluation.pass_at_k import mean_over_problems
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.problem_sets.calls import literal_calls
+from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
 from codea1_env.problem_sets.validate import LIMITS
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee, RefereeConfig, Round, SuiteVerdict
 from codea1_env.responses import parse_suites
 from codea1_env.sandbox import Job, Sandbox
+from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
+from codea1_env.spaces import observe
 
 PROGRAMS = Path(__file__).with_name("right_programs.jsonl")
-SETTINGS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "any domain": {"domain": "any"},
-    "exact floats": {"float_tolerance": 0.0},
-    "any domain, exact floats": {"domain": "any", "float_tolerance": 0.0},
-    "wrong guesses dropped": {"wrong_oracle": "drop"},
+SETTINGS = {
+    "default": RefereeConfig(),
+    "any domain": RefereeConfig(domain="any"),
+    "exact floats": RefereeConfig(float_tolerance=0.0),
+    "any domain, exact floats": RefereeConfig(domain="any", float_tolerance=0.0),
+    "wrong guesses dropped": RefereeConfig(wrong_oracle="drop"),
 }
 CHECK_LIMITS = dataclasses.replace(LIMITS, call_wall_time=600, run_wall_time=1200)
 """Some golden tests take a reference many seconds; a busy machine must not make a right program wrong."""
@@ -114,14 +123,6 @@ def rounds_of(case: RightPrograms, texts: list[list[str]], sandbox: Sandbox) -> 
     ]
 
 
-def settings() -> dict[str, RefereeConfig]:
-    """The referees that are compared; rules that it does not have (yet) are left out."""
-    known = {field.name for field in dataclasses.fields(RefereeConfig)}
-    return {
-        name: RefereeConfig(**rules) for name, rules in SETTINGS.items() if rules.keys() <= known
-    }
-
-
 class Tally:
     """What one tester did to the programs of each problem, under one setting."""
 
@@ -141,26 +142,19 @@ class Tally:
             self.lost.append(len(broke) / len(attacking))
         self.outcomes.update(test.outcome.value for test in broke if test.outcome)
 
-    def figures(self, seed: int) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         """The figures of one row of the table."""
         return {
             "tests": sum(self.attacking),
-            "losing": over_problems(self.losing, seed),
-            "lost": over_problems(self.lost, seed),
+            "losing": over_problems(self.losing),
+            "lost": over_problems(self.lost),
             "outcomes": dict(self.outcomes),
         }
 
 
-def over_problems(shares: Sequence[float], seed: int) -> Estimate | None:
-    """Their mean, and how much it would differ with other problems: a problem takes the place of a run."""
-    if not shares:
-        return None
-
-    def mean(tables: Floats) -> Floats:
-        means: Floats = tables.mean(axis=(1, 2))
-        return means
-
-    return bootstrap([[share] for share in shares], mean, np.random.default_rng(seed))
+def over_problems(shares: Sequence[float]) -> Estimate | None:
+    """Their mean, and how much it would differ with other problems."""
+    return mean_over_problems(shares) if shares else None
 
 
 def percent(estimate: Estimate | None) -> str:
@@ -176,7 +170,7 @@ def measure(
     progress = Console(stderr=True)
     tallies: dict[tuple[str, str], Tally] = {}
     losses: list[Loss] = []
-    referees = {name: Referee(sandbox, config) for name, config in settings().items()}
+    referees = {name: Referee(sandbox, config) for name, config in SETTINGS.items()}
     for case in track(cases, "attacking right programs", console=progress):
         texts = answers(case.problem, case.programs, options.tests, options.seed, sandbox)
         rounds = rounds_of(case, texts, sandbox)
@@ -199,21 +193,11 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "--problems",
-        nargs="+",
-        default=["starter"],
-        help="what load_problems takes; default: starter",
+        "--problems", nargs="+", default=["starter"], help="what load_problems takes"
     )
-    parser.add_argument(
-        "--tests",
-        type=int,
-        default=64,
-        metavar="N",
-        help="of a suite; default: 64, as many as a program meets in one step of training",
-    )
-    parser.add_argument(
-        "--max-problems", type=int, default=None, metavar="N", help="spread over all; default: all"
-    )
+    # As many as a program meets in one step of training.
+    parser.add_argument("--tests", type=int, default=64, help="of a suite; default: 64")
+    parser.add_argument("--max-problems", type=int, help="spread over all; default: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true", help="only run the golden tests")
     parser.add_argument("--json", action="store_true", help="print everything, and each loss")
@@ -232,7 +216,7 @@ def main() -> int:
             return int(bool(wrong))
         tallies, losses = measure(cases, options, sandbox)
     seconds = time.perf_counter() - started
-    rows = {key: tally.figures(options.seed) for key, tally in tallies.items()}
+    rows = {key: tally.figures() for key, tally in tallies.items()}
     table = Table(title=f"Right programs that tests fail: {len(cases)} problems, 3 programs each")
     for heading in HEADINGS:
         table.add_column(heading)
@@ -245,29 +229,154 @@ def main() -> int:
     console.print(f"{machine}; {seconds:.0f} s", highlight=False)
     console.print(f"Command: python {shlex.join(sys.argv)}", highlight=False)
     if options.json:
-        print(report(cases, rows, losses, str(machine)))
-    return 0
-
-
-def report(
-    cases: Sequence[RightPrograms],
-    rows: dict[tuple[str, str], dict[str, Any]],
-    losses: Sequence[Loss],
-    machine: str,
-) -> str:
-    figures = [
-        {"setting": setting, "tester": tester, **row} for (setting, tester), row in rows.items()
-    ]
-    return json.dumps(
-        {
+        figures = [{"setting": s, "tester": t, **row} for (s, t), row in rows.items()]
+        found = {
             "command": f"python {shlex.join(sys.argv)}",
-            "machine": machine,
+            "machine": str(machine),
             "problems": len(cases),
             "figures": figures,
             "losses": [loss._asdict() for loss in losses],
-        },
-        default=dataclasses.asdict,
-    )
+        }
+        print(json.dumps(found, default=dataclasses.asdict))
+    return 0
+
+
+# ---- The testers: each writes one suite against a program, and knows the golden tests. ------------------------------
+
+TESTERS = ("boundary", "fuzz", "hostile", "killer")
+GIVEN = 40
+"""Golden calls that testers start from, at most; with texts of up to so many characters:"""
+GIVEN_CHARS = 300
+KILLER_TESTS = 8
+KILLER_CALLS = 24
+ODD = (
+    "None", "True", "False", "0", "-1", "7", "10000000000000000000000", "2.5", "-0.0", "1e999", "-1e999",
+    "1e-320", "float('nan')", "1j", "''", "'a'", "' '", "'A b'", "'\\n'", "'\\u0130\\u00df'", "'\\u0663'", "'0'",
+    "b'a'", "[]", "[None]", "[True]", "[2.5]", "['a']", "['a', 1]", "[[1]]", "[[[[[]]]]]", "[0.1, 0.2, 0.3]",
+    "[1, True, 1.0]", "()", "(1,)", "('a', None)", "{}", "{1: 2}", "{'a': None}", "{1}", "{'b', 'a'}",
+    repr("ab" * 100), repr(list(range(200))),
+)  # fmt: skip
+KILLER = """\
+def twin():
+{program}
+    return {name}
+
+CALLS = [{calls}]
+
+def seen(function, arguments):
+    try:
+        value = function(*arguments)
+    except Exception as error:
+        return type(error).__name__, str(error).replace("twin.<locals>.", "")
+    return type(value).__name__, repr(value)
+
+"""
+KILLER_TEST = """\
+def test_{number}():
+    here = [seen({name}, arguments) for arguments in CALLS]
+    assert any(kind in ("int", "float", "str", "bool", "list", "tuple", "dict") for kind, _ in here)
+    assert here != [seen(twin(), arguments) for arguments in CALLS]
+
+"""
+
+
+def answers(
+    problem: Problem, programs: Sequence[str], count: int, seed: int, sandbox: Sandbox
+) -> list[list[str]]:
+    """What each of `TESTERS` answers to each program, with `count` tests.
+
+    Args:
+        problem: Its golden tests say what arguments are usual.
+        programs: The programs under attack. Only the killer looks at them.
+        count: Tests of a suite; fewer where so many cannot be made.
+        seed: Seed of the choices; they depend on the problem, too.
+        sandbox: Where golden tests are read.
+    """
+    name = problem.entry_point
+    rng = np.random.default_rng([seed, zlib.crc32(problem.task_id.encode())])
+    calls = golden_calls(problem, sandbox)
+    shown = dataclasses.replace(problem, tests=tuple(_guess(name, call) for call in calls))
+    boundary = BoundaryTester([shown], sandbox, count, seed).act([observe(shown)])[0]
+    fuzz = "\n".join(_guess(name, call) for call in vary_calls(calls, count, rng))
+    odd = hostile_arguments(calls, count, rng)
+    hostile = "\n".join(f"assert {name}({', '.join(texts)}) == 0" for texts in odd)
+    rows = ", ".join(f"[{', '.join(texts)}]" for texts in odd[:KILLER_CALLS])
+    tests = "".join(KILLER_TEST.format(number=n, name=name) for n in range(KILLER_TESTS))
+    return [
+        [
+            boundary,
+            fuzz,
+            hostile,
+            KILLER.format(program=textwrap.indent(code, "    "), name=name, calls=rows) + tests,
+        ]
+        for code in programs
+    ]
+
+
+def _guess(name: str, call: Call) -> str:
+    arguments, keywords = call
+    named = [f"{keyword}={in_order(value)}" for keyword, value in keywords.items()]
+    return f"assert {name}({', '.join([*map(in_order, arguments), *named])}) == 0"
+
+
+def golden_calls(problem: Problem, sandbox: Sandbox) -> list[Call]:
+    """Call of the golden tests; of EvalPlus's test programs, the first ones of their list of inputs."""
+    calls: list[Call] = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
+    inputs = re.search(r"^ *inputs = .*$", problem.test_program or "", re.MULTILINE)
+    if inputs:
+        code = f"from math import inf, nan\n{inputs[0].strip()}\ndef first():\n    return [i for i in inputs if len(repr(i)) < {GIVEN_CHARS}][:{GIVEN}]\n"
+        calls = [
+            (tuple(arguments), {}) for arguments in sandbox.call(code, "first", [((), {})])[0].value
+        ]
+    return [call for call in calls if _readable(in_order(call))][:GIVEN]
+
+
+def _readable(source: str) -> bool:
+    try:
+        read(ast.parse(source, mode="eval").body)
+    except NotLiteralError:  # inf and nan are names
+        return False
+    return True
+
+
+def hostile_arguments(
+    calls: Sequence[Call], count: int, rng: np.random.Generator
+) -> list[list[str]]:
+    """Up to `count` distinct lists of arguments, each made from a golden call by something odd."""
+    found: dict[tuple[str, ...], None] = {}
+    for _ in range(20 * count if calls else 0):
+        given, _ = calls[int(rng.integers(len(calls)))]
+        texts = [in_order(argument) for argument in given]
+        place = int(rng.integers(len(texts))) if texts else 0
+        action = int(rng.integers(8))
+        if action == 0:  # one argument more, or less
+            texts = texts[:place] if rng.integers(2) else [*texts, ODD[int(rng.integers(len(ODD)))]]
+        elif action <= 2 and texts:
+            texts[place] = _disguised(given[place], rng)
+        elif action <= 5 and texts:
+            texts[place] = ODD[int(rng.integers(len(ODD)))]
+        else:
+            texts = [ODD[int(rng.integers(len(ODD)))] for _ in texts]
+        found[tuple(texts)] = None
+        if len(found) == count:
+            break
+    return [list(texts) for texts in found]
+
+
+def _disguised(value: Any, rng: np.random.Generator) -> str:
+    """The text of nearly the same value, of another type."""
+    if isinstance(value, (int, float)) and abs(value) < 1e15:
+        forms = [float(value), bool(value), str(value), [value], int(value) + 0.5]
+    elif isinstance(value, str):
+        forms = [list(value), value.encode(), [value], tuple(value)]
+    elif isinstance(value, (list, tuple)):
+        forms = [list(value), tuple(value), [value], dict(enumerate(value)), [*value, None]]
+    elif isinstance(value, dict):
+        forms = [list(value.items()), list(value), {**value, None: 0}, {**value, "": 0.5}]
+    else:
+        forms = [[value], None]
+    others = [in_order(form) for form in forms if in_order(form) != in_order(value)]
+    return others[int(rng.integers(len(others)))]
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.support import command_start
+from codea1_env.support import start
 
-command_start.begin()  # before what takes long
-
-from codea1_env.support.registration import register_environments  # noqa: E402
+start.leave_on_interrupt()  # before what takes long
+start.register_environments()
 
 __version__ = "0.1.0"
 
@@ -123,6 +122,3 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """All public names, also those that are not loaded yet."""
     return sorted({*globals(), *__all__})
-
-
-register_environments()

@@ -18,7 +18,7 @@ from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
 from codea1_env.sandbox import RETURNED, Answers, CallResult, Limits, Outcome, Sandbox, TestResult
 from codea1_env.sandbox.inside.analysis import literals
-from codea1_env.support.lru_cache import LRUCache
+from codea1_env.support.texts import LRUCache
 
 MOST_TIMEOUTS = 2
 """Calls of one suite that may reach a time limit, or end the process; those after them are not made. Otherwise a suite

@@ -28,8 +28,7 @@ from codea1_env.reading.programs import read_programs as programs_in
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.reading.suites import read_suites
 from codea1_env.sandbox import AnalysisError, Sandbox
-from codea1_env.support.batches import in_batches
-from codea1_env.support.lru_cache import LRUCache
+from codea1_env.support.texts import LRUCache, in_batches
 
 MAX_ACTION_CHARS = 65_536
 """A longer answer holds no program and no tests."""

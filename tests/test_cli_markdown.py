@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from codea1_env.cli.markdown import print_markdown
+from codea1_env.cli.tables import print_markdown
 
 NAMES = ["mylearn.py:LongerNameOfAnAlgorithm", "mylearn.py:LongerNameOfAnother"]
 HEADINGS = ["", "coder: pass rate, IQM", "mean", "P", "tester: kill rate, IQM", "mean", "P", "runs"]

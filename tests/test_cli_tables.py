@@ -8,7 +8,7 @@ import re
 from rich.console import Console
 
 from codea1_env.cli.eval_display import print_table
-from codea1_env.cli.markdown import print_markdown
+from codea1_env.cli.tables import print_markdown
 
 ROWS = [["name", *(f"figure {n}" for n in range(5))], ["mine", *["0.500 [0.400, 0.600]"] * 5]]
 

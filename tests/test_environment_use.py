@@ -79,7 +79,7 @@ assert random.getstate() == state
 
 
 def test_registering_twice_changes_nothing() -> None:
-    from codea1_env.support.registration import register_environments
+    from codea1_env.support.start import register_environments
 
     before = dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry)
     register_environments()

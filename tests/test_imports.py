@@ -178,14 +178,9 @@ def module_name(path: Path) -> str:
 
 
 @functools.cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-@functools.cache
 def imported_modules(path: Path) -> list[str]:
     """What a file imports at run time, also inside functions; imports for type checkers do not count."""
-    tree = tree_of(path)
+    tree = ast.parse(path.read_text())
     typing_only = {
         id(node)
         for block in ast.walk(tree)
@@ -213,30 +208,6 @@ def imported_modules(path: Path) -> list[str]:
             else:
                 modules.append(module)
     return modules
-
-
-def test_no_class_name_stands_for_two_things() -> None:
-    homes: dict[str, list[str]] = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        for node in tree_of(path).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
-    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
-
-
-def test_no_module_has_the_name_of_what_its_package_offers() -> None:
-    both = []
-    for init in sorted(ROOT.rglob("__init__.py")):
-        tree = tree_of(init)
-        offered = {
-            alias.asname or alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
-        modules = {path.stem for path in init.parent.iterdir()}
-        both += [f"{init.parent.name}.{name}" for name in offered & modules]
-    assert both == []
 
 
 def test_env_shows_its_arguments() -> None:

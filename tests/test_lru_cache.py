@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.support.lru_cache import ENTRY_CHARS, LRUCache
+from codea1_env.support.texts import ENTRY_CHARS, LRUCache
 
 
 def test_what_was_not_used_for_longest_is_forgotten_first():

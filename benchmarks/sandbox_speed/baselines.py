@@ -1,4 +1,4 @@
-"""The slim parent that forks without isolation, as the measuring process sees it."""
+"""What the sandbox is compared with, without isolation: a slim parent that forks, and one new Python for each program."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ COMMON = (
     "typing", "math", "collections", "re", "itertools", "functools", "hashlib", "random", "copy",
     "heapq", "string",
 )  # fmt: skip
+PYTHON = (sys.executable,)
+"""As most people would start it."""
+SLIM_PYTHON = (sys.executable, "-I", "-S")
+"""Started as quickly as it can be: without site-packages."""
+_ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"}
 _IMPORT = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
 
 
@@ -63,13 +68,7 @@ class BareFork:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env={
-                "PATH": os.defpath,
-                "LANG": "C.UTF-8",
-                "TZ": "UTC",
-                "PYTHONHASHSEED": "0",
-                "OPENBLAS_NUM_THREADS": "1",
-            },
+            env={**_ENVIRONMENT, "TZ": "UTC", "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"},
         )
         self._ask((folders, modules))
 
@@ -116,3 +115,63 @@ class BareFork:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+_SCRIPT = """
+def load(text):
+    namespace = {"__name__": "program"}
+    try:
+        exec(compile(text, "<program>", "exec"), namespace)
+    except Exception:
+        namespace.clear()  # every test will fail
+    return namespace
+
+def holds(test, namespace):
+    try:
+        exec(test, namespace)
+    except Exception:
+        return False
+    return True
+
+reference, program = load(REFERENCE), load(PROGRAM)
+verdicts = []
+for text in TESTS:
+    test = compile(text, "<test>", "exec")
+    right = holds(test, reference)
+    verdicts.append(("." if holds(test, program) else "F") if right else "x")
+print("\\n" + "".join(verdicts))
+"""
+"""Goes to stdin of `python -`, with the job in front of it as constants: REFERENCE, PROGRAM (texts) and TESTS (assert
+statements). It prints one letter per test: `x` where the reference fails it, else `.` where the program passes it and `F`
+where the program fails it."""
+
+
+def judge_in_new_process(
+    python: Sequence[str], reference: str, program: str, tests: Sequence[str]
+) -> str:
+    """Run a reference, a program and all tests in one new process.
+
+    Raises:
+        RuntimeError: The script did not end well.
+
+    Example:
+        >>> judge_in_new_process(SLIM_PYTHON, "def f(x): return x", "def f(x): return 1",
+        ...                      ["assert f(1) == 1", "assert f(2) == 2", "assert f(2) == 3"])
+        '.Fx'
+    """
+    job = f"REFERENCE = {reference!r}\nPROGRAM = {program!r}\nTESTS = {list(tests)!r}\n"
+    done = subprocess.run(
+        [*python, "-"],
+        input=job + _SCRIPT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=_ENVIRONMENT,
+    )
+    verdicts = done.stdout.rstrip("\n").rpartition("\n")[2]
+    if done.returncode != 0 or len(verdicts) != len(tests):
+        raise RuntimeError(
+            f"Expect the script to judge {len(tests)} tests, actually: status {done.returncode}, "
+            f"{done.stdout[-200:]!r}, {done.stderr[-500:]}"
+        )
+    return verdicts

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
 
 import tyro
 from rich import box
@@ -15,8 +17,43 @@ from rich.table import Table
 
 from codea1_env.cli.errors import library_errors, user_input
 from codea1_env.cli.parsing import SandboxLevel, parse
+from codea1_env.evaluation.machine import Machine, this_machine
 from codea1_env.problems import load_problems
-from sandbox_speed import SpeedConfig, SpeedFigure, SpeedReport, measure
+from codea1_env.sandbox.levels import check_works, strongest_level
+from sandbox_speed import endurance, overhead, questions, scaling, verdicts
+from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
+
+_BY_PROBLEMS = {
+    "overhead": overhead.measure,
+    "questions": questions.measure,
+    "scaling": scaling.measure,
+    "verdicts": verdicts.measure,
+}
+
+
+@dataclass(frozen=True)
+class SpeedReport:
+    """What was measured, where."""
+
+    machine: Machine
+    level: str
+    """Of the sections that do not compare levels."""
+    config: SpeedConfig
+    figures: tuple[SpeedFigure, ...]
+
+    @property
+    def missed(self) -> tuple[SpeedFigure, ...]:
+        """The figures that did not reach their aim."""
+        return tuple(figure for figure in self.figures if figure.met is False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "machine": asdict(self.machine),
+            "level": self.level,
+            "config": asdict(self.config),
+            "figures": [figure.to_dict() for figure in self.figures],
+        }
 
 
 @dataclass(frozen=True)
@@ -96,3 +133,44 @@ def _amount(value: float | None, unit: str) -> str:
     digits = 0 if abs(value) >= 100 or value == int(value) else 1 if abs(value) >= 10 else 2
     text = f"{value:,.{digits}f}"
     return f"{text} {unit}".rstrip()
+
+
+def measure(
+    config: SpeedConfig | None = None, level: str | None = None, progress: Progress | None = None
+) -> SpeedReport:
+    """Measure the sandbox on this machine.
+
+    Args:
+        config: What to measure; None for every section, small.
+        level: Confinement in the sections that do not compare levels; None for the strongest.
+        progress: Called with what is being done.
+
+    Raises:
+        ProblemsError: The problems are unknown or broken.
+        LevelUnavailableError: The machine does not offer the level.
+    """
+    config = SpeedConfig() if config is None else config
+    say = progress or (lambda _: None)
+    problems = load_problems(config.problems)[: config.limit]
+    figures: list[SpeedFigure] = []
+    with _cores(config.cores):
+        machine = this_machine()
+        chosen = level if level is not None else strongest_level()
+        check_works(chosen)
+        for section in dict.fromkeys(config.sections):
+            if section == "endurance":
+                figures += endurance.measure(config, chosen, say)
+            else:
+                figures += _BY_PROBLEMS[section](problems, config, chosen, say)
+    return SpeedReport(machine, chosen, config, tuple(figures))
+
+
+@contextmanager
+def _cores(count: int | None) -> Iterator[None]:
+    """Use only so many cores, in this thread and all threads and processes that it starts."""
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(usable)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, usable)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from codea1_env.sandbox import Job, Limits, Sandbox
 from sandbox_speed import processes
-from sandbox_speed.config import Progress, SpeedConfig
-from sandbox_speed.figures import SpeedFigure
+from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 
 MEGABYTE = 1e6
 GROWTH = 5.0

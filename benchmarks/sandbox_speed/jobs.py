@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,10 +79,6 @@ class Question:
         """The asserts of all suites against one program."""
         return [test for suite in self.suites[program] for test in suite]
 
-    def renamed(self, label: str) -> tuple[str, ...]:
-        """The same programs as other texts, so that nothing that is known of them can be used."""
-        return tuple(f"{program}\n# {label}\n" for program in self.programs)
-
 
 def questions(
     problems: Sequence[Problem], sandbox: Sandbox, rng: np.random.Generator, count: int
@@ -92,14 +89,8 @@ def questions(
     assert in four predicts the value of another call, as testers do. Problems that give too few different
     calls are passed over.
     """
-    found: list[Question] = []
-    for problem in problems:
-        if len(found) == count:
-            break
-        question = _question(problem, sandbox, rng)
-        if question is not None:
-            found.append(question)
-    return found
+    made = (_question(problem, sandbox, rng) for problem in problems)
+    return list(itertools.islice((each for each in made if each is not None), count))
 
 
 def _question(problem: Problem, sandbox: Sandbox, rng: np.random.Generator) -> Question | None:

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import mean, median
 
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Outcome, Sandbox, examine
 from sandbox_speed import processes
-from sandbox_speed.baselines import BareFork
-from sandbox_speed.config import Progress, SpeedConfig
-from sandbox_speed.figures import SpeedFigure, paired
+from sandbox_speed.baselines import Bare, BareFork
+from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure, paired
 from sandbox_speed.jobs import SpeedSubject, subjects
 
 LEVELS = {"kernel": 1.4, "namespaces": 1.6}
@@ -28,7 +28,6 @@ Found = list[tuple[str, str]]
 class Way:
     """One way to run a subject: it returns the seconds and what was found, in the baseline's form."""
 
-    name: str
     run: Callable[[SpeedSubject], tuple[float, Found]]
     seconds: dict[str, list[float]] = field(default_factory=dict)
     """For each subject: the first time, and then of each repeat."""
@@ -80,41 +79,22 @@ def _calls(
     config: SpeedConfig,
     progress: Progress,
 ) -> Iterator[SpeedFigure]:
-    bare = Way("bare fork", lambda job: _bare_calls(slim, job))
-    ways = {name: Way(name, _sandbox_calls(sandbox)) for name, sandbox in levels.items()}
+    bare = Way(lambda job: _bare(slim.call(job.code, job.entry_point, job.calls)))
+    ways = {name: Way(partial(_sandbox_calls, sandbox)) for name, sandbox in levels.items()}
     _in_turn([bare, *ways.values()], jobs, config.repeats, progress, "calls")
-    theirs = [bare.median_of(job) for job in jobs]
     for name, way in ways.items():
-        ours = [way.median_of(job) for job in jobs]
         differ = sum(way.found[job.task_id] != bare.found[job.task_id] for job in jobs)
-        yield SpeedFigure(
-            "overhead",
-            f"5 calls, {name}, median job",
-            median(ours),
-            "ms",
-            median(theirs),
-            at_most=LEVELS[name],
-            note=f"{len(jobs)} programs; {paired(ours, theirs)}{_differing(differ)}",
-        )
+        yield _median_job(f"5 calls, {name}", way, bare, jobs, LEVELS[name], "programs", differ)
     progress("overhead: jobs back to back")
     for name, way in ways.items():
-        ours, theirs, our_cpu, their_cpu = [], [], [], []
-        for _ in range(config.repeats):
-            seconds, cpu = _block(bare, jobs, slim.pid)
-            theirs.append(seconds)
-            their_cpu.append(cpu)
-            seconds, cpu = _block(way, jobs, None)
-            ours.append(seconds)
-            our_cpu.append(cpu)
-        note = f"means of {len(jobs)} jobs in a row, nothing in between"
+        blocks = [
+            (*_block(bare, jobs, slim.pid), *_block(way, jobs, None)) for _ in range(config.repeats)
+        ]
+        theirs, their_cpu, ours, our_cpu = zip(*blocks, strict=True)
         yield SpeedFigure(
-            "overhead",
-            f"5 calls, {name}, back to back",
-            median(ours),
-            "ms",
-            median(theirs),
-            note=note,
-        )
+            "overhead", f"5 calls, {name}, back to back", median(ours), "ms", median(theirs),
+            note=f"means of {len(jobs)} jobs in a row, nothing in between",
+        )  # fmt: skip
         yield SpeedFigure(
             "overhead", f"5 calls, {name}, CPU time", mean(our_cpu), "ms", mean(their_cpu),
             note="of all processes, this one included for the sandbox",
@@ -128,34 +108,40 @@ def _checks(
     config: SpeedConfig,
     progress: Progress,
 ) -> Iterator[SpeedFigure]:
-    bare = Way("bare fork", lambda job: _bare_check(slim, job, config))
-    ways = {name: Way(name, _sandbox_check(sandbox, config)) for name, sandbox in levels.items()}
+    bare = Way(lambda job: _bare(slim.check(job.code, job.check, seconds=config.time_limit)))
+    ways = {name: Way(partial(_sandbox_check, sandbox, config)) for name, sandbox in levels.items()}
     repeats = max(1, config.repeats // 3)
     _in_turn([bare, *ways.values()], jobs, repeats, progress, "test programs")
     for name, way in ways.items():
+        what = f"check program, {name}"
         passed = [job for job in jobs if _passed(way, job) and _passed(bare, job)]
         differ = sum(_passed(way, job) != _passed(bare, job) for job in jobs)
         if not passed:
-            yield SpeedFigure(
-                "overhead", f"check program, {name}", None, note="no reference passes"
-            )
+            yield SpeedFigure("overhead", what, None, note="no reference passes")
             continue
-        ours = [way.median_of(job) for job in passed]
-        theirs = [bare.median_of(job) for job in passed]
+        yield _median_job(what, way, bare, passed, PROGRAM, "that pass", differ)
+        first, theirs = ([each.first_of(job) for job in passed] for each in (way, bare))
         yield SpeedFigure(
-            "overhead",
-            f"check program, {name}, median job",
-            median(ours),
-            "ms",
-            median(theirs),
-            at_most=PROGRAM,
-            note=f"{len(passed)} that pass; {paired(ours, theirs)}{_differing(differ)}",
-        )
-        first = [way.first_of(job) for job in passed]
-        yield SpeedFigure(
-            "overhead", f"check program, {name}, first time", median(first), "ms",
-            median(bare.first_of(job) for job in passed), note="the test program is new and is parsed",
+            "overhead", f"{what}, first time", median(first), "ms", median(theirs),
+            note="the test program is new and is parsed",
         )  # fmt: skip
+
+
+def _median_job(
+    what: str,
+    way: Way,
+    bare: Way,
+    jobs: Sequence[SpeedSubject],
+    at_most: float,
+    which: str,
+    differ: int,
+) -> SpeedFigure:
+    ours, theirs = ([each.median_of(job) for job in jobs] for each in (way, bare))
+    same = f"results of {differ} DIFFER" if differ else "same results"
+    return SpeedFigure(
+        "overhead", f"{what}, median job", median(ours), "ms", median(theirs), at_most,
+        note=f"{len(jobs)} {which}; {paired(ours, theirs)}; {same}",
+    )  # fmt: skip
 
 
 def _in_turn(
@@ -201,49 +187,30 @@ def _cpu_time(pid: int | None) -> float:
     return time.process_time() + sum(each.cpu_time for each in ours)
 
 
-def _bare_calls(slim: BareFork, job: SpeedSubject) -> tuple[float, Found]:
-    answer = slim.call(job.code, job.entry_point, job.calls)
+def _bare(answer: Bare) -> tuple[float, Found]:
     return answer.seconds, answer.found or []
 
 
-def _bare_check(slim: BareFork, job: SpeedSubject, config: SpeedConfig) -> tuple[float, Found]:
-    answer = slim.check(job.code, job.check, seconds=config.time_limit)
-    return answer.seconds, answer.found or []
+def _sandbox_calls(sandbox: Sandbox, job: SpeedSubject) -> tuple[float, Found]:
+    start = time.perf_counter()
+    results = sandbox.call(job.code, job.entry_point, job.calls)
+    seconds = time.perf_counter() - start
+    return seconds, [
+        ("ok", repr(result.value))
+        if result.outcome is Outcome.PASS
+        else ("raised", result.error or result.message)
+        for result in results
+    ]
 
 
-def _sandbox_calls(sandbox: Sandbox) -> Callable[[SpeedSubject], tuple[float, Found]]:
-    def run(job: SpeedSubject) -> tuple[float, Found]:
-        start = time.perf_counter()
-        results = sandbox.call(job.code, job.entry_point, job.calls)
-        seconds = time.perf_counter() - start
-        return seconds, [
-            ("ok", repr(result.value))
-            if result.outcome is Outcome.PASS
-            else ("raised", result.error or result.message)
-            for result in results
-        ]
-
-    return run
-
-
-def _sandbox_check(
-    sandbox: Sandbox, config: SpeedConfig
-) -> Callable[[SpeedSubject], tuple[float, Found]]:
-    def run(job: SpeedSubject) -> tuple[float, Found]:
-        start = time.perf_counter()
-        (result,) = sandbox.run_tests(
-            job.code, [job.check], entry_point=job.entry_point, limits=config.generous
-        )
-        seconds = time.perf_counter() - start
-        return seconds, [("ok" if result.passed else "raised", "")]
-
-    return run
+def _sandbox_check(sandbox: Sandbox, config: SpeedConfig, job: SpeedSubject) -> tuple[float, Found]:
+    start = time.perf_counter()
+    (result,) = sandbox.run_tests(
+        job.code, [job.check], entry_point=job.entry_point, limits=config.generous
+    )
+    return time.perf_counter() - start, [("ok" if result.passed else "raised", "")]
 
 
 def _passed(way: Way, job: SpeedSubject) -> bool:
     found = way.found[job.task_id]
     return bool(found) and found[0][0] == "ok"
-
-
-def _differing(count: int) -> str:
-    return f"; results of {count} DIFFER" if count else "; same results"

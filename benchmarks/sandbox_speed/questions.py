@@ -17,9 +17,8 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.responses import Program
 from codea1_env.sandbox import Sandbox, encoded_arguments
-from sandbox_speed import fresh_python
-from sandbox_speed.config import Progress, SpeedConfig
-from sandbox_speed.figures import SpeedFigure
+from sandbox_speed.baselines import PYTHON, SLIM_PYTHON, judge_in_new_process
+from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 from sandbox_speed.jobs import Question, questions
 
 TIMES = 4.0
@@ -30,7 +29,7 @@ MAIN_CPU = 60.0
 """Microseconds of the main process for each test, at most."""
 
 Verdicts = list[str]
-"""One text for each program of a batch, one letter per test as `fresh_python.judge` has them."""
+"""One text for each program of a batch, one letter per test as `judge_in_new_process` has them."""
 
 
 def measure(
@@ -55,19 +54,15 @@ def measure(
         if config.judges > 1:
             games[f"game in {config.judges} processes"] = _Game(lambda: judges)
         ways: dict[str, Callable[[Sequence[Question]], Verdicts]] = {
-            "python": partial(fresh, fresh_python.PYTHON),
+            "python": partial(fresh, PYTHON),
             **{name: game.judge for name, game in games.items()},
-            "python -I -S": partial(fresh, fresh_python.SLIM_PYTHON),
+            "python -I -S": partial(fresh, SLIM_PYTHON),
         }
         _warm_up(sandbox)
         for game in games.values():
             # A problem for each process, under names of its own: nothing of what follows is remembered.
-            game.judge(
-                [
-                    replace(made[0], problem=replace(made[0].problem, task_id=f"{i}"))
-                    for i in range(config.judges)
-                ]
-            )
+            problems = [replace(made[0].problem, task_id=f"{i}") for i in range(config.judges)]
+            game.judge([replace(made[0], problem=problem) for problem in problems])
             game.cpu.clear()
         found = _in_turn(ways, made[1:] or made, config.batch, progress)
     cpu = {name: game.cpu for name, game in games.items()}
@@ -109,46 +104,30 @@ def _figures(
     workers: int,
     batch: int,
 ) -> Iterator[SpeedFigure]:
-    tests = [
-        test
+    of_each = [
+        [test for number in range(len(question.programs)) for test in question.tests(number)]
         for question in made
-        for program in range(len(question.programs))
-        for test in question.tests(program)
     ]
-    distinct = sum(len({test for i in range(len(q.programs)) for test in q.tests(i)}) for q in made)
+    total = sum(map(len, of_each))
     yield SpeedFigure(
-        "questions",
-        "asserts, different in a question",
-        100 * distinct / len(tests),
-        "%",
-        note=f"{len(made)} questions, {batch} at a time, {len(tests)} verdicts, {workers} processes at a time",
-    )
+        "questions", "asserts, different in a question", 100 * sum(len({*tests}) for tests in of_each) / total, "%",
+        note=f"{len(made)} questions, {batch} at a time, {total} verdicts, {workers} processes at a time",
+    )  # fmt: skip
     for game, spent in cpu.items():
+        rate = median(rates[game])
         same = f"{differ[game]} verdicts DIFFER" if differ[game] else "same verdicts"
         yield SpeedFigure(
-            "questions",
-            f"{game}, tests never seen / python",
-            median(rates[game]),
-            "verdicts/s",
-            median(rates["python"]),
-            at_least=TIMES,
-            note=f"{same}; as many processes at a time as workers",
-        )
+            "questions", f"{game}, tests never seen / python", rate, "verdicts/s", median(rates["python"]),
+            at_least=TIMES, note=f"{same}; as many processes at a time as workers",
+        )  # fmt: skip
+        slim = "python -I -S"
         yield SpeedFigure(
-            "questions",
-            f"{game}, tests never seen / python -I -S",
-            median(rates[game]),
-            "verdicts/s",
-            median(rates["python -I -S"]),
+            "questions", f"{game}, tests never seen / {slim}", rate, "verdicts/s", median(rates[slim]),
             note="the quickest way to start a new process",
-        )
+        )  # fmt: skip
         yield SpeedFigure(
-            "questions",
-            f"{game}, CPU of the main process for a test",
-            1e6 * median(spent),
-            "us",
-            at_most=MAIN_CPU,
-        )
+            "questions", f"{game}, CPU of the main process for a test", 1e6 * median(spent), "us", at_most=MAIN_CPU,
+        )  # fmt: skip
 
 
 def _fresh(
@@ -156,7 +135,11 @@ def _fresh(
 ) -> Verdicts:
     jobs = [
         threads.submit(
-            fresh_python.judge, python, question.problem.reference, program, question.tests(number)
+            judge_in_new_process,
+            python,
+            question.problem.reference,
+            program,
+            question.tests(number),
         )
         for question in batch
         for number, program in enumerate(question.programs)

@@ -11,8 +11,7 @@ from statistics import median
 
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
-from sandbox_speed.config import Progress, SpeedConfig
-from sandbox_speed.figures import SpeedFigure
+from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 from sandbox_speed.jobs import SpeedSubject, subjects
 
 SPEEDUP = 1.6
@@ -52,14 +51,10 @@ def _workers(
             rates[sandbox.workers].append(len(jobs) / _all_at_once(sandbox, jobs))
     cores = len(os.sched_getaffinity(0))
     yield SpeedFigure(
-        "scaling",
-        "2 workers / 1 worker",
-        median(rates[2]),
-        "jobs/s",
-        median(rates[1]),
+        "scaling", "2 workers / 1 worker", median(rates[2]), "jobs/s", median(rates[1]),
         at_least=SPEEDUP if cores > 1 else None,
         note=f"{len(jobs)} jobs of 5 calls queued at once, {config.repeats} blocks each, {cores} cores",
-    )
+    )  # fmt: skip
 
 
 def _all_at_once(sandbox: Sandbox, jobs: Sequence[SpeedSubject]) -> float:
@@ -92,23 +87,16 @@ def _clients(
             service[clients].append(1e3 * workers * seconds / len(jobs))
             latency[clients].append(1e3 * median(waits))
     yield SpeedFigure(
-        "scaling",
-        f"worker time of a job, {CLIENTS} clients / {few}",
-        median(service[CLIENTS]),
-        "ms",
-        median(service[few]),
-        at_most=_SLOWER,
-        note=f"{workers} workers, each client a thread with one job at a time",
-    )
+        "scaling", f"worker time of a job, {CLIENTS} clients / {few}", median(service[CLIENTS]), "ms",
+        median(service[few]), at_most=_SLOWER, note=f"{workers} workers, each client a thread with one job at a time",
+    )  # fmt: skip
     queue = max(1.0, CLIENTS / workers)
+    waited = median(latency[CLIENTS])
     yield SpeedFigure(
-        "scaling",
-        f"median latency / place in the queue, {CLIENTS} clients / {few}",
-        median(latency[CLIENTS]) / queue,
-        "ms",
+        "scaling", f"median latency / place in the queue, {CLIENTS} clients / {few}", waited / queue, "ms",
         median(latency[few]) / max(1.0, few / workers),
-        note=f"{CLIENTS} clients wait {median(latency[CLIENTS]):.3g} ms, {queue:g} in line for a worker",
-    )
+        note=f"{CLIENTS} clients wait {waited:.3g} ms, {queue:g} in line for a worker",
+    )  # fmt: skip
 
 
 def _by_clients(

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Job, Sandbox, TestResult
 from sandbox_speed.baselines import BareFork
-from sandbox_speed.config import Progress, SpeedConfig
-from sandbox_speed.figures import SpeedFigure
+from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 from sandbox_speed.jobs import check_program
 
 MAY_FAIL = 1
@@ -31,26 +30,23 @@ def measure(
     empty = {problem.task_id: nothing(problem) for problem in problems}
     names = {problem.task_id: problem.entry_point for problem in problems}
 
-    def run(code: dict[str, str], sandbox: Sandbox, what: str) -> dict[str, TestResult]:
-        progress(f"verdicts: {what}")
-        jobs = [Job(code[i], [tests[i]], names[i], config.generous) for i in code]
-        return {i: row[0] for i, row in zip(code, sandbox.run_many(jobs), strict=True)}
+    def judged(sandbox: Sandbox, what: str) -> dict[str, TestResult]:
+        """All verdicts of a run; those on programs that do nothing as "None ID"."""
+        found = {}
+        for prefix, codes in (("", programs), ("None ", empty)):
+            progress(f"verdicts: {prefix.strip() or 'references'}, {what}")
+            jobs = [Job(codes[i], [tests[i]], names[i], config.generous) for i in codes]
+            results = zip(codes, sandbox.run_many(jobs), strict=True)
+            found |= {f"{prefix}{i}": row[0] for i, row in results}
+        return found
 
-    runs = []
     with Sandbox(config.pool_size, level=level) as sandbox:
-        for number in range(config.verdict_runs):
-            of = f"{number + 1}/{config.verdict_runs}"
-            runs.append(
-                run(programs, sandbox, f"references, {of}")
-                | _prefixed(run(empty, sandbox, f"None, {of}"))
-            )
-    if config.verdict_runs > 1:
+        times = config.verdict_runs
+        runs = [judged(sandbox, f"{number}/{times}") for number in range(1, times + 1)]
+    if times > 1:
         many = 4 * len(os.sched_getaffinity(0))
         with Sandbox(many, level=level) as sandbox:
-            runs.append(
-                run(programs, sandbox, f"references, {many} workers")
-                | _prefixed(run(empty, sandbox, f"None, {many} workers"))
-            )
+            runs.append(judged(sandbox, f"{many} workers"))
     failed = [i for i in programs if not runs[0][i].passed]
     passed = [i for i in empty if runs[0][f"None {i}"].passed]
     with BareFork([*programs.values(), *tests.values()]) as bare:
@@ -83,10 +79,6 @@ def measure(
             note=f"{config.verdict_runs} runs with {config.pool_size} workers, one with four per core"
             + _list("; these", unlike),
         )  # fmt: skip
-
-
-def _prefixed(results: dict[str, TestResult]) -> dict[str, TestResult]:
-    return {f"None {task_id}": result for task_id, result in results.items()}
 
 
 def _why(result: TestResult) -> str:

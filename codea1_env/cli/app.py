@@ -20,7 +20,7 @@ from codea1_env.cli.errors import (
     in_options,
     unknown_name,
 )
-from codea1_env.support import command_start
+from codea1_env.support import start
 
 COMMANDS = {
     "play": "Show one round between two scripted players.",
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
         if name not in COMMANDS:
             raise unknown_name("command", name, COMMANDS)
         command = importlib.import_module(f"codea1_env.cli.{name}")
-        command_start.end()
+        start.interrupt_is_an_exception()
         code: int = command.run(rest)
         sys.stdout.flush()
         return code

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from codea1_env.agents import Agent
 from codea1_env.cli.errors import InputError, library_errors, user_input
-from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
+from codea1_env.cli.tables import print_markdown
 from codea1_env.evaluation.cross_play import cross_play, write_cross_play
 from codea1_env.evaluation.names import short_names
 from codea1_env.problems import Problem, load_problems

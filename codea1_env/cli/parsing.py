@@ -1,19 +1,29 @@
-"""Command lines from dataclasses: a field is an option, the text below it is its help."""
+"""Command lines from dataclasses: a field is an option, the text below it is its help.
+
+Lines of help are broken by the screen, and not where the source breaks them, which is where tyro does.
+"""
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import inspect
 import io
+import itertools
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
+import typing
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TextIO, TypeVar, get_origin
 
 import tyro
 
 from codea1_env.agents.llm.computing import Dtype
 from codea1_env.cli.errors import CommandLineExit, InputError, user_input
-from codea1_env.cli.help_texts import fitted, in_paragraphs, join_lines
 from codea1_env.sandbox.packages import locate
 from codea1_env.training.settings import inline_table, read_inline_table
 
@@ -125,8 +135,8 @@ def parse(
     """
     description = None
     if {"-h", "--help"} & set(arguments):
-        join_lines(command)
-        description = in_paragraphs(command.__doc__) if isinstance(command, type) else None
+        _join_lines(command)
+        description = _in_paragraphs(command.__doc__) if isinstance(command, type) else None
     markers: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff,) if switches_only else ()
     return _said_in_a_line(
         lambda: tyro.cli(
@@ -168,5 +178,73 @@ def _said_in_a_line(read: Callable[[], Command]) -> Command:
                 raise InputError(str(cause)) from end
             cause = cause.__context__
         sys.stderr.write(held.getvalue())
-        sys.stdout.write(fitted(shown.getvalue()))
+        sys.stdout.write(_fitted(shown.getvalue()))
         raise CommandLineExit(end.code) from None
+
+
+def _join_lines(command: Any) -> None:
+    """Let the options of a dataclass have the texts below their fields as help, each in one line.
+
+    Args:
+        command: A dataclass, whose fields may be dataclasses, or a union of some.
+    """
+    for kind in _dataclasses_in(command):
+        texts: dict[str, str] = {}
+        for each in reversed(kind.__mro__):
+            texts |= _texts_below_fields(each)
+        for field in dataclasses.fields(kind):
+            if field.name in texts:  # of the field's metadata tyro takes the help first
+                metadata = {**field.metadata, "help": texts[field.name]}
+                field.metadata = MappingProxyType(metadata)
+
+
+def _in_paragraphs(text: str | None) -> str | None:
+    r"""Join the lines of each paragraph.
+
+    Example:
+        >>> _in_paragraphs("One.\n\n    Two,\n    (three).")
+        'One.\n\nTwo, (three).'
+    """
+    if text is None:
+        return None
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+
+
+def _fitted(text: str) -> str:
+    """Break those lines of a help text that are wider than the screen."""
+    width = shutil.get_terminal_size().columns
+    lines = [
+        # What stands in a box fits, and its colours are no characters.
+        textwrap.fill(line, width, break_long_words=False)
+        if len(line) > width and "│" not in line and "\x1b" not in line
+        else line
+        for line in text.split("\n")
+    ]
+    return "\n".join(lines)
+
+
+def _dataclasses_in(hint: Any) -> Iterator[type[Any]]:
+    if not (dataclasses.is_dataclass(hint) and isinstance(hint, type)):
+        for part in typing.get_args(hint):
+            yield from _dataclasses_in(part)
+        return
+    yield hint
+    for part in typing.get_type_hints(hint).values():
+        yield from _dataclasses_in(part)
+
+
+def _texts_below_fields(kind: type[Any]) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    except (OSError, TypeError, SyntaxError):  # made by a program
+        return {}
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    return {
+        field.target.id: " ".join(below.value.value.split())
+        for field, below in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }

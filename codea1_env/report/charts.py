@@ -1,17 +1,18 @@
-"""Charts as Vega-Lite specifications. Their colours of text and grid come from the page: it may be light or dark."""
+"""Curves of metrics, and charts of these as Vega-Lite specifications. Their colours of text and grid come from the page: it may be light or dark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from codea1_env.evaluation.cross_play import CrossPlay
+from codea1_env.evaluation.statistics import Floats, bootstrap
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.report.curves import Point, bin_means, bin_width, curve
-from codea1_env.report.replays import Replays
-from codea1_env.report.runs import RunGroup
+from codea1_env.report.episode_log import Replays
+from codea1_env.report.runs import LoggedRun, RunGroup
 from codea1_env.support.extras import require
 from codea1_env.training.metrics import slug
 from codea1_env.training.summary import phase_totals
@@ -20,6 +21,11 @@ Spec = dict[str, Any]
 _COLOURS = ("#3b82f6", "#e8710a", "#12a594", "#d6409f", "#8e6cef", "#a18a00", "#e5484d", "#6b7f99")
 """Told apart on light and on dark ground."""
 _HEIGHT = 220
+_POINTS = 200
+"""Points of a curve at most: beyond that, one point is the mean of several steps."""
+
+Point = dict[str, Any]
+"""step, value, and low and high where there are two runs or more."""
 
 
 class Chart(NamedTuple):
@@ -88,6 +94,52 @@ def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator
             yield Chart(each.title, each.note, _lines(rows, [group.name for group in groups]))
 
 
+def curve(group: RunGroup, metric: str) -> list[Point]:
+    """The curve of a metric; empty where no run has it.
+
+    The interval is a 95% bootstrap interval over runs. It says nothing of other problems.
+    """
+    width = bin_width(group.runs)
+    binned = [
+        bin_means(((row["step"], row[metric]) for row in run.metrics if metric in row), width)
+        for run in group.runs
+    ]
+    points = []
+    for step in sorted(set().union(*binned)):
+        values = [each[step] for each in binned if step in each]
+        point: Point = {"step": step, "value": sum(values) / len(values)}
+        if len(values) > 1:
+            found = bootstrap(
+                np.array(values)[:, None], _mean, np.random.default_rng(0), repetitions=500
+            )
+            point |= {"low": found.low, "high": found.high}
+        points.append(point)
+    return points
+
+
+def bin_width(runs: Sequence[LoggedRun]) -> int:
+    """Steps that one point of a curve stands for."""
+    return 1 + max((run.step for run in runs), default=0) // _POINTS
+
+
+def bin_means(values: Iterable[tuple[int, float]], width: int) -> dict[int, float]:
+    """The means of values over so many steps each, by the last of these steps; step 0 stands alone.
+
+    Example:
+        >>> bin_means([(0, 5.0), (1, 1.0), (2, 3.0), (3, 4.0)], 2)
+        {0: 5.0, 2: 2.0, 4: 4.0}
+    """
+    found: dict[int, list[float]] = {}
+    for step, value in values:
+        found.setdefault(-(-step // width) * width, []).append(value)
+    return {step: sum(each) / len(each) for step, each in found.items()}
+
+
+def _mean(tables: Floats) -> Floats:
+    means: Floats = tables.mean(axis=(1, 2))
+    return means
+
+
 def invalid_tests(groups: Sequence[RunGroup]) -> Iterator[Chart]:
     """For each group the invalid tests of a suite, by reason."""
     for group in groups:
@@ -103,19 +155,18 @@ def invalid_tests(groups: Sequence[RunGroup]) -> Iterator[Chart]:
             yield Chart(group.name, "Mean number in a suite.", _areas(shown, names))
 
 
-def ages(groups: Sequence[RunGroup], replays: Sequence[Sequence[Replays]]) -> Iterator[Chart]:
+def ages(groups: Sequence[RunGroup], replays: Mapping[Path, Replays]) -> Iterator[Chart]:
     """How old replayed tests are, on average."""
     rows = []
-    for group, found in zip(groups, replays, strict=True):
-        width = bin_width(group.runs)
+    for group in groups:
+        found = [replays[run.path] for run in group.runs]
         means = bin_means(
             (
-                (step, count.ages / count.tests)
+                (step, each.ages[step] / tests)
                 for each in found
-                for step, count in each.steps.items()
-                if count.tests
+                for step, tests in each.tests.items()
             ),
-            width,
+            bin_width(group.runs),
         )
         rows += [
             {"step": step, "value": value, "group": group.name, "line": "measured"}
@@ -172,9 +223,10 @@ def heat_map(result: CrossPlay) -> Chart:
 
 def _lines(rows: Sequence[Point], groups: Sequence[str]) -> Spec:
     alt = require("altair", "report")
+    legend = alt.Legend() if len(groups) > 1 else None  # a single one needs no name beside it
     base = _chart(rows).encode(
         x=alt.X("step:Q", axis=alt.Axis(tickMinStep=1, format="d")),
-        color=alt.Color("group:N", scale=_scale(groups), legend=_legend(groups), title=None),
+        color=alt.Color("group:N", scale=_scale(groups), legend=legend, title=None),
     )
     line = base.mark_line(strokeWidth=1.8).encode(
         y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True)),
@@ -222,11 +274,6 @@ def _scale(names: Sequence[str]) -> Any:
     return alt.Scale(
         domain=list(names), range=[_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
     )
-
-
-def _legend(groups: Sequence[str]) -> Any:
-    """None for a single group, which needs no name beside each chart."""
-    return require("altair", "report").Legend() if len(groups) > 1 else None
 
 
 def _spec(chart: Any) -> Spec:

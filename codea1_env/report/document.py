@@ -7,33 +7,30 @@ should any text ever get through unescaped, it could do nothing.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
+from typing import NamedTuple
 
-from codea1_env.report import charts, result_tables, tables
-from codea1_env.report.cells import Sheet
+from codea1_env.report import charts, tables
 from codea1_env.report.charts import Chart
-from codea1_env.report.embedding import embedded
 from codea1_env.report.episode_log import EpisodeLog, scan
-from codea1_env.report.episodes import EpisodeSample, sample
+from codea1_env.report.episodes import EpisodeSample, embedded, sample
 from codea1_env.report.folders import Findings
 from codea1_env.report.runs import RunGroup, grouped
+from codea1_env.report.tables import Sheet
 from codea1_env.support.extras import require
 from codea1_env.training.run_folder import EPISODES
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A part of the page."""
 
     name: str
     title: str
     note: str
-    sheets: Sequence[Sheet] = field(default_factory=list)
-    charts: Sequence[Chart] = field(default_factory=list)
+    sheets: Sequence[Sheet] = ()
+    charts: Sequence[Chart] = ()
 
 
 def check_extras() -> None:
@@ -52,8 +49,8 @@ def document(found: Findings) -> str:
     logs = [scan(run) for group in groups for run in group.runs]
     episodes = sample(logs)
     of_runs = [  # one that has only begun has nothing to show in most tables
-        dataclasses.replace(section, sheets=[sheet for sheet in section.sheets if sheet.rows])
-        for section in _of_runs(groups, logs)
+        section._replace(sheets=[sheet for sheet in section.sheets if sheet.rows])
+        for section in (_of_runs(groups, logs) if groups else ())
     ]
     sections = [*_of_results(found), *of_runs]
     shown = [section for section in sections if section.sheets or section.charts]
@@ -61,43 +58,33 @@ def document(found: Findings) -> str:
 
 
 def _of_results(found: Findings) -> list[Section]:
-    boards = [result_tables.leaderboard_sheet(each) for each in found.benchmarks]
-    maps = [charts.heat_map(result) for _, result in found.cross_plays]
-    names = [name for name, _ in found.cross_plays]
+    sorts = "A click on a heading sorts."
+    boards = [tables.leaderboard_sheet(each) for each in found.benchmarks]
+    evaluations = list(tables.evaluation_sheets(found.evaluations))
+    maps = [charts.heat_map(result)._replace(title=name) for name, result in found.cross_plays]
     return [
-        Section("leaderboard", "Benchmarks", "A click on a heading sorts.", boards),
-        Section(
-            "evaluations",
-            "Evaluations",
-            "A click on a heading sorts.",
-            list(result_tables.evaluation_sheets(found.evaluations)),
-        ),
-        Section(
-            "cross-play",
-            "Cross-play",
-            "Every coder against every tester.",
-            charts=[chart._replace(title=name) for name, chart in zip(names, maps, strict=True)],
-        ),
+        Section("leaderboard", "Benchmarks", sorts, boards),
+        Section("evaluations", "Evaluations", sorts, evaluations),
+        Section("cross-play", "Cross-play", "Every coder against every tester.", charts=maps),
     ]
 
 
 def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Section]:
-    if not groups:
-        return []
     replays = {log.run.path: log.replays for log in logs}
     damaged = {
         log.run.path: {**log.run.damaged, **({EPISODES: log.damaged} if log.damaged else {})}
         for log in logs
     }
-    runs = [log.run for log in logs]
-    by_group = [[replays[run.path] for run in group.runs] for group in groups]
-    differing = tables.other_settings(groups)
     return [
         Section(
             "overview",
             "Overview",
             "Runs that differ only by their seed are one group; a second run of a seed is in another.",
-            [tables.overview(groups, damaged), tables.side_by_side(groups), differing],
+            [
+                tables.overview(groups, damaged),
+                tables.side_by_side(groups),
+                tables.other_settings(groups),
+            ],
         ),
         Section(
             "held-out",
@@ -121,15 +108,8 @@ def _of_runs(groups: Sequence[RunGroup], logs: Sequence[EpisodeLog]) -> list[Sec
             "book",
             "Mistake Book",
             "What broke programs is replayed until they pass it.",
-            [
-                sheet
-                for sheet in (
-                    tables.replay_counts(logs),
-                    tables.came_back(runs, [log.replays for log in logs]),
-                )
-                if sheet.rows
-            ],
-            [*charts.measures(groups, charts.BOOK), *charts.ages(groups, by_group)],
+            [tables.replay_counts(logs), tables.came_back(logs)],
+            [*charts.measures(groups, charts.BOOK), *charts.ages(groups, replays)],
         ),
         Section(
             "time",
@@ -151,35 +131,20 @@ def _render(groups: Sequence[RunGroup], sections: Sequence[Section], found: Epis
         lstrip_blocks=True,
     )
     safe = jinja2.utils.markupsafe.Markup
-    scripts = [
-        require("vl_convert", "report").javascript_bundle(),
-        _file("drawing.js"),
-        _file("episodes.js"),
-    ]
+    bundle = require("vl_convert", "report").javascript_bundle()
+    scripts = [bundle, _file("drawing.js"), _file("episodes.js")]
+    configs = [(run.name, run.config) for group in groups for run in group.runs]
     runs = [
-        {
-            "name": run.name,
-            "alpha": run.config.alpha,
-            "tests": run.config.num_tests,
-            "rewards": run.config.rewards,
-        }
-        for group in groups
-        for run in group.runs
+        {"name": name, "alpha": of.alpha, "tests": of.num_tests, "rewards": of.rewards}
+        for name, of in configs
     ]
-    specs = [chart.spec for section in sections for chart in section.charts]
     page: str = environment.get_template("page.html").render(
-        policy="; ".join(
-            [
-                "default-src 'none'",
-                "style-src 'unsafe-inline'",
-                "img-src data:",
-                f"script-src {' '.join(map(_digest, scripts))}",
-            ]
-        ),
+        policy="default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src {' '.join(map(_digest, scripts))}",
         style=safe(_file("style.css")),
         scripts=[safe(script) for script in scripts],
         sections=sections,
-        specs=safe(embedded(specs)),
+        specs=safe(embedded([chart.spec for section in sections for chart in section.charts])),
         episodes=safe(embedded({**found.data(), "runs": runs})),
         shown=len(found.rows),
         total=found.total,

@@ -6,28 +6,40 @@ Their texts, which recur in many of them, stand once in a list.
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
-from codea1_env.report.embedding import embedded
 from codea1_env.report.episode_log import (
+    PAID,
     TEST,
     TEXT,
     EpisodeLog,
     drawing_order,
     outcome_of,
-    read_episode,
     shortened,
 )
 from codea1_env.report.runs import is_number
 from codea1_env.training.metrics import Row
-from codea1_env.training.run_folder import EPISODES
 
 SAMPLE_BYTES = 3_600_000
 """Size of all episodes of a page together, at most."""
 _COMPARED_LINES = 400
 """Programs with more lines are not compared: the time grows with the square."""
+
+
+def embedded(value: Any) -> str:
+    r"""JSON in ASCII without a character that HTML could read as more than text.
+
+    Example:
+        >>> embedded({"a": "</script><!-- é"})
+        '{"a":"\\u003c/script\\u003e\\u003c!-- \\u00e9"}'
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 class Catalogue:
@@ -88,23 +100,21 @@ def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSamp
     for number, log in enumerate(logs):
         found.total += len(log.places)
         drawn = []
-        if log.places:
-            with (log.run.path / EPISODES).open("rb") as file:
-                for place in drawing_order(log.places):
-                    before = found.texts.bytes + found.tests.bytes
-                    row = _slim(log, place, number, file, found)
-                    used += len(embedded(row)) + found.texts.bytes + found.tests.bytes - before
-                    if used > limit * (number + 1) // len(logs):
-                        break
-                    drawn.append(row)
+        for place in drawing_order(log.places):
+            before = found.texts.bytes + found.tests.bytes
+            row = _slim(log, place, number, found)
+            used += len(embedded(row)) + found.texts.bytes + found.tests.bytes - before
+            if used > limit * (number + 1) // len(logs):
+                break
+            drawn.append(row)
         found.rows += sorted(drawn, key=lambda row: (row["step"], row["order"]))
     return found
 
 
-def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeSample) -> Row:
+def _slim(log: EpisodeLog, index: int, run: int, page: EpisodeSample) -> Row:
     """An episode with numbers in place of texts."""
     step, _, before = log.places[index]
-    row = read_episode(file, log.places[index][1])
+    row = log.episode(index)
     outcome, winner = outcome_of(row)
     slim: Row = {
         "run": run,
@@ -122,10 +132,7 @@ def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeS
         "suites": [
             {
                 **({"answer": page.text(suite["answer"])} if "answer" in suite else {}),
-                **{
-                    name: _number(suite.get(name))
-                    for name in ("reward", "validity", "adversarial", "invalid")
-                },
+                **{name: _number(suite.get(name)) for name in (*PAID, "invalid")},
                 "tests": [page.test(test) for test in suite["tests"]],
             }
             for suite in row["suites"]
@@ -134,11 +141,9 @@ def _slim(log: EpisodeLog, index: int, run: int, file: IO[bytes], page: EpisodeS
     if row.get("answer", row["code"]) != row["code"]:
         slim["answer"] = page.text(row["answer"])
     if before >= 0:
-        last = read_episode(file, log.places[before][1])
-        slim["last"] = {
-            "step": last["step"],
-            "diff": page.text(_difference(last["code"], row["code"])),
-        }
+        last = log.episode(before)
+        difference = page.text(_difference(last["code"], row["code"]))
+        slim["last"] = {"step": last["step"], "diff": difference}
     return slim
 
 

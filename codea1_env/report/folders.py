@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,20 +83,24 @@ def read_folders(paths: Sequence[Path]) -> Findings:
 
 
 def _read(path: Path, name: str, found: Findings) -> None:
-    files = ("config.toml", "bench.json", SETTINGS, "crossplay.json")
-    if not any((path / file).is_file() for file in files):
+    readers: dict[str, tuple[list[Any], Callable[[Path, str], Any]]] = {
+        "config.toml": (found.runs, read_run),
+        "bench.json": (found.benchmarks, _benchmark),
+        SETTINGS: (found.evaluations, _evaluation),
+        "crossplay.json": (found.cross_plays, _cross_play),
+    }
+    there = [reader for file, reader in readers.items() if (path / file).is_file()]
+    if not there:
         raise ReportError(
             f"Expect {path} to be the folder of a run, a benchmark, an evaluation or of cross-play, actually: "
-            + _nothing_of(path, files)
+            + _nothing_of(path, list(readers))
         )
-    if (path / "config.toml").is_file():
-        found.runs.append(read_run(path, name))
-    if (path / "bench.json").is_file():
-        found.benchmarks.append(_benchmark(path, name))
-    if (path / SETTINGS).is_file():
-        found.evaluations.append(_evaluation(path, name))
-    if (path / "crossplay.json").is_file():
-        found.cross_plays.append((name, read_cross_play(path / "crossplay.json")))
+    for place, read in there:
+        place.append(read(path, name))
+
+
+def _cross_play(path: Path, name: str) -> tuple[str, CrossPlay]:
+    return name, read_cross_play(path / "crossplay.json")
 
 
 def _nothing_of(path: Path, files: Sequence[str]) -> str:
@@ -107,22 +111,16 @@ def _nothing_of(path: Path, files: Sequence[str]) -> str:
         return "it is a file. Name the folder that holds it"
     inside = {found.parent for file in files for found in path.glob(f"*/{file}")}
     latest = sorted(inside, key=lambda folder: folder.stat().st_mtime)[: -1 - _NAMED : -1]
-    hint = (
-        f"It holds such folders: name {' or '.join(map(str, latest))}"
-        if latest
-        else "Name another folder"
-    )
+    named = " or ".join(map(str, latest))
+    hint = f"It holds such folders: name {named}" if latest else "Name another folder"
     return f"it has none of {', '.join(files)}. {hint}"
 
 
 def _benchmark(path: Path, name: str) -> Benchmark:
     content = _of_version(path / "bench.json", 2)
     try:
-        settings: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in content["settings"].items()
-        }
-        config = BenchConfig(**settings)
+        lists = {key: tuple(v) for key, v in content["settings"].items() if isinstance(v, list)}
+        config = BenchConfig(**{**content["settings"], **lists})
         # Their files are found by their names alone: no class of a user is loaded.
         entries = [Entry(entry, "baseline") for entry in config.algorithms]
         # With which rates they ran is no matter here.

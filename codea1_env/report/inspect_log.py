@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import codea1_env
 from codea1_env.rendering.display import fenced, in_line
 from codea1_env.report.episode_log import (
+    PAID,
     TEST,
     drawing_order,
     outcome_of,
-    read_episode,
     scan,
     shortened,
 )
@@ -29,7 +29,6 @@ from codea1_env.training.metrics import Row, mean
 from codea1_env.training.run_folder import EPISODES, METRICS
 from codea1_env.training.settings import flat
 
-_REWARDS = ("coder_reward", "tester_reward", "validity", "adversarial")
 _WINNERS = {"coder": "C", "tester": "I", "nobody": "N"}
 """Marks of inspect_ai: correct, incorrect, no answer."""
 
@@ -57,16 +56,14 @@ def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Writte
         MissingExtraError: inspect_ai is not installed.
         FileExistsError: The log is there already.
     """
-    inspect_log = require("inspect_ai.log", "inspect")
+    inspect_log = _inspect("log")
     found = scan(run)
     drawn = sorted(drawing_order(found.places)[:max_episodes])
     widths = (len(str(run.step)), len(str(len(found.places))))
     samples = []
-    if drawn:
-        with (run.path / EPISODES).open("rb") as file:
-            for index in drawn:
-                row = read_episode(file, found.places[index][1])
-                samples.append(_sample(row, _identifier(row, index, widths), run))
+    for index in drawn:
+        row = found.episode(index)
+        samples.append(_sample(row, _identifier(row, index, widths), run))
     total = len(found.places)
     key = hashlib.sha256(f"{run.path.resolve()} {run.config!r}".encode()).hexdigest()[:22]
     created = datetime.fromtimestamp((run.path / "config.toml").stat().st_mtime, UTC)
@@ -113,6 +110,10 @@ def write_inspect_log(run: LoggedRun, folder: Path, max_episodes: int) -> Writte
     return Written(path, len(samples), total)
 
 
+def _inspect(part: str) -> Any:
+    return require(f"inspect_ai.{part}", "inspect")
+
+
 def _last_written(run: LoggedRun) -> str:
     logs = [run.path / name for name in ("config.toml", METRICS, EPISODES)]
     written = max(log.stat().st_mtime for log in logs if log.is_file())
@@ -121,10 +122,7 @@ def _last_written(run: LoggedRun) -> str:
 
 def _sample(row: Row, identifier: str, run: LoggedRun) -> Any:
     """An episode: what both players saw and wrote, and what came of it."""
-    inspect_log, model = (
-        require("inspect_ai.log", "inspect"),
-        require("inspect_ai.model", "inspect"),
-    )
+    model = _inspect("model")
     outcome, winner = outcome_of(row)
     code = shortened(row["code"])
     answer = shortened(row["answer"] if "answer" in row else row["code"])
@@ -142,7 +140,7 @@ def _sample(row: Row, identifier: str, run: LoggedRun) -> Any:
             text = _as_code(shortened(suite["answer"]))
             messages.append(model.ChatMessageAssistant(content=text, model="tester"))
     output = model.ModelOutput.from_content(_player(run, "coder"), _as_code(answer))
-    return inspect_log.EvalSample(
+    return _inspect("log").EvalSample(
         id=identifier,
         epoch=1,
         input=fenced(shortened(row["problem"])),
@@ -168,7 +166,7 @@ def _sample(row: Row, identifier: str, run: LoggedRun) -> Any:
 
 def _scores(row: Row, outcome: str, winner: str) -> dict[str, Any]:
     """Who won, with every test that decided it; and the rewards."""
-    score = require("inspect_ai.scorer", "inspect").Score
+    score = _inspect("scorer").Score
     paid = [_paid(suite) for suite in row["suites"]]
     parts = [f"The program: {outcome}."]
     if row["history"]:
@@ -179,37 +177,28 @@ def _scores(row: Row, outcome: str, winner: str) -> dict[str, Any]:
     rewards = {
         "coder_reward": row["reward"] if is_number(row.get("reward")) else None,
         "tester_reward": mean(each.get("reward") for each in paid),
-        "validity": mean(each.get("validity") for each in paid),
-        "adversarial": mean(each.get("adversarial") for each in paid),
+        **{name: mean(each.get(name) for each in paid) for name in PAID[1:]},
     }
     won = score(value=_WINNERS[winner], answer=outcome, explanation="\n\n".join(parts))
-    return {
-        "coder_wins": won,
-        **{name: score(value=round(v, 4)) for name, v in rewards.items() if v is not None},
-    }
+    known = {name: score(value=round(v, 4)) for name, v in rewards.items() if v is not None}
+    return {"coder_wins": won, **known}
 
 
 def _results(samples: Sequence[Any]) -> Any:
     """Means over the episodes that are in the log."""
-    inspect_log = require("inspect_ai.log", "inspect")
+    inspect_log = _inspect("log")
     scores = []
-    for name in ("coder_wins", *_REWARDS):
+    for name in ("coder_wins", "coder_reward", "tester_reward", *PAID[1:]):
         values = [sample.scores[name].value for sample in samples if name in sample.scores]
         if values:
             numbers = [float(each == "C") if isinstance(each, str) else each for each in values]
             metric = inspect_log.EvalMetric(name="mean", value=sum(numbers) / len(numbers))
+            counts = {"scored_samples": len(values), "unscored_samples": len(samples) - len(values)}
             scores.append(
-                inspect_log.EvalScore(
-                    name=name,
-                    scorer=name,
-                    scored_samples=len(values),
-                    unscored_samples=len(samples) - len(values),
-                    metrics={"mean": metric},
-                )
+                inspect_log.EvalScore(name=name, scorer=name, metrics={"mean": metric}, **counts)
             )
-    return inspect_log.EvalResults(
-        total_samples=len(samples), completed_samples=len(samples), scores=scores
-    )
+    number = len(samples)
+    return inspect_log.EvalResults(total_samples=number, completed_samples=number, scores=scores)
 
 
 def _listed(title: str, tests: Sequence[Row]) -> str:
@@ -236,13 +225,12 @@ def _test(test: Row) -> dict[str, str]:
 
 
 def _paid(suite: Mapping[str, Any]) -> dict[str, float]:
-    names = ("reward", "validity", "adversarial")
-    return {name: float(suite[name]) for name in names if is_number(suite.get(name))}
+    return {name: float(suite[name]) for name in PAID if is_number(suite.get(name))}
 
 
 def _chat(messages: Any) -> list[Any]:
     """What a language model was shown, as far as it is a chat."""
-    model = require("inspect_ai.model", "inspect")
+    model = _inspect("model")
     kinds = {
         "system": model.ChatMessageSystem,
         "user": model.ChatMessageUser,

@@ -1,21 +1,76 @@
-"""Tables of runs."""
+"""Tables of runs, benchmarks and evaluations: texts, with the numbers that their columns are sorted by."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from codea1_env.evaluation.statistics import bootstrap
-from codea1_env.report.cells import Cell, Sheet, figure_cell, text_cell
-from codea1_env.report.episode_log import EpisodeLog, most_replayed
-from codea1_env.report.replays import Replays
-from codea1_env.report.runs import LoggedRun, RunGroup, differing_settings
-from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
+from codea1_env.baselines.bench.ranking import command
+from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
+from codea1_env.evaluation.names import short_names
+from codea1_env.evaluation.pass_at_k import mean_over_problems
+from codea1_env.evaluation.registry import evaluation_names
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.rendering.display import clean
+from codea1_env.report.episode_log import TEST, EpisodeLog, ReplayedTest, shortened
+from codea1_env.report.folders import Benchmark, EvaluationResult
+from codea1_env.report.runs import RunGroup, differing_settings
+from codea1_env.training.phases import phase_totals
+from codea1_env.training.summary import SUMMARY, start_and_end
 
 _LISTED = 30
 """Tests that are listed as forgotten."""
+_OPTIONS = (
+    "agent", "samples", "problems", "split", "max_problems", "num_samples", "num_tests", "protocol", "mutator", "seed",
+)  # fmt: skip
+"""Settings of evaluations that are options of their commands, too. Those of how a language model answers are left out:
+the settings of a folder name them otherwise."""
+
+
+class Cell(NamedTuple):
+    """A cell."""
+
+    text: str
+    order: float | None = None
+    """What it is sorted by; None for its text."""
+    one_line: bool = False
+    """Whether it is kept in one line however long it is, as a command is."""
+
+
+class Sheet(NamedTuple):
+    """A table."""
+
+    title: str
+    note: str
+    headings: list[str]
+    rows: list[list[Cell]]
+
+
+def figure_cell(value: Estimate | float | None, form: str = ".3f") -> Cell:
+    """Return a number as a cell; those that are not known come last."""
+    if value is None:
+        return Cell("-", float("-inf"))
+    if isinstance(value, Estimate):
+        return Cell(str(value), value.value)
+    return Cell(format(value, form), float(value))
+
+
+def text_cell(text: str) -> Cell:
+    """Return any text as a cell: made safe to show, and cut if it is long."""
+    return Cell(shortened(text, TEST))
+
+
+def _count(number: int) -> Cell:
+    return Cell(str(number), number)
+
+
+def _command(words: str) -> Cell:
+    return text_cell(words)._replace(one_line=True)
 
 
 def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int]]) -> Sheet:
@@ -24,7 +79,7 @@ def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int
         [
             text_cell(run.name),
             text_cell(group.name),
-            Cell(str(run.config.seed), run.config.seed),
+            _count(run.config.seed),
             Cell(run.state, run.step),
             text_cell(", ".join(f"{log}: {n}" for log, n in damaged[run.path].items()) or "none"),
         ]
@@ -83,43 +138,24 @@ def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
     return Sheet("Time and tokens of each phase", note, headings, rows)
 
 
-def came_back(runs: Sequence[LoggedRun], replays: Sequence[Replays]) -> Sheet:
+def came_back(logs: Sequence[EpisodeLog]) -> Sheet:
     """Tests that programs passed, and later ones failed again."""
-    rows = [
-        [
-            text_cell(run.name),
-            text_cell(each.task_id),
-            text_cell(each.test),
-            Cell(str(each.first), each.first),
-            Cell(str(each.times), each.times),
-        ]
-        for run, found in zip(runs, replays, strict=True)
-        for each in found.relapses()
-    ]
-    rows = sorted(rows, key=lambda row: -(row[-1].order or 0))[:_LISTED]
-    total = sum(found.relapsed for found in replays)
+    headings = ["run", "problem", "test", "first broke in step", "came back"]
+    total = sum(len(log.replays.relapses) for log in logs)
     note = (
         f"{total} replayed tests broke a program after one had passed them, as far as episodes.jsonl shows, which has one "
         "program of each problem and step. Programs are drawn anew each step: one relapse may be chance, many are not. "
         "Those that came back most often:"
     )
-    headings = ["run", "problem", "test", "first broke in step", "came back"]
-    return Sheet("What was forgotten", note, headings, rows)
+    tests = [(log, each) for log in logs for each in log.came_back()]
+    rows = [_row_of(log, each, each.first, each.relapses) for log, each in tests]
+    rows.sort(key=lambda row: -(row[-1].order or 0))
+    return Sheet("What was forgotten", note, headings, rows[:_LISTED])
 
 
 def replay_counts(logs: Sequence[EpisodeLog]) -> Sheet:
     """How often the tests of the Mistake Book were replayed."""
-    rows = [
-        [
-            text_cell(log.run.name),
-            text_cell(each.task_id),
-            text_cell(each.test),
-            *(Cell(str(n), n) for n in (each.first, each.last, each.replays, each.passed)),
-        ]
-        for log in logs
-        for each in most_replayed(log)
-    ]
-    rows = sorted(rows, key=lambda row: -(row[-2].order or 0))[:_LISTED]
+    headings = ["run", "problem", "test", "first broke in step", "last replay", "replays", "passed"]
     counts = [entry.replays for log in logs for entry in log.replays.entries.values()]
     note = (
         f"{len(counts)} tests were replayed, half of them {np.median(counts):.0f} times or less, as far as "
@@ -127,8 +163,16 @@ def replay_counts(logs: Sequence[EpisodeLog]) -> Sheet:
         if counts
         else ""
     )
-    headings = ["run", "problem", "test", "first broke in step", "last replay", "replays", "passed"]
-    return Sheet("Replays of each test", note, headings, rows)
+    tests = [(log, each) for log in logs for each in log.most_replayed()]
+    rows = [
+        _row_of(log, each, each.first, each.last, each.replays, each.passed) for log, each in tests
+    ]
+    rows.sort(key=lambda row: -(row[-2].order or 0))
+    return Sheet("Replays of each test", note, headings, rows[:_LISTED])
+
+
+def _row_of(log: EpisodeLog, test: ReplayedTest, *numbers: int) -> list[Cell]:
+    return [*map(text_cell, (log.run.name, test.task_id, test.test)), *map(_count, numbers)]
 
 
 def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
@@ -138,11 +182,101 @@ def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
     start, end = (float(np.mean(side)) for side in zip(*known, strict=True))
     text = f"{_short(start)} → {_short(end)}"
     if len(known) > 1:
-        ends = np.array([[b] for _, b in known])
-        found = bootstrap(ends, lambda tables: tables.mean(axis=(1, 2)), np.random.default_rng(0))
+        found = mean_over_problems([b for _, b in known])  # runs in the place of problems
         text += f" [{_short(found.low)}, {_short(found.high)}]"
     return Cell(text, end)
 
 
 def _short(value: float) -> str:
     return f"{value:.0f}" if value > 10 else f"{value:.3f}"
+
+
+def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
+    """The leaderboard of a benchmark, with the command of each row."""
+    table, config = Table(benchmark.results), benchmark.config
+    names = short_names(table.entries)
+    first = table.entries[0] if table.entries else ""
+    rows = []
+    for entry in [*table.entries, *(CONTROLS if table.results else [])]:
+        row = [text_cell(CONTROLS.get(entry) or names[entry])]
+        for measure in MEASURES:
+            better = table.improvement(entry, first, measure) if entry != first else None
+            row += [figure_cell(table.iqm(entry, measure)), figure_cell(table.mean(entry, measure))]
+            row.append(figure_cell(better))
+        for measure in OF_END:
+            row.append(figure_cell(None if entry in CONTROLS else table.mean(entry, measure)))
+        runs = [result for result in benchmark.results if result.entry == entry]
+        failed = sum(result.status == "failed" for result in runs)
+        done = (
+            "-" if entry in CONTROLS else f"{len(runs)}" + (f", {failed} failed" if failed else "")
+        )
+        row.append(Cell(done, len(runs)))
+        one = dataclasses.replace(config, algorithms=(entry,))
+        rows.append([*row, _command("-" if entry in CONTROLS else command(one))])
+    rows.sort(key=lambda row: -(row[2].order if row[2].order is not None else -1.0))
+    note = (
+        f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-back golden tests that the coder passes. "
+        "Kill rate: held-back mutants that the tester kills. IQM: interquartile mean over seeds and problems with its 95% "
+        f"interval. P: probability of a higher score than {clean(names.get(first, first))} on a random problem; an interval with 0.5 says nothing. "
+        + (
+            "Learning rates were not swept: a higher row may only have the better step size."
+            if len(config.sweep) == 1
+            else "Learning rates were swept for each row: LEADERBOARD.md of the folder has them."
+        )
+    )
+    headings = ["entry"]
+    for measure in ("coder: pass rate", "tester: kill rate", "of what copies miss"):
+        headings += [f"{measure}, IQM", "mean", "P"]
+    headings += ["only book", "past", "forgotten", "runs", "command"]
+    return Sheet(f"Leaderboard: {benchmark.name}", note, headings, rows)
+
+
+def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
+    """A table for each kind of evaluation: a row for each folder, a column for each figure."""
+    for kind in dict.fromkeys(map(_kind, evaluations)):
+        members = [each for each in evaluations if _kind(each) == kind]
+        figures = [_flat(each.report.get("figures", {})) for each in members]
+        names = list(dict.fromkeys(name for each in figures for name in each))
+        rows = [
+            [
+                text_cell(each.name),
+                text_cell(str(each.settings.get("agent", "samples of a file"))),
+                text_cell(str(each.settings.get("problems", "-"))),
+                *(figure_cell(found.get(name)) for name in names),
+                text_cell(_state(each)),
+                _command(_evaluation_command(kind, each.settings) if each.report else "-"),
+            ]
+            for each, found in zip(members, figures, strict=True)
+        ]
+        headings = ["folder", "agent", "problems", *names, "state", "command"]
+        note = "Brackets: 95% interval over problems."
+        yield Sheet(f"Evaluations: {clean(kind)}", note, headings, rows)
+
+
+def _kind(each: EvaluationResult) -> str:
+    return str(each.report.get("kind", "code")) if each.report else "not finished"
+
+
+def _state(each: EvaluationResult) -> str:
+    state = f"{each.verdicts} verdicts" + ("" if each.report else " so far, not finished")
+    return state + (f", {each.damaged} damaged lines" if each.damaged else "")
+
+
+def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
+    """Figures by name, also of those that stand in groups, as those of base tests do."""
+    found: dict[str, Estimate] = {}
+    for name, value in figures.items():
+        match value:
+            case {"value": float(middle), "low": float(low), "high": float(high)}:
+                found[f"{before}{name}"] = Estimate(middle, low, high)
+            case dict():
+                found |= _flat(value, "" if name == "all" else f"{name}: ")
+    return found
+
+
+def _evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
+    words = ["codea1", "eval", *([kind] if kind in evaluation_names() else ["run", "FILE.py:NAME"])]
+    for name in _OPTIONS:
+        if settings.get(name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(settings[name])]
+    return shlex.join(words)

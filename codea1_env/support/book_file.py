@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 APPLICATION_ID = 0x43414231  # "CAB1": tells a Mistake Book from any other SQLite file
 _SCHEMA = """
@@ -25,14 +25,8 @@ CREATE TABLE tests (
 ) WITHOUT ROWID
 """
 
-
-class Stamp(NamedTuple):
-    """Tells whether a file is still the one that was written."""
-
-    path: str
-    inode: int
-    size: int
-    modified_ns: int
+Stamp = tuple[str, int, int, int]
+"""Tells whether a file is still the one that was written: its path, inode, size, and when it was changed."""
 
 
 def stamp(path: Path) -> Stamp | None:
@@ -41,7 +35,7 @@ def stamp(path: Path) -> Stamp | None:
         status = path.stat()
     except FileNotFoundError:
         return None
-    return Stamp(str(path.resolve()), status.st_ino, status.st_size, status.st_mtime_ns)
+    return str(path.resolve()), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def encode(text: str) -> bytes:
@@ -125,14 +119,7 @@ def create(path: Path, pages: Iterable[tuple[str, Mapping[str, int]]]) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     draft.unlink(missing_ok=True)
     try:
-        connection = connect(draft, new=True)
-        try:
-            connection.execute("BEGIN")
-            for problem, page in pages:
-                write_page(connection, problem, page)
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
+        _write_pages(connect(draft, new=True), pages)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
@@ -140,20 +127,20 @@ def create(path: Path, pages: Iterable[tuple[str, Mapping[str, int]]]) -> None:
 
 def rewrite(path: Path, pages: Mapping[str, Mapping[str, int]]) -> None:
     """Replace the given problems in a file, in one transaction; an empty page removes a problem."""
-    connection = connect(path)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        for problem, page in pages.items():
-            write_page(connection, problem, page)
-        connection.execute("COMMIT")
-    finally:
-        connection.close()  # rolls back what was not committed
+    _write_pages(connect(path), pages.items())
 
 
 def read(path: Path) -> Iterator[tuple[str, dict[str, int]]]:
     """All problems of a file, sorted, with their tests."""
-    connection = connect(path)
-    try:
+    with closing(connect(path)) as connection:
         yield from read_pages(connection)
-    finally:
-        connection.close()
+
+
+def _write_pages(
+    connection: sqlite3.Connection, pages: Iterable[tuple[str, Mapping[str, int]]]
+) -> None:
+    with closing(connection):  # rolls back what was not committed
+        connection.execute("BEGIN IMMEDIATE")
+        for problem, page in pages:
+            write_page(connection, problem, page)
+        connection.execute("COMMIT")

@@ -31,22 +31,28 @@ def find(name: str, what: str = "object") -> Any:
     home, colon, attribute = name.rpartition(":")
     if not colon or not home or not attribute:
         raise ValueError(f"Expect module:NAME or FILE.py:NAME, actually: {name!r}")
-    module = load_file(Path(home)) if home.endswith(".py") else _from_path(home, name)
     try:
+        module = load_file(Path(home)) if home.endswith(".py") else importlib.import_module(home)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"Expect {name!r} to name a module that can be imported, actually: {error}. A file is named "
+            "FILE.py:NAME."
+        ) from error
+    if hasattr(module, attribute):
         return getattr(module, attribute)
-    except AttributeError:
-        package = module.__name__.partition(".")[0]
-        known = [
-            key for key, value in vars(module).items() if _is_of(package, value) and key[0] != "_"
-        ]
-        near = difflib.get_close_matches(attribute, known, n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"It has: {', '.join(known)}"
-        raise ValueError(f"Expect {home} to define the {what} {attribute!r}. {hint}") from None
+    package = module.__name__.partition(".")[0]
+    known = [
+        key
+        for key, value in vars(module).items()
+        if callable(value) and key[0] != "_" and _home_of(value).partition(".")[0] == package
+    ]
+    near = difflib.get_close_matches(attribute, known, n=3)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"It has: {', '.join(known)}"
+    raise ValueError(f"Expect {home} to define the {what} {attribute!r}. {hint}")
 
 
-def _is_of(package: str, value: Any) -> bool:
-    home = getattr(value, "__module__", None) or ""
-    return callable(value) and home.partition(".")[0] == package
+def _home_of(value: Any) -> str:
+    return getattr(value, "__module__", None) or ""
 
 
 def find_class(name: str) -> type[Any]:
@@ -71,7 +77,7 @@ def name_of(function: Any) -> str:
         >>> name_of(find_class)
         'codea1_env.support.plugins:find_class'
     """
-    home: str = getattr(function, "__module__", None) or ""
+    home = _home_of(function)
     name: str = getattr(function, "__qualname__", "")
     if home == "__main__" or home.startswith(_CUSTOM):
         home = getattr(sys.modules.get(home), "__file__", None) or ""
@@ -119,16 +125,6 @@ def exit_of(error: SystemExit) -> str:
     )
 
 
-def _from_path(module: str, name: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"Expect {name!r} to name a module that can be imported, actually: {error}. A file is named "
-            "FILE.py:NAME."
-        ) from error
-
-
 def load_file(path: Path) -> Any:
     """Run a Python file of the user's, in this process, and return it as a module.
 
@@ -149,11 +145,8 @@ def load_file(path: Path) -> Any:
             f"Expect {path} to be Python, actually, line {error.lineno}: {error.msg}"
         ) from error
     except (Exception, SystemExit) as error:
-        lines = [
-            each.lineno
-            for each in traceback.extract_tb(error.__traceback__)
-            if each.filename == str(path)
-        ]
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [each.lineno for each in frames if each.filename == str(path)]
         place = f"line {lines[-1]}: " if lines else ""
         raise ValueError(
             f"Expect {path} to run when it is loaded, actually, {place}{type(error).__name__}: {error}"

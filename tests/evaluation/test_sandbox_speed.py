@@ -10,16 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sandbox_speed import (
-    SpeedConfig,
-    SpeedFigure,
-    endurance,
-    fresh_python,
-    measure,
-    processes,
-    verdicts,
-)
-from sandbox_speed.baselines import BareFork
+from sandbox_speed import endurance, processes, verdicts
+from sandbox_speed.baselines import PYTHON, SLIM_PYTHON, BareFork, judge_in_new_process
+from sandbox_speed.command import measure
+from sandbox_speed.config import SpeedConfig, SpeedFigure
 from sandbox_speed.inputs import first_inputs
 from sandbox_speed.jobs import check_program, questions, subjects
 
@@ -106,13 +100,13 @@ def test_bare_fork_has_imported_what_programs_import() -> None:
 def test_fresh_python_judges(program: str, expected: str) -> None:
     tests = ["assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 4"]
     reference = "def f(x): return x"
-    for python in (fresh_python.PYTHON, fresh_python.SLIM_PYTHON):
-        assert fresh_python.judge(python, reference, program, tests) == expected
+    for python in (PYTHON, SLIM_PYTHON):
+        assert judge_in_new_process(python, reference, program, tests) == expected
 
 
 def test_fresh_python_says_what_went_wrong() -> None:
     with pytest.raises(RuntimeError, match="status 7"):
-        fresh_python.judge(fresh_python.PYTHON, "def f(): pass", "import sys; sys.exit(7)", [])
+        judge_in_new_process(PYTHON, "def f(): pass", "import sys; sys.exit(7)", [])
 
 
 def test_subjects_have_five_calls_and_a_test_program(sandbox: Sandbox) -> None:
@@ -137,9 +131,8 @@ def test_questions_have_the_right_shape(sandbox: Sandbox) -> None:
     for number in range(8):
         assert len(set(question.tests(number))) == 64
     reference, tests = question.problem.reference, question.tests(0)
-    letters = fresh_python.judge(fresh_python.SLIM_PYTHON, reference, reference, tests)
+    letters = judge_in_new_process(SLIM_PYTHON, reference, reference, tests)
     assert set(letters) == {".", "x"}
-    assert set(question.renamed("1")).isdisjoint(question.programs)
     (again,) = questions(problems[:5], sandbox, np.random.default_rng(0), 1)
     assert again == question
 

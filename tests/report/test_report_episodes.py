@@ -7,9 +7,8 @@ from pathlib import Path
 
 from run_logs import episode, write_run
 
-from codea1_env.report.episode_log import ReplayedTest, most_replayed, scan
+from codea1_env.report.episode_log import ReplayedTest, scan
 from codea1_env.report.episodes import EpisodeSample, sample
-from codea1_env.report.replays import Relapse
 from codea1_env.report.runs import read_run
 from codea1_env.report.tables import replay_counts
 from codea1_env.training.run_folder import EPISODES
@@ -80,13 +79,11 @@ def test_a_test_that_comes_back_is_a_relapse_and_replays_have_ages(tmp_path: Pat
 
     steps = [replay(2, "fail"), replay(4, "pass"), replay(7, "fail"), replay(8, "fail")]
     log = scan(read_run(write_run(tmp_path / "run", steps), "run"))
-    assert log.replays.relapses() == [Relapse("own/one", text, first=2, times=1)]
-    assert [(c.tests, c.passed, c.oldest) for c in log.replays.steps.values()] == [
-        (1, 0, 0), (1, 1, 2), (1, 0, 5), (1, 0, 6),
-    ]  # fmt: skip
-    assert most_replayed(log) == [
-        ReplayedTest("own/one", text, first=2, last=8, replays=4, passed=1)
-    ]
+    assert log.replays.tests == {2: 1, 4: 1, 7: 1, 8: 1}
+    assert log.replays.ages == {2: 0, 4: 2, 7: 5, 8: 6}
+    expected = ReplayedTest("own/one", text, first=2, last=8, replays=4, passed=1, relapses=1)
+    assert log.most_replayed() == [expected]
+    assert log.came_back() == [expected]
 
 
 def test_replays_are_counted_test_by_test(tmp_path: Path) -> None:
@@ -94,7 +91,7 @@ def test_replays_are_counted_test_by_test(tmp_path: Path) -> None:
     log = scan(read_run(write_run(tmp_path / "run", same), "run"))
     found = {
         (each.task_id, each.test[-1]): (each.last, each.replays, each.passed)
-        for each in most_replayed(log)
+        for each in log.most_replayed()
     }
     assert found == {("own/1", "2"): (5, 3, 3), ("own/1", "3"): (5, 3, 0), ("own/0", "2"): (4, 2, 2), ("own/0", "3"): (4, 2, 0)}  # fmt: skip
     sheet = replay_counts([log])

@@ -17,7 +17,7 @@ from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play, write_c
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.report.charts import heat_map
 from codea1_env.report.folders import ReportError, read_folders
-from codea1_env.report.result_tables import evaluation_sheets, leaderboard_sheet
+from codea1_env.report.tables import evaluation_sheets, leaderboard_sheet
 
 
 def test_a_leaderboard_has_the_command_of_each_row_and_goes_on(tmp_path: Path) -> None:

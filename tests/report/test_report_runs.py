@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from run_logs import write_run
 
-from codea1_env.report.charts import BOOK, HELD_OUT, REWARDS, measures
-from codea1_env.report.curves import curve
+from codea1_env.report.charts import BOOK, HELD_OUT, REWARDS, curve, measures
 from codea1_env.report.runs import RunGroup, differing_settings, grouped, read_run
 from codea1_env.report.tables import overview, side_by_side
 from codea1_env.training.run_folder import METRICS

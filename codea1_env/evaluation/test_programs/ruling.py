@@ -25,8 +25,7 @@ from codea1_env.sandbox import (
     Sandbox,
     TestResult,
 )
-from codea1_env.support.batches import in_batches
-from codea1_env.support.lru_cache import LRUCache
+from codea1_env.support.texts import LRUCache, in_batches
 
 Status = Literal["kept", "corrected", "invalid"]
 

@@ -1,0 +1,61 @@
+"""What `import codea1_env` does besides naming what there is.
+
+It makes the game known to PettingZoo's registry. While the command `codea1` is loading, Ctrl-C ends it at once, with the
+exit code that shells have for it: Python would show where it was in the imports, which helps nobody. Whoever imports the
+package gets nothing of this.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+ENV_ID = "codea1_env/code_a1_v0"
+_INTERRUPTED = 130
+
+
+def leave_on_interrupt() -> None:
+    """Leave quietly on Ctrl-C from now on, if this process is the command."""
+    words = sys.orig_argv[1:3]  # sys.argv has only "-m" by now
+    command = words == ["-m", "codea1_env.cli"] or Path(*words[:1]).name == "codea1"
+    # A shell that puts the command into the background has it ignore Ctrl-C: that stays.
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if command and is_default and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _leave)
+
+
+def interrupt_is_an_exception() -> None:
+    """Let Ctrl-C be an exception again: what runs now has something to tidy up."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def register_environments() -> None:
+    """Register the game under `ENV_ID`, for ``pettingzoo.make("aec", ...)`` and ``("parallel", ...)``.
+
+    The entry points are strings, so that nothing of the game is imported before an environment is made.
+    A second call changes nothing.
+
+    Example:
+        >>> import pettingzoo
+        >>> register_environments()
+        >>> pettingzoo.spec("parallel", ENV_ID).entry_point
+        'codea1_env.code_a1_v0:parallel_env'
+    """
+    import pettingzoo  # type: ignore[import-untyped]  # it takes long
+
+    # PettingZoo files ids under a normalised form ("-v0"); EnvSpec tells which.
+    name = pettingzoo.EnvSpec(ENV_ID).id
+    for kind, registry, function in (
+        ("aec", pettingzoo.aec_registry, "env"),
+        ("parallel", pettingzoo.parallel_registry, "parallel_env"),
+    ):
+        if name not in registry:
+            pettingzoo.register(kind, ENV_ID, entry_point=f"codea1_env.code_a1_v0:{function}")
+
+
+def _leave(*_: object) -> None:
+    os._exit(_INTERRUPTED)
