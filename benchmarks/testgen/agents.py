@@ -40,11 +40,11 @@ from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 from codea1_env.testgen import function
-from codea1_env.testgen.deadline import Deadline
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import Module
-from codea1_env.testgen.target import Target, TargetError, read_target
+from codea1_env.testgen.looking import Deadline
+from codea1_env.testgen.modules import Module, TargetError
+from codea1_env.testgen.target import Target, read_target
 
 ARMS = ("none", "model", "control")
 VALUES: tuple[Any, ...] = (

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeGuard
 
-from codea1_env.testgen.public import public
+from codea1_env.testgen.source import public
 
 _NO_CODE = {"test", "tests", "testing", "conftest.py", "__main__.py", "setup.py", "_version.py"}
 

@@ -33,12 +33,11 @@ from rich.progress import track
 from rich.table import Table
 
 from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
-from codea1_env.testgen.findings import DOUBTFUL
+from codea1_env.testgen.findings import DOUBTFUL, as_data
 from codea1_env.testgen.function import write_function_suite
 from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import Module
-from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import TargetError, read_target
+from codea1_env.testgen.modules import Module, TargetError
+from codea1_env.testgen.target import read_target
 
 CLASSES = ("true", "harmless", "false")
 

@@ -16,11 +16,10 @@ from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
 from codea1_env.cli.testgen_findings import FindingOptions, show_findings
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.testgen.findings import as_data
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import TargetError
-from codea1_env.testgen.places import PublicNames, places_named
-from codea1_env.testgen.reproduction import as_data
+from codea1_env.testgen.modules import PublicNames, TargetError, places_named
 from codea1_env.testgen.target import read_target
 
 

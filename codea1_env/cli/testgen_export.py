@@ -16,9 +16,8 @@ from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.export import Exported, export_place
-from codea1_env.testgen.modules import TargetError
-from codea1_env.testgen.places import PublicNames, check_public, places_named
+from codea1_env.testgen.folders import Exported, export_place
+from codea1_env.testgen.modules import PublicNames, TargetError, check_public, places_named
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.progress import progress_bar
 

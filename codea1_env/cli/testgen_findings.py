@@ -11,8 +11,8 @@ from rich.console import Console
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.earlier import Earlier, read_earlier
+from codea1_env.testgen.findings import one_line
 from codea1_env.testgen.function import FunctionSuite
-from codea1_env.testgen.reproduction import one_line
 from codea1_env.testgen.target import Target
 
 _SHOWN = 20

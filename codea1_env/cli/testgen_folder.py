@@ -24,9 +24,8 @@ from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.earlier import file_at
 from codea1_env.testgen.folders import write_place
-from codea1_env.testgen.modules import TargetError
-from codea1_env.testgen.places import PublicNames, check_public, places_named
-from codea1_env.testgen.proposals import Predictions
+from codea1_env.testgen.modules import PublicNames, TargetError, check_public, places_named
+from codea1_env.testgen.stated import Predictions
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.progress import progress_bar
 

@@ -20,13 +20,11 @@ from codea1_env.cli.testgen_agent import OwnCodeOptions, asker
 from codea1_env.cli.testgen_findings import show_findings
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.explaining import why_nothing
-from codea1_env.testgen.function import FunctionSuite, write_function_suite
+from codea1_env.testgen.findings import as_data
+from codea1_env.testgen.function import FunctionSuite, why_nothing, write_function_suite
 from codea1_env.testgen.importing import Imported, sandbox_for
-from codea1_env.testgen.modules import Module
-from codea1_env.testgen.places import places_named
-from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import TargetError, read_target
+from codea1_env.testgen.modules import Module, TargetError, places_named
+from codea1_env.testgen.target import read_target
 from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
 _SHOWN = 20

@@ -11,9 +11,10 @@ from typing import Any
 from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox
 from codea1_env.testgen.findings import Finding, Sort, is_about_surroundings, what_it_did
 from codea1_env.testgen.importing import program_of
+from codea1_env.testgen.modules import TargetError
 from codea1_env.testgen.observing import Seen, differ, is_stable
 from codea1_env.testgen.source import describe
-from codea1_env.testgen.target import Target, TargetError
+from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import Shape, Trial, literal, observed_test, trial_text
 
 _SECONDS = 60

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.sandbox import Limit, Outcome
-from codea1_env.testgen.invent import Kind
 from codea1_env.testgen.observing import Seen
-from codea1_env.testgen.texts import (
-    GeneratedTest,
-    Shape,
-    Trial,
-    literal,
-    observed_test,
-    trial_text,
-)
+from codea1_env.testgen.target import Kind, Parameter, Target
+from codea1_env.testgen.texts import GeneratedTest, Shape, Trial, literal, observed_test, trial_text
 
 Evidence = Literal[
     "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state", "default"
@@ -223,3 +219,123 @@ def kind_text(kind: Kind) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+
+
+_SMALL, _SHORT = 100, 4
+_ORDINARY = (bool, type(None))
+"""Kinds of options with no odd values."""
+
+
+def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accident:
+    """The accident; a doubtful one if the arguments may be to blame.
+
+    An index that is out of range says little of a number that may be one, and where several arguments have to fit
+    together, such as a table and the number of its rows. What an optional argument does that somebody has set to
+    something odd, such as an empty alphabet, was asked for. An index out of range where the
+    docstring names no argument is mostly that of a helper, whose callers give no empty text. Some functions only take long with large arguments, and
+    some objects stand for what has no end.
+
+    Args:
+        found: What looks like an accident.
+        trial: The call, up to where it went wrong.
+        seen: What came of it.
+        target: What was called.
+    """
+    if found.kind not in ("crash", "endless"):
+        return found
+    given = [*_given(trial.arguments, trial.keywords, target.parameters)]
+    for name, passed, words in trial.steps[-1:]:
+        given += _given(passed, words, target.methods.get(name, ()))
+    values = [value for _, value in given if type(value) not in _ORDINARY]
+    if found.kind == "endless":
+        blamed = bool(trial.steps) or any(map(_is_large, values))
+    else:
+        is_index = any(name == "IndexError" for _, name, _ in seen.errors)
+        blamed = is_index and (
+            len(values) > 1
+            or any(type(value) is int for value in values)
+            or not _is_documented([each for each, _ in given if each], target.docs)
+        )
+    if blamed or any(_is_odd(*each) for each in given):
+        return replace(found, kind="exception")
+    return found
+
+
+def _is_documented(parameters: Sequence[Parameter], docs: Sequence[str]) -> bool:
+    """Whether a docstring names one of the parameters, if there are any."""
+    words = set(re.findall(r"\w+", " ".join(docs)))
+    return not parameters or any(each.name in words for each in parameters)
+
+
+def _given(
+    values: Sequence[Any], words: Mapping[str, Any], parameters: Sequence[Parameter]
+) -> Iterator[tuple[Parameter | None, Any]]:
+    """Each argument with its parameter; None for one of ``*args``."""
+    places = [each for each in parameters if each.way == "place"]
+    for number, value in enumerate(values):
+        yield (places[number] if number < len(places) else None), value
+    named = {each.name: each for each in parameters}
+    for word, value in words.items():
+        yield named.get(word), value
+
+
+def _is_large(value: Any) -> bool:
+    """Whether it may take long to do something with it: no number or text that anybody would call small."""
+    if isinstance(value, (int, float)):
+        return abs(value) > _SMALL
+    return hasattr(value, "__len__") and len(value) > _SHORT
+
+
+def _is_odd(parameter: Parameter | None, value: Any) -> bool:
+    """Whether an option has another value than its default, and none of two or three that everybody uses."""
+    return (
+        parameter is not None
+        and parameter.optional
+        and type(value) not in _ORDINARY
+        and parameter.default != (value,)
+        and not any(kind[0] == "literal" for kind in parameter.kinds)
+    )
+
+
+def one_line(finding: Finding, target: Target, folder: Path | None = None) -> str:
+    """A command that shows what a finding says. It runs the program as you, in no sandbox.
+
+    Args:
+        finding: What was found.
+        target: The function or class that it was found in.
+        folder: Where the command will run; None for the current one.
+    """
+    root = target.place[0]
+    test = finding.test
+    names = [target.name, *(test.uses if test else ())]
+    imports = [f"import {each}" for each in (test.modules if test else ())]
+    imports += [f"from {module} import {', '.join(some)}" for module, some in target.imports(names)]
+    *steps, last = finding.source.split("; ") if target.is_class else [finding.source]
+    if target.asynchronous:
+        imports, last = ["import asyncio", *imports], f"asyncio.run({last})"
+    lines = [*imports, *finding.before.splitlines(), *steps]
+    # A statement that shows something, such as a loop that prints, is run as it is.
+    shown = f"print(repr({last}))" if _is_call(last) else last
+    simple = not any(line[:1].isspace() or line.rstrip().endswith(":") for line in lines)
+    text = ("; " if simple else "\n").join([*lines, shown])
+    away = os.path.relpath(root, folder or Path.cwd())
+    path = "" if away == "." or target.installed else f"PYTHONPATH={shlex.quote(away)} "
+    return f"{path}python -c {shlex.quote(text)}"
+
+
+def as_data(finding: Finding, target: Target) -> dict[str, Any]:
+    """A finding for a report."""
+    return {
+        "source": finding.source,
+        "did": finding.did,
+        "expected": finding.expected,
+        "kind": finding.kind,
+        "reproduction": one_line(finding, target),
+    }
+
+
+def _is_call(text: str) -> bool:
+    return (
+        not text.startswith(("print(", "for ", "with ", "if ", "while ", "try:"))
+        and "\n" not in text
+    )

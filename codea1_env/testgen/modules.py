@@ -17,7 +17,7 @@ from pathlib import Path
 
 from codea1_env.sandbox import AnalysisError, Sandbox
 from codea1_env.sandbox.packages import locate
-from codea1_env.testgen.imported import imported
+from codea1_env.testgen.source import imported, public
 
 _MAX_CHARS = 1 << 23
 _MOST_FILES = 3000
@@ -207,7 +207,7 @@ def folders_for(module: Module, sandbox: Sandbox, allowed: Iterable[str] = ()) -
     root = str(module.root.resolve())
     own: dict[str, str] = {module.top: root}
     others: set[str] = {module.top, *allowed} if module.installed else set(allowed)
-    left = _files(module)
+    left = _files_read(module)
     for path in left:
         for name in _imports_of(path, sandbox):
             if name in own or name in sys.stdlib_module_names:
@@ -222,7 +222,7 @@ def folders_for(module: Module, sandbox: Sandbox, allowed: Iterable[str] = ()) -
     return {**locate(sorted(others)), **own}
 
 
-def _files(module: Module) -> list[Path]:
+def _files_read(module: Module) -> list[Path]:
     """Those of a project are all read; an installed package says itself what it requires."""
     if not module.installed:
         return _files_of(module.root, module.top)
@@ -245,3 +245,166 @@ def _imports_of(path: Path, sandbox: Sandbox) -> list[str]:
     except (AnalysisError, OSError, UnicodeDecodeError):
         return []
     return found
+
+
+_MAX_CHARS = 1 << 23
+
+
+def import_root(path: Path) -> tuple[Path, str]:
+    """The folder from which a file can be imported, and the name of its module.
+
+    Raises:
+        TargetError: A file of this name cannot be imported.
+    """
+    module = module_of_file(path.resolve())
+    return module.root, module.name
+
+
+def check_file(path: Path) -> None:
+    """Look whether there is a file.
+
+    Raises:
+        TargetError: There is none.
+    """
+    if not path.is_file():
+        what = "it is a folder" if path.is_dir() else "there is no such file"
+        near = difflib.get_close_matches(path.name, _neighbours(path), n=3)
+        hint = f". Did you mean {' or '.join(near)}?" if near else ""
+        raise TargetError(f"Expect {path} to be a Python file, actually: {what}{hint}")
+
+
+def read_text(path: Path) -> str:
+    """Read a file of Python text.
+
+    Raises:
+        TargetError: There is none, or it is none.
+    """
+    check_file(path)
+    try:
+        source = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TargetError(
+            f"Expect {path} to be text in UTF-8, actually: {error.reason} at byte {error.start}. Save it as UTF-8."
+        ) from error
+    if "\0" in source or len(source) > _MAX_CHARS:
+        what = "it has a null byte" if "\0" in source else f"it has {len(source)} characters"
+        raise TargetError(
+            f"Expect {path} to be a program of at most {_MAX_CHARS} characters, actually: {what}"
+        )
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _neighbours(path: Path) -> list[str]:
+    return sorted(each.name for each in path.parent.glob("*.py")) if path.parent.is_dir() else []
+
+
+_NOT_CODE = {
+    "tests",
+    "test",
+    "docs",
+    "build",
+    "dist",
+    "node_modules",
+    "site-packages",
+    "venv",
+    "env",
+}
+"""Folders whose files are no part of a program."""
+_NO_MODULES = {"setup.py", "conftest.py", "__main__.py", "noxfile.py"}
+
+
+@dataclass(frozen=True)
+class PublicNames:
+    """A module and what is to be tested of it."""
+
+    path: Path
+    module: Module | None
+    """None if nothing of the file can be tested."""
+    names: tuple[str, ...] = ()
+    problem: str = ""
+    """Why nothing can be tested."""
+
+    def label(self, name: str = "") -> str:
+        """How a result is called."""
+        where = self.module.name if self.module is not None else str(self.path)
+        return f"{where}::{name}" if name else where
+
+
+def places_named(target: str, sandbox: Sandbox) -> list[PublicNames]:
+    """Find what a user names: ``FILE.py``, ``FOLDER``, ``PACKAGE``, or one of these with ``::NAME``.
+
+    Raises:
+        TargetError: There is no such place.
+    """
+    where, _, name = target.partition("::")
+    path = Path(where)
+    if path.suffix == ".py" or os.sep in where or (path.exists() and not name):
+        module = None
+    else:
+        module = find_module(where)
+        path = module.path
+    if name:
+        check_file(path)
+        return [PublicNames(path, module or module_of_file(path), (name,))]
+    if path.name == "__init__.py" and module is not None:
+        path = path.parent
+    if not path.exists():
+        read_text(path)  # which says what is wrong
+    return places_in(path, sandbox)
+
+
+def check_public(places: Sequence[PublicNames], target: str) -> None:
+    """Look whether there is anything.
+
+    Raises:
+        TargetError: What the user named defines nothing that is public.
+    """
+    if not any(place.names or place.problem for place in places):
+        raise TargetError(
+            f"Expect {target} to define public functions or classes, actually: it has none in {len(places)} files. "
+            "Name one of its own with FILE.py::NAME."
+        )
+
+
+def places_in(path: Path, sandbox: Sandbox) -> list[PublicNames]:
+    """The public functions and classes of a file, or of all files of a folder, in the order of their paths.
+
+    Args:
+        path: A file or folder.
+        sandbox: Where texts are parsed.
+    """
+    return [_place(file, sandbox) for file in _files(path)]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    found = []
+    for folder, folders, files in os.walk(path):
+        folders[:] = sorted(
+            each
+            for each in folders
+            if each.isidentifier()
+            and each not in _NOT_CODE
+            and not each.startswith("__")
+            and not (Path(folder, each) / "pyvenv.cfg").exists()
+        )
+        found += [
+            Path(folder, each)
+            for each in sorted(files)
+            if each.endswith(".py")
+            and each not in _NO_MODULES
+            and not each.startswith("test_")
+            and not each.endswith("_test.py")
+        ]
+    return found
+
+
+def _place(path: Path, sandbox: Sandbox) -> PublicNames:
+    try:
+        names, problem = sandbox.analyse(public, read_text(path))
+        if problem:
+            return PublicNames(path, None, problem=f"it is no program of this Python: {problem}")
+        return PublicNames(path, module_of_file(path) if names else None, tuple(names))
+    except (TargetError, AnalysisError) as error:
+        return PublicNames(path, None, problem=str(error))

@@ -9,10 +9,11 @@ import __future__
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codea1_env.testgen.informal import as_doctests
+from codea1_env.testgen.docstrings import as_doctests
 
 _PARSE_ERRORS = (ValueError, RecursionError, MemoryError, OverflowError)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -316,3 +317,217 @@ def _error_name(node: ast.expr) -> str:
 
 def _all(node: ast.AST, kinds: Any) -> Iterator[Any]:
     return (each for each in ast.walk(node) if isinstance(each, kinds))
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_ALSO_INSIDE = (ast.If, ast.Try, ast.With)
+_WITHOUT_BEHAVIOUR = {"Protocol", "TypedDict", "BaseException", "Exception", "Warning"}
+
+
+def public(source: str) -> tuple[list[str], str]:
+    r"""Functions and classes at the top of a file that are there for others, and why there are none.
+
+    Private ones are left out, those that ``__all__`` does not name where it is a list of words, tests, protocols and
+    exceptions.
+
+    Returns:
+        The names in the order of the file; and "", or what is wrong with the text.
+
+    Example:
+        >>> public("__all__ = ['f']\ndef f(): pass\ndef g(): pass\nclass E(ValueError): pass")
+        (['f'], '')
+        >>> public("def f(:")
+        ([], 'line 1: invalid syntax')
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        return [], f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return [], str(error) or type(error).__name__
+    offered = _offered(tree.body)
+    names = {
+        node.name: None
+        for node in _offered_definitions(tree.body)
+        if not node.name.startswith(("_", "test_", "Test"))
+        and (offered is None or node.name in offered)
+        and not (isinstance(node, ast.ClassDef) and _has_no_behaviour(node))
+    }
+    return list(names), ""
+
+
+def _offered_definitions(
+    body: Iterable[ast.AST],
+) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    for node in body:
+        if isinstance(node, _DEFINITIONS):
+            yield node
+        elif isinstance(node, (*_ALSO_INSIDE, ast.ExceptHandler)) and not _is_main(node):
+            yield from _offered_definitions(ast.iter_child_nodes(node))
+
+
+def _is_main(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
+def _has_no_behaviour(node: ast.ClassDef) -> bool:
+    bases = {ast.unparse(each).partition("[")[0].rpartition(".")[2] for each in node.bases}
+    return any(
+        each in _WITHOUT_BEHAVIOUR or each.endswith(("Error", "Exception", "Warning"))
+        for each in bases
+    )
+
+
+def _offered(body: list[ast.stmt]) -> set[str] | None:
+    """The words of ``__all__``; None where there is none, or it is computed."""
+    found: set[str] | None = None
+    for node in body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(each, ast.Name) and each.id == "__all__" for each in targets):
+            value = getattr(node, "value", None)
+            if not isinstance(value, (ast.List, ast.Tuple)):
+                return None
+            words = {each.value for each in value.elts if isinstance(each, ast.Constant)}
+            found = (found or set()) | {word for word in words if isinstance(word, str)}
+    return found
+
+
+def imported(source: str) -> list[str]:
+    r"""The top-level names of what a text imports absolutely, anywhere in it.
+
+    Example:
+        >>> imported("import os.path, six\ndef f():\n    from . import a\n    from attr.x import b")
+        ['attr', 'os', 'six']
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.add(node.module.partition(".")[0])
+    return sorted(names)
+
+
+_SIMPLE = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+_GENERATES = (ast.Yield, ast.YieldFrom)
+
+
+def standalone(source: str, name: str) -> dict[str, Any]:
+    r"""Take a function out of its file, with the statements that it needs.
+
+    Returns:
+        ``program``: only these statements. ``prompt``: the statements that the signature needs, the signature without
+        decorators, and the docstring. ``reason``: why this is no
+        problem for a coder; "" if it may be one.
+
+    Example:
+        >>> text = "import os\nfrom typing import Any\nONE = 1\n\ndef inc(n: Any):\n    'Add 1.'\n    return n + ONE\n"
+        >>> found = standalone(text, "inc")
+        >>> found["program"]
+        "from typing import Any\n\nONE = 1\n\n\ndef inc(n: Any):\n    'Add 1.'\n    return n + ONE\n"
+        >>> found["prompt"]
+        "from typing import Any\n\n\ndef inc(n: Any):\n    'Add 1.'\n"
+    """
+    found = describe(source, name)
+    if found["problem"]:
+        return {"reason": f"it is no program: {found['problem']}"}
+    if "kind" not in found:
+        return {"reason": "", "others": found["names"]}
+    if found["kind"] != "function":
+        return {"reason": "it is a class"}
+    lines = found["needed"].splitlines()
+    tree = ast.parse(found["needed"])
+    program = _joined([_text(lines, node) for node in tree.body], tree.body)
+    nodes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name
+    ]
+    function = nodes[-1]
+    reason = _refused(function, tree.body)
+    if reason:
+        return {"reason": reason}
+    shown, unknown = _for_signature(tree.body, function)
+    if unknown:
+        reason = f"its signature needs {unknown}, which only its file defines"
+    head = lines[function.lineno - 1 : function.body[0].end_lineno]
+    texts = [*(_text(lines, node) for node in shown), "\n".join(head)]
+    return {"program": program, "prompt": _joined(texts, [*shown, function]), "reason": reason}
+
+
+def _refused(function: ast.FunctionDef | ast.AsyncFunctionDef, body: list[ast.stmt]) -> str:
+    if not ast.get_docstring(function):
+        return "it has no docstring"
+    if isinstance(function, ast.AsyncFunctionDef):
+        return "it is asynchronous"
+    if function not in body:
+        return "it is defined under a condition"
+    if function.body[0].lineno == function.lineno:
+        return "its docstring stands beside its signature"
+    if any(isinstance(each, _GENERATES) for each in ast.walk(function)):
+        return "it is a generator"
+    for node in body:
+        if isinstance(node, ast.Try):  # it does without, perhaps
+            continue
+        for module in imports_of(node):
+            if module.startswith("."):
+                return f"it needs {module} of its package"
+            if module.partition(".")[0] not in (*sys.stdlib_module_names, "numpy"):
+                return f"it needs {module}"
+    return ""
+
+
+def _for_signature(
+    body: list[ast.stmt], function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> tuple[list[ast.stmt], str]:
+    """The statements that define the names in a signature, and the first name that another sort of statement defines."""
+    parts: list[ast.AST] = [function.args]
+    parts += [function.returns] if function.returns is not None else []
+    wanted = {name for part in parts for name in _names(part)}
+    shown: list[ast.stmt] = []
+    for node in reversed(body):
+        names = bound_names(node) & wanted
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not names and not future:
+            continue
+        if not (isinstance(node, _SIMPLE) or _is_for_checkers(node)):
+            return [], min(names)
+        wanted |= _names(node)
+        shown.insert(0, node)
+    return shown, ""
+
+
+def _is_for_checkers(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _names(node: ast.AST) -> set[str]:
+    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    for each in ast.walk(node):  # annotations in quotes
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            names |= set(each.value.replace("[", " ").replace("]", " ").replace(",", " ").split())
+    return names
+
+
+def _text(lines: list[str], node: ast.stmt) -> str:
+    return "\n".join(lines[first_line(node) - 1 : node.end_lineno])
+
+
+def _joined(texts: list[str], nodes: list[Any]) -> str:
+    """Statements below each other, functions and classes apart; each line once."""
+    imports = (ast.Import, ast.ImportFrom)
+    found = texts[0] if texts else ""
+    for text, before, node in zip(texts[1:], nodes, nodes[1:], strict=False):
+        if node.lineno == before.end_lineno:  # the text of the other is that of this one
+            continue
+        both = isinstance(before, imports) and isinstance(node, imports)
+        plain = not isinstance(node, _DEFINITIONS) and not isinstance(before, _DEFINITIONS)
+        found += ("\n" if both else "\n\n" if plain else "\n\n\n") + text
+    return found + "\n"
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

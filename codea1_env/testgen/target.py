@@ -7,22 +7,262 @@ is parsed or run in this process.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import importlib.util
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from codea1_env.sandbox import AnalysisError, Outcome, Sandbox
+from codea1_env.problems import Problem
+from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox, TestResult
 from codea1_env.testgen.docstrings import examples
-from codea1_env.testgen.first_run import that_imports, that_runs
-from codea1_env.testgen.importing import Imported, defined_in
-from codea1_env.testgen.invent import Hints, Parameter
-from codea1_env.testgen.modules import Module, TargetError
-from codea1_env.testgen.parameters import parameters
-from codea1_env.testgen.patterns import samples
+from codea1_env.testgen.importing import Imported, defined_in, program_of
+from codea1_env.testgen.modules import Module, TargetError, import_root, read_text
+from codea1_env.testgen.parameters import parameters, samples
 from codea1_env.testgen.source import describe
-from codea1_env.testgen.source_files import read_text
-from codea1_env.testgen.subject import Target
+from codea1_env.testgen.texts import Shape
+
+Kind = tuple[Any, ...]
+"""See `codea1_env.testgen.parameters`."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function."""
+
+    name: str
+    way: Literal["place", "keyword", "star"]
+    kinds: tuple[Kind, ...]
+    annotated: bool
+    optional: bool
+    default: tuple[Any, ...]
+    """The default, if it is a literal."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What stands in the program and its docstring, and may be worth trying."""
+
+    words: tuple[str, ...] = ()
+    numbers: tuple[int | float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function or class of a user's file."""
+
+    path: Path
+    name: str
+    source: str
+    """The text of the file."""
+    program: str
+    """The text that runs in the sandbox: the file, or what imports it and defines the function anew."""
+    is_class: bool
+    asynchronous: bool
+    lines: tuple[int, int]
+    prompt: str
+    """Signature and docstring."""
+    core: str
+    """The part of the file that it depends on."""
+    names: tuple[str, ...]
+    """All functions and classes of the file."""
+    raises: frozenset[str]
+    """Exceptions that the code or the docstring mentions: it raises them on purpose."""
+    hints: Hints
+    examples: tuple[Mapping[str, Any], ...]
+    """See `codea1_env.testgen.docstrings`; ``uses``: other names of the file in it."""
+    docs: tuple[str, ...]
+    """Docstrings of the function; or of the class and its methods; and as doctests what else is an example in them."""
+    parameters: tuple[Parameter, ...]
+    methods: Mapping[str, tuple[Parameter, ...]]
+    awaited: tuple[str, ...]
+    """Methods that are asynchronous."""
+    attributes: tuple[str, ...]
+    known: bool
+    """How objects are made is known: no base from elsewhere decides it."""
+    returns: Kind
+    left_out: str = ""
+    """Why the file does not run in the sandbox, if only the part that the target needs does."""
+    module: Module | None = None
+    """The module that the program imports, if it does; None where the program is the file's text."""
+    redefined: str = ""
+    """What defines the function, on the lines of the file; programs with another text for it put that in its place."""
+    flags: int = 0
+    """What the file has imported from `__future__`, as the compiler has it."""
+    offered: str = ""
+    """The module from which users of the package import it, if it is another one."""
+
+    @property
+    def problem(self) -> Problem:
+        """The target as a problem of the game: what a tester sees, and the program that says what is right."""
+        return Problem(f"{self.path}::{self.name}", self.prompt, self.name, self.program)
+
+    def with_definition(self, text: str) -> str:
+        """The program with another definition of the function, which stands on the lines of the file."""
+        if self.module is None:
+            raise ValueError("Expect a target in a module, actually: its program is a text")
+        return program_of(self.module, self.name, text, self.flags)
+
+    @property
+    def place(self) -> tuple[Path, str]:
+        """The folder and the name by which tests import its module."""
+        root, name = (
+            import_root(self.path) if self.module is None else (self.module.root, self.module.name)
+        )
+        return root, self.offered or name
+
+    def imports(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """From which modules names of the file are imported: the function as users do it, others where they are."""
+        offered = [name for name in names if name == self.name and self.offered]
+        others = [name for name in names if name not in offered]
+        home = self.module.name if self.module is not None else self.place[1]
+        return sorted(
+            [(where, some) for where, some in ((self.offered, offered), (home, others)) if some]
+        )
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is imported from everywhere here."""
+        return self.module is not None and self.module.installed
+
+    @property
+    def imported(self) -> str:
+        """The program as somebody else would import it: nothing is defined anew."""
+        if self.module is None:
+            return self.program
+        return program_of(self.module, self.name)
+
+    @property
+    def shape(self) -> Shape:
+        """How calls of it are written."""
+        names = tuple(each.name for each in self.parameters)
+        return Shape(self.name, names, self.asynchronous, self.is_class, self.awaited)
+
+
+def that_runs(
+    target: Target, needed: str, imports: list[tuple[str, list[str]]], sandbox: Sandbox
+) -> Target:
+    """The target with a program that runs: the file; or the part that it needs, if the rest raises."""
+    load = _load(target, sandbox)
+    if load.passed:
+        return target
+    if load.outcome is not Outcome.ERROR:  # it would not run elsewhere, either
+        raise TargetError(_explain(target, load))
+    part = replace(target, program=needed, left_out=load.message)
+    again = _load(part, sandbox)
+    if again.passed:
+        return part
+    if _is_import(again):
+        raise TargetError(_explain_import(target, again.missing_module or "", imports))
+    raise TargetError(_explain(target, again))
+
+
+def that_imports(
+    target: Target, module: Module, needed: str, imported: Imported | None, sandbox: Sandbox
+) -> Target:
+    """The target with a program that imports its module; or with the part of it that it needs, if the rest raises."""
+    if imported is not None and imported.outcome not in (Outcome.PASS, Outcome.ERROR):
+        raise TargetError(_explain(target, TestResult(imported.outcome, imported.message)))
+    whole = replace(target, module=module)
+    whole = replace(whole, program=whole.with_definition(target.redefined))
+    load = _load(whole, sandbox)
+    if load.passed:
+        return whole
+    if load.outcome is Outcome.ERROR:
+        part = replace(target, program=needed, left_out=load.message)
+        if _load(part, sandbox).passed:
+            return part
+    raise TargetError(_explain_module(target, module, load, imported))
+
+
+def _explain_module(
+    target: Target, module: Module, load: TestResult, imported: Imported | None
+) -> str:
+    if imported is None or imported.outcome is not Outcome.ERROR:
+        return _explain(target, load)
+    acts = f" (it {', '.join(imported.acts)})" if imported.acts else ""
+    start = (
+        f"Expect {module.name} to be imported in the sandbox, actually: {imported.message}{acts}."
+    )
+    if imported.error in ("ModuleNotFoundError", "ImportError") and imported.missing:
+        top = imported.missing.partition(".")[0]
+        if top == module.top:
+            return f"{start} Is its package complete, and may other users read it?"
+        if _is_installed(top):
+            return f"{start} It is installed, but nothing says that {module.top} needs it: add --packages {top}."
+        return f"{start} Install {top}, here or in a folder on PYTHONPATH."
+    return (
+        f"{start} The sandbox has no network, and none of your files but those of the package; put what needs them "
+        "into functions, so that it does not run when the file is imported."
+    )
+
+
+def _load(target: Target, sandbox: Sandbox) -> TestResult:
+    return sandbox.submit(Job(target.program, (), target.name)).result().load
+
+
+def _is_import(load: TestResult) -> bool:
+    return load.outcome is Outcome.ERROR and load.error in ("ModuleNotFoundError", "ImportError")
+
+
+def _explain(target: Target, load: TestResult) -> str:
+    what = {
+        Outcome.TIMEOUT: "running the file does not end. Put what should run only as a program below "
+        'if __name__ == "__main__":',
+        Outcome.EXITED: f"running the file ends the process ({load.message}). Put what should run only as a "
+        'program below if __name__ == "__main__":',
+        Outcome.MEMORY: "running the file needs more memory than the sandbox gives",
+    }.get(load.outcome, f"{load.outcome.value}: {load.message}")
+    if load.outcome is Outcome.ERROR:
+        what = (
+            f"{load.message}. The sandbox has no network and none of your files; put what needs them into "
+            "functions, so that it does not run when the file is imported"
+        )
+    return f"Expect {target.path} to run when it is imported, actually: {what}."
+
+
+def _explain_import(target: Target, module: str, imports: list[tuple[str, list[str]]]) -> str:
+    relative = [name for name, _ in imports if name.startswith(".")]
+    if not module and relative:
+        module = relative[0]
+    start = f"Expect what {target.name} imports to be in the sandbox, actually: "
+    if module.startswith(".") or _is_own(target.path, module):
+        return (
+            f"{start}{module} is a module of yours, and the sandbox sees only this one file. Put what "
+            f"{target.name} needs from it into the same file"
+            + (
+                "."
+                if module.startswith(".")
+                else f"; or allow it: PYTHONPATH={_folder(target.path, module)} "
+                f"codea1 testgen ... --packages {module}"
+            )
+        )
+    if module and _is_installed(module):
+        return f"{start}{module} is installed, but not allowed. Allow it with --packages {module}."
+    return f"{start}{module or 'a module'} is not installed here. Install it and allow it with --packages {module or 'NAME'}."
+
+
+def _folder(path: Path, module: str) -> Path | None:
+    """The folder from which a module of the user's is imported: that of the file, or one above."""
+    for folder in path.resolve().parents[:3]:
+        if (folder / f"{module}.py").is_file() or (folder / module).is_dir():
+            return folder
+    return None
+
+
+def _is_own(path: Path, module: str) -> bool:
+    return (
+        bool(module) and module not in sys.stdlib_module_names and _folder(path, module) is not None
+    )
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
 
 __all__ = ["Target", "TargetError", "missing", "read_target"]
 _NAMED = 12

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from codea1_env.testgen.invent import (
-    Hints,
-    Parameter,
     calls,
     can_be_called,
     kind_of_value,
@@ -18,6 +16,7 @@ from codea1_env.testgen.invent import (
     values,
     with_examples,
 )
+from codea1_env.testgen.target import Hints, Parameter
 
 
 def parameter(name, kind, way="place", default=None):

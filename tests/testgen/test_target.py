@@ -6,8 +6,8 @@ import pytest
 from user_files import write
 
 from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.source_files import import_root
-from codea1_env.testgen.target import TargetError, read_target
+from codea1_env.testgen.modules import TargetError, import_root
+from codea1_env.testgen.target import read_target
 
 GOOD = "def median(xs: list[int]) -> int:\n    return sorted(xs)[len(xs) // 2] if xs else 0\n"
 
