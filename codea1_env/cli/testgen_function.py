@@ -163,7 +163,7 @@ def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Conso
         )
     if imported.acts:
         lines.append(
-            f"Importing {target.place[1]} {clean(', '.join(imported.acts))}: nothing of that happens in the sandbox."
+            f"Importing {target.offered or target.home.name} {clean(', '.join(imported.acts))}: nothing of that happens in the sandbox."
         )
     if suite.cut:
         lines.append("The time was over before everything was tried; --timeout gives more.")

@@ -77,7 +77,7 @@ def read_earlier(target: Target, revision: str, sandbox: Sandbox) -> Earlier | N
     if "kind" not in found or (found["kind"] == "class") != target.is_class:
         return None
     if target.module is not None:
-        program = program_of(target.module, target.name, text, found["flags"])
+        program = program_of(target.module, target.name, text)
     else:
         program = found["needed"] if target.left_out else text
     load = sandbox.submit(Job(program, (), target.name)).result().load

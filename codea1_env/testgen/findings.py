@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from codea1_env.sandbox import Limit, Outcome
 from codea1_env.testgen.observing import Seen
-from codea1_env.testgen.target import Kind, Parameter, Target
+from codea1_env.testgen.parameters import Kind
+from codea1_env.testgen.target import Parameter, Target
 from codea1_env.testgen.texts import GeneratedTest, Shape, Trial, literal, observed_test, trial_text
 
 Evidence = Literal[
@@ -78,10 +79,10 @@ def what_it_did(seen: Seen) -> str:
     form, content = seen.last
     if form in ("raises", "breaks"):
         name, message = content
-        return _short(f"raises {name}: {message}" if message else f"raises {name}")
+        return short(f"raises {name}: {message}" if message else f"raises {name}")
     if form in ("repr", "type"):
-        return _short(f"returns {content}")
-    return _short(f"returns {literal(content)}")
+        return short(f"returns {content}")
+    return short(f"returns {literal(content)}")
 
 
 def is_wrong_kind(seen: Seen) -> bool:
@@ -217,7 +218,8 @@ def kind_text(kind: Kind) -> str:
     return "None" if kind[0] == "none" else str(kind[0])
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """The text, cut where it is longer than anybody reads."""
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
 
 
@@ -305,7 +307,6 @@ def one_line(finding: Finding, target: Target, folder: Path | None = None) -> st
         target: The function or class that it was found in.
         folder: Where the command will run; None for the current one.
     """
-    root = target.place[0]
     test = finding.test
     names = [target.name, *(test.uses if test else ())]
     imports = [f"import {each}" for each in (test.modules if test else ())]
@@ -318,8 +319,8 @@ def one_line(finding: Finding, target: Target, folder: Path | None = None) -> st
     shown = f"print(repr({last}))" if _is_call(last) else last
     simple = not any(line[:1].isspace() or line.rstrip().endswith(":") for line in lines)
     text = ("; " if simple else "\n").join([*lines, shown])
-    away = os.path.relpath(root, folder or Path.cwd())
-    path = "" if away == "." or target.installed else f"PYTHONPATH={shlex.quote(away)} "
+    away = os.path.relpath(target.home.root, folder or Path.cwd())
+    path = "" if away == "." or target.home.installed else f"PYTHONPATH={shlex.quote(away)} "
     return f"{path}python -c {shlex.quote(text)}"
 
 

@@ -19,10 +19,10 @@ from codea1_env.testgen.earlier import read_earlier
 from codea1_env.testgen.findings import as_data
 from codea1_env.testgen.function import FunctionSuite, why_nothing, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
+from codea1_env.testgen.layout import snake_case
 from codea1_env.testgen.modules import Module, PublicNames, TargetError, read_text
 from codea1_env.testgen.source import standalone
 from codea1_env.testgen.target import Target, missing, read_target
-from codea1_env.testgen.texts import snake_case
 from codea1_env.testgen.written_file import pytest_file
 
 

@@ -19,7 +19,8 @@ from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
 from codea1_env.sandbox import Outcome
 from codea1_env.testgen.findings import is_wrong_kind
 from codea1_env.testgen.observing import Seen
-from codea1_env.testgen.target import Hints, Kind, Parameter, Target
+from codea1_env.testgen.parameters import Kind, kind_of_all
+from codea1_env.testgen.target import Hints, Parameter, Target
 from codea1_env.testgen.texts import Trial
 
 T = TypeVar("T")
@@ -55,30 +56,6 @@ def values(kind: Kind, hints: Hints) -> list[Any]:
     return _distinct(_values(kind, hints))
 
 
-def kind_of_value(value: Any) -> Kind:
-    """The kind that an example is of.
-
-    Example:
-        >>> kind_of_value([(1, "a")])
-        ('list', ('tuple', ('int',), ('str',)))
-    """
-    name = type(value).__name__
-    if value is None:
-        return ("none",)
-    if isinstance(value, tuple):
-        return ("tuple", *map(kind_of_value, value))
-    if isinstance(value, dict):
-        return ("dict", _kind_of_all(value), _kind_of_all(value.values()))
-    if isinstance(value, (list, set, frozenset)):
-        return (name, _kind_of_all(value))
-    return (name,)
-
-
-def _kind_of_all(items: Iterable[Any]) -> Kind:
-    kinds = list(dict.fromkeys(map(kind_of_value, items))) or [("int",)]
-    return kinds[0] if len(kinds) == 1 else ("union", *kinds)
-
-
 def with_examples(
     parameters: Sequence[Parameter], examples: Sequence[Call]
 ) -> tuple[Parameter, ...]:
@@ -88,7 +65,7 @@ def with_examples(
         given = [args[place] for args, _ in examples if each.way == "place" and place < len(args)]
         given += [words[each.name] for _, words in examples if each.name in words]
         if given and not each.annotated:
-            each = replace(each, kinds=(_kind_of_all(given),))
+            each = replace(each, kinds=(kind_of_all(given),))
         found.append(each)
     return tuple(found)
 

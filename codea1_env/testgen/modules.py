@@ -6,13 +6,15 @@ Nothing of the user's is imported or parsed in this process.
 from __future__ import annotations
 
 import difflib
-import importlib.machinery
-import importlib.util
+import importlib
 import keyword
 import os
+import pkgutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 from codea1_env.sandbox import AnalysisError, Sandbox
@@ -22,9 +24,9 @@ from codea1_env.testgen.source import imported, public
 _MAX_CHARS = 1 << 23
 _MOST_FILES = 3000
 """Files of packages of the user's that are read for what they import."""
+_STANDARD = Path(os.__file__).resolve().parent
 _SOURCES = ("", "src")
 """Folders below the current one from which a project's packages are imported."""
-_EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
 class TargetError(ValueError):
@@ -67,7 +69,7 @@ def module_of_file(path: Path) -> Module:
                 f"Expect the names of a file and of its packages to be Python names, so that tests can import it, "
                 f"actually: {part!r}. Rename it."
             )
-    if parts and parts[0] in sys.stdlib_module_names and not _is_standard(folder):
+    if parts and parts[0] in sys.stdlib_module_names and folder.resolve() != _STANDARD:
         raise TargetError(
             f"Expect a file that tests can import, actually: {parts[0]!r} is the name of Python's own module. Rename it."
         )
@@ -86,24 +88,34 @@ def find_module(name: str) -> Module:
             f"Expect the name of a module, or a file that ends with .py, actually: {name!r}. Write "
             "PACKAGE.module::name or FILE.py::name."
         )
-    for folder in [Path.cwd() / each for each in _SOURCES]:
-        if _exists(folder, parts[0]):
-            return _inside([folder], parts, folder)
+    importlib.invalidate_caches()
+    folders = [Path.cwd() / each for each in _SOURCES]
+    here = [str(each) for each in folders if _exists(each, parts[0])]
     try:
-        spec = importlib.util.find_spec(parts[0])  # imports nothing: the name has no dots
+        spec = PathFinder.find_spec(parts[0], here[:1]) if here else find_spec(parts[0])
     except (ImportError, ValueError):
         spec = None
     if spec is None:
-        raise TargetError(_unknown(parts[0]))
-    if spec.submodule_search_locations is None:
-        if len(parts) > 1:
+        raise TargetError(_unknown(parts[0], folders))
+    root: Path | None = None
+    for number, part in enumerate(parts[1:], 1):
+        known, places = ".".join(parts[:number]), spec.submodule_search_locations
+        if places is None:
             raise TargetError(
-                f"Expect {parts[0]} to be a package, actually: it is a module without others in it. Write "
-                f"{parts[0]}::NAME."
+                f"Expect {known} to be a package, actually: it is a module without others in it. Write {known}::NAME."
             )
-        return _of_origin(parts[0], spec.origin)
-    places = [Path(each) for each in spec.submodule_search_locations]
-    return _inside([each.parent for each in places], parts, places[0].parent)
+        root = root or Path(places[0]).parent
+        spec = PathFinder.find_spec(part, [*places])  # imports nothing
+        if spec is None:
+            raise TargetError(_missing_module(known, part, places))
+    if spec.origin is None or not spec.origin.endswith(".py"):
+        raise TargetError(
+            f"Expect {name} to be written in Python, actually: it is compiled ({spec.origin or 'a part of Python'}), and "
+            "has no text that could be read or given faults. Write tests for the Python functions that call it."
+        )
+    path = Path(spec.origin)
+    root = root or (path.parent.parent if path.name == "__init__.py" else path.parent)
+    return Module(path, name, root, _is_on_path(root))
 
 
 def _exists(folder: Path, name: str) -> bool:
@@ -112,68 +124,20 @@ def _exists(folder: Path, name: str) -> bool:
     )
 
 
-def _inside(folders: Sequence[Path], parts: Sequence[str], root: Path) -> Module:
-    """Go from package to module, as an import does, without importing."""
-    known = ""
-    for number, part in enumerate(parts):
-        last = number == len(parts) - 1
-        known = f"{known}.{part}" if known else part
-        for folder in folders:
-            package = folder / part
-            if (package / "__init__.py").is_file() or (package.is_dir() and not last):
-                folders = [package]
-                if last:
-                    return Module(package / "__init__.py", known, root, _is_on_path(root))
-                break
-            for suffix in (".py", *_EXTENSIONS):
-                if last and (file := folder / f"{part}{suffix}").is_file():
-                    return _of_origin(known, str(file), root)
-        else:
-            raise TargetError(_missing_module(parts[:number], part, folders))
-    raise AssertionError("unreachable")
-
-
-def _of_origin(name: str, origin: str | None, root: Path | None = None) -> Module:
-    if origin is None or not origin.endswith(".py"):
-        raise TargetError(
-            f"Expect {name} to be written in Python, actually: it is compiled ({origin or 'a part of Python'}), and has "
-            "no text that could be read or given faults. Write tests for the Python functions that call it."
-        )
-    path = Path(origin)
-    folder = root if root is not None else path.parent
-    return Module(path, name, folder, _is_on_path(folder))
-
-
-def _missing_module(package: Sequence[str], part: str, folders: Sequence[Path]) -> str:
-    names = sorted(
-        {
-            each.name.partition(".")[0]
-            for folder in folders
-            if folder.is_dir()
-            for each in folder.iterdir()
-            if each.suffix in (".py", ".so") or (each / "__init__.py").is_file()
-        }
-        - {"__init__", "__main__"}
-    )
+def _missing_module(package: str, part: str, places: Sequence[str]) -> str:
+    names = sorted({each.name for each in pkgutil.iter_modules(places)})
     near = difflib.get_close_matches(part, names, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(names[:20])}."
-    where = f"the package {'.'.join(package)}" if package else "the folder"
-    return f"Expect {where} to have the module {part!r}, actually: it has none. {hint if names else ''}".strip()
+    start = f"Expect the package {package} to have the module {part!r}, actually: it has none."
+    return f"{start} {hint if names else ''}".strip()
 
 
-def _unknown(name: str) -> str:
-    here = [
-        each.stem
-        for folder in _SOURCES
-        if (Path.cwd() / folder).is_dir()
-        for each in (Path.cwd() / folder).iterdir()
-        if each.suffix == ".py" or (each / "__init__.py").is_file()
-    ]
+def _unknown(name: str, folders: Sequence[Path]) -> str:
     from importlib import metadata  # only here: it reads what all packages say of themselves
 
-    near = difflib.get_close_matches(
-        name, sorted({*here, *metadata.packages_distributions()}), n=3, cutoff=0.6
-    )
+    names = {each.name for each in pkgutil.iter_modules(map(str, folders))}
+    names |= {*metadata.packages_distributions()}
+    near = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.6)
     hint = f"Did you mean {' or '.join(near)}?" if near else "Install it, or set PYTHONPATH."
     return f"Expect {name!r} to be a package or module, here or installed, actually: there is none. {hint}"
 
@@ -184,10 +148,6 @@ def _is_on_path(folder: Path) -> bool:
     return any(each and str(Path(each).resolve()) == place for each in sys.path) and not (
         Path.cwd().resolve().is_relative_to(place)
     )
-
-
-def _is_standard(folder: Path) -> bool:
-    return folder.resolve() == Path(os.__file__).resolve().parent
 
 
 # What a module needs
@@ -250,16 +210,6 @@ def _imports_of(path: Path, sandbox: Sandbox) -> list[str]:
 _MAX_CHARS = 1 << 23
 
 
-def import_root(path: Path) -> tuple[Path, str]:
-    """The folder from which a file can be imported, and the name of its module.
-
-    Raises:
-        TargetError: A file of this name cannot be imported.
-    """
-    module = module_of_file(path.resolve())
-    return module.root, module.name
-
-
 def check_file(path: Path) -> None:
     """Look whether there is a file.
 
@@ -268,7 +218,9 @@ def check_file(path: Path) -> None:
     """
     if not path.is_file():
         what = "it is a folder" if path.is_dir() else "there is no such file"
-        near = difflib.get_close_matches(path.name, _neighbours(path), n=3)
+        near = difflib.get_close_matches(
+            path.name, [each.name for each in path.parent.glob("*.py")]
+        )
         hint = f". Did you mean {' or '.join(near)}?" if near else ""
         raise TargetError(f"Expect {path} to be a Python file, actually: {what}{hint}")
 
@@ -294,21 +246,9 @@ def read_text(path: Path) -> str:
     return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _neighbours(path: Path) -> list[str]:
-    return sorted(each.name for each in path.parent.glob("*.py")) if path.parent.is_dir() else []
-
-
 _NOT_CODE = {
-    "tests",
-    "test",
-    "docs",
-    "build",
-    "dist",
-    "node_modules",
-    "site-packages",
-    "venv",
-    "env",
-}
+    "tests", "test", "docs", "build", "dist", "node_modules", "site-packages", "venv", "env",
+}  # fmt: skip
 """Folders whose files are no part of a program."""
 _NO_MODULES = {"setup.py", "conftest.py", "__main__.py", "noxfile.py"}
 
@@ -350,7 +290,7 @@ def places_named(target: str, sandbox: Sandbox) -> list[PublicNames]:
         path = path.parent
     if not path.exists():
         read_text(path)  # which says what is wrong
-    return places_in(path, sandbox)
+    return [_place(file, sandbox) for file in _files(path)]
 
 
 def check_public(places: Sequence[PublicNames], target: str) -> None:
@@ -364,16 +304,6 @@ def check_public(places: Sequence[PublicNames], target: str) -> None:
             f"Expect {target} to define public functions or classes, actually: it has none in {len(places)} files. "
             "Name one of its own with FILE.py::NAME."
         )
-
-
-def places_in(path: Path, sandbox: Sandbox) -> list[PublicNames]:
-    """The public functions and classes of a file, or of all files of a folder, in the order of their paths.
-
-    Args:
-        path: A file or folder.
-        sandbox: Where texts are parsed.
-    """
-    return [_place(file, sandbox) for file in _files(path)]
 
 
 def _files(path: Path) -> list[Path]:

@@ -18,13 +18,10 @@ from codea1_env.problems import Problem
 from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox, TestResult
 from codea1_env.testgen.docstrings import examples
 from codea1_env.testgen.importing import Imported, defined_in, program_of
-from codea1_env.testgen.modules import Module, TargetError, import_root, read_text
-from codea1_env.testgen.parameters import parameters, samples
+from codea1_env.testgen.modules import Module, TargetError, module_of_file, read_text
+from codea1_env.testgen.parameters import Kind, parameters, samples
 from codea1_env.testgen.source import describe
 from codea1_env.testgen.texts import Shape
-
-Kind = tuple[Any, ...]
-"""See `codea1_env.testgen.parameters`."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +85,6 @@ class Target:
     """The module that the program imports, if it does; None where the program is the file's text."""
     redefined: str = ""
     """What defines the function, on the lines of the file; programs with another text for it put that in its place."""
-    flags: int = 0
-    """What the file has imported from `__future__`, as the compiler has it."""
     offered: str = ""
     """The module from which users of the package import it, if it is another one."""
 
@@ -102,36 +97,25 @@ class Target:
         """The program with another definition of the function, which stands on the lines of the file."""
         if self.module is None:
             raise ValueError("Expect a target in a module, actually: its program is a text")
-        return program_of(self.module, self.name, text, self.flags)
+        return program_of(self.module, self.name, text)
 
     @property
-    def place(self) -> tuple[Path, str]:
-        """The folder and the name by which tests import its module."""
-        root, name = (
-            import_root(self.path) if self.module is None else (self.module.root, self.module.name)
-        )
-        return root, self.offered or name
+    def home(self) -> Module:
+        """The module in which it is defined."""
+        return self.module or module_of_file(self.path.resolve())
 
     def imports(self, names: Sequence[str]) -> list[tuple[str, list[str]]]:
         """From which modules names of the file are imported: the function as users do it, others where they are."""
-        offered = [name for name in names if name == self.name and self.offered]
-        others = [name for name in names if name not in offered]
-        home = self.module.name if self.module is not None else self.place[1]
-        return sorted(
-            [(where, some) for where, some in ((self.offered, offered), (home, others)) if some]
-        )
-
-    @property
-    def installed(self) -> bool:
-        """Whether it is imported from everywhere here."""
-        return self.module is not None and self.module.installed
+        found: dict[str, list[str]] = {}
+        for name in names:
+            offered = self.offered if name == self.name else ""
+            found.setdefault(offered or self.home.name, []).append(name)
+        return sorted(found.items())
 
     @property
     def imported(self) -> str:
         """The program as somebody else would import it: nothing is defined anew."""
-        if self.module is None:
-            return self.program
-        return program_of(self.module, self.name)
+        return self.program if self.module is None else program_of(self.module, self.name)
 
     @property
     def shape(self) -> Shape:
@@ -140,47 +124,53 @@ class Target:
         return Shape(self.name, names, self.asynchronous, self.is_class, self.awaited)
 
 
-def that_runs(
-    target: Target, needed: str, imports: list[tuple[str, list[str]]], sandbox: Sandbox
-) -> Target:
-    """The target with a program that runs: the file; or the part that it needs, if the rest raises."""
+def _running(target: Target, needed: str, sandbox: Sandbox) -> tuple[Target | None, TestResult]:
+    """The target with a program that runs: as it is, or only the part that it needs; None, and what came of it."""
     load = _load(target, sandbox)
     if load.passed:
-        return target
+        return target, load
     if load.outcome is not Outcome.ERROR:  # it would not run elsewhere, either
-        raise TargetError(_explain(target, load))
-    part = replace(target, program=needed, left_out=load.message)
+        return None, load
+    part = replace(target, module=None, program=needed, left_out=load.message)
     again = _load(part, sandbox)
-    if again.passed:
-        return part
-    if _is_import(again):
-        raise TargetError(_explain_import(target, again.missing_module or "", imports))
-    raise TargetError(_explain(target, again))
+    return (part, again) if again.passed else (None, load if target.module is not None else again)
 
 
-def that_imports(
-    target: Target, module: Module, needed: str, imported: Imported | None, sandbox: Sandbox
-) -> Target:
-    """The target with a program that imports its module; or with the part of it that it needs, if the rest raises."""
-    if imported is not None and imported.outcome not in (Outcome.PASS, Outcome.ERROR):
-        raise TargetError(_explain(target, TestResult(imported.outcome, imported.message)))
-    whole = replace(target, module=module)
-    whole = replace(whole, program=whole.with_definition(target.redefined))
-    load = _load(whole, sandbox)
-    if load.passed:
-        return whole
-    if load.outcome is Outcome.ERROR:
-        part = replace(target, program=needed, left_out=load.message)
-        if _load(part, sandbox).passed:
-            return part
-    raise TargetError(_explain_module(target, module, load, imported))
+def _load(target: Target, sandbox: Sandbox) -> TestResult:
+    return sandbox.submit(Job(target.program, (), target.name)).result().load
 
 
-def _explain_module(
-    target: Target, module: Module, load: TestResult, imported: Imported | None
-) -> str:
-    if imported is None or imported.outcome is not Outcome.ERROR:
-        return _explain(target, load)
+def _explain(target: Target, load: TestResult, imports: Sequence[str]) -> str:
+    """Why a text does not run."""
+    if target.module is None and load.error in ("ModuleNotFoundError", "ImportError"):
+        relative = [name for name in imports if name.startswith(".")]
+        module = load.missing_module or next(iter(relative), "a module")
+        own = module.startswith(".") or any(
+            (folder / f"{module}.py").is_file() or (folder / module).is_dir()
+            for folder in target.path.resolve().parents[:3]
+        )
+        start = f"Expect what {target.name} imports to be in the sandbox, actually: {module} is "
+        if own and module not in sys.stdlib_module_names:
+            return (
+                f"{start}a module of yours, and the sandbox sees only this one file. Put what {target.name} needs "
+                "from it into the same file."
+            )
+        if _is_installed(module):
+            return f"{start}installed, but not allowed. Allow it with --packages {module}."
+        return f"{start}not installed here. Install it and allow it with --packages {module}."
+    below = 'Put what should run only as a program below if __name__ == "__main__":'
+    what = {
+        Outcome.ERROR: f"{load.message}. The sandbox has no network and none of your files; put what needs them into "
+        "functions, so that it does not run when the file is imported",
+        Outcome.TIMEOUT: f"running the file does not end. {below}",
+        Outcome.EXITED: f"running the file ends the process ({load.message}). {below}",
+        Outcome.MEMORY: "running the file needs more memory than the sandbox gives",
+    }.get(load.outcome, f"{load.outcome.value}: {load.message}")
+    return f"Expect {target.path} to run when it is imported, actually: {what}."
+
+
+def _explain_import(module: Module, imported: Imported) -> str:
+    """Why a module cannot be imported."""
     acts = f" (it {', '.join(imported.acts)})" if imported.acts else ""
     start = (
         f"Expect {module.name} to be imported in the sandbox, actually: {imported.message}{acts}."
@@ -198,65 +188,6 @@ def _explain_module(
     )
 
 
-def _load(target: Target, sandbox: Sandbox) -> TestResult:
-    return sandbox.submit(Job(target.program, (), target.name)).result().load
-
-
-def _is_import(load: TestResult) -> bool:
-    return load.outcome is Outcome.ERROR and load.error in ("ModuleNotFoundError", "ImportError")
-
-
-def _explain(target: Target, load: TestResult) -> str:
-    what = {
-        Outcome.TIMEOUT: "running the file does not end. Put what should run only as a program below "
-        'if __name__ == "__main__":',
-        Outcome.EXITED: f"running the file ends the process ({load.message}). Put what should run only as a "
-        'program below if __name__ == "__main__":',
-        Outcome.MEMORY: "running the file needs more memory than the sandbox gives",
-    }.get(load.outcome, f"{load.outcome.value}: {load.message}")
-    if load.outcome is Outcome.ERROR:
-        what = (
-            f"{load.message}. The sandbox has no network and none of your files; put what needs them into "
-            "functions, so that it does not run when the file is imported"
-        )
-    return f"Expect {target.path} to run when it is imported, actually: {what}."
-
-
-def _explain_import(target: Target, module: str, imports: list[tuple[str, list[str]]]) -> str:
-    relative = [name for name, _ in imports if name.startswith(".")]
-    if not module and relative:
-        module = relative[0]
-    start = f"Expect what {target.name} imports to be in the sandbox, actually: "
-    if module.startswith(".") or _is_own(target.path, module):
-        return (
-            f"{start}{module} is a module of yours, and the sandbox sees only this one file. Put what "
-            f"{target.name} needs from it into the same file"
-            + (
-                "."
-                if module.startswith(".")
-                else f"; or allow it: PYTHONPATH={_folder(target.path, module)} "
-                f"codea1 testgen ... --packages {module}"
-            )
-        )
-    if module and _is_installed(module):
-        return f"{start}{module} is installed, but not allowed. Allow it with --packages {module}."
-    return f"{start}{module or 'a module'} is not installed here. Install it and allow it with --packages {module or 'NAME'}."
-
-
-def _folder(path: Path, module: str) -> Path | None:
-    """The folder from which a module of the user's is imported: that of the file, or one above."""
-    for folder in path.resolve().parents[:3]:
-        if (folder / f"{module}.py").is_file() or (folder / module).is_dir():
-            return folder
-    return None
-
-
-def _is_own(path: Path, module: str) -> bool:
-    return (
-        bool(module) and module not in sys.stdlib_module_names and _folder(path, module) is not None
-    )
-
-
 def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
@@ -264,7 +195,6 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-__all__ = ["Target", "TargetError", "missing", "read_target"]
 _NAMED = 12
 """Names that a message gives."""
 
@@ -284,7 +214,8 @@ def read_target(
         TargetError: No tests can be written for it.
         InfraError: The sandbox failed.
     """
-    path = place.path if isinstance(place, Module) else place
+    module = place if isinstance(place, Module) else None
+    path = place if isinstance(place, Path) else place.path
     source = read_text(path)
     try:
         found = sandbox.analyse(describe, source, name)
@@ -296,8 +227,8 @@ def read_target(
             f"Expect {path} to be a Python program, actually: {found['problem']}. Correct it first."
         )
     if "kind" not in found:
-        if isinstance(place, Module) and imported is not None and imported.outcome is Outcome.PASS:
-            return _from_elsewhere(place, name, sandbox, imported, found["names"])
+        if module is not None and imported is not None and imported.outcome is Outcome.PASS:
+            return _from_elsewhere(module, name, sandbox, imported, found["names"])
         raise TargetError(missing(path, name, found["names"]))
     target = Target(
         path=path,
@@ -323,11 +254,18 @@ def read_target(
         attributes=(*described["attributes"], *(["len()"] if described["sized"] else [])),
         returns=described["returns"],
         redefined=found["redefined"],
-        flags=found["flags"],
+        module=module,
     )
-    if isinstance(place, Module):
-        return that_imports(target, place, found["needed"], imported, sandbox)
-    return that_runs(target, found["needed"], found["imports"], sandbox)
+    if module is not None:
+        if imported is not None and imported.outcome not in (Outcome.PASS, Outcome.ERROR):
+            raise TargetError(_explain(target, TestResult(imported.outcome, imported.message), ()))
+        target = replace(target, program=target.with_definition(target.redefined))
+    running, load = _running(target, found["needed"], sandbox)
+    if running is not None:
+        return running
+    if module is not None and imported is not None and imported.outcome is Outcome.ERROR:
+        raise TargetError(_explain_import(module, imported))
+    raise TargetError(_explain(target, load, found["imports"]))
 
 
 def _examples(
@@ -371,11 +309,10 @@ def _samples(patterns: list[str], sandbox: Sandbox) -> list[str]:
 def missing(path: Path, name: str, names: list[str]) -> str:
     """Say that a file does not define a name, with the nearest ones that it does."""
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    some = [*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])]
+    hint = f"It defines {', '.join(some) or 'none at its top level'}."
     if near:
         hint = f"Did you mean {' or '.join(near)}?"
-    else:
-        some = [*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])]
-        hint = f"It defines {', '.join(some)}." if names else "It defines none at its top level."
     return f"Expect {path} to define the function or class {name!r} with def or class, actually: it does not. {hint}"
 
 

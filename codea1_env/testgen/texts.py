@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from codea1_env.problem_sets.fuzz import in_order
 from codea1_env.sandbox.inside.analysis.literals import write
+from codea1_env.testgen.driver import OPERATORS
+from codea1_env.testgen.layout import snake_case
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 """How close a float must come: the tolerance of `pytest.approx`."""
@@ -21,12 +23,6 @@ _USED = (*_MODULES, "pytest", "math", "cmath", "found", "error", "sys", "Path")
 _STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")
 _MODULE_OF = {"Decimal": "decimal", "Fraction": "fractions"}
 
-_OPERATORS = {
-    "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
-    "__contains__": "({1} in {0})", "__iter__": "iter({0})", "__next__": "next({0})",
-    "__reversed__": "reversed({0})", "__str__": "str({0})", "__repr__": "repr({0})",
-    "__bool__": "bool({0})", "__int__": "int({0})", "__float__": "float({0})",
-}  # fmt: skip
 _STATEMENTS = ("__setitem__", "__delitem__")
 
 Origin = Literal["docstring", "tester", "observed"]
@@ -92,16 +88,6 @@ class Shape:
         return name
 
 
-def snake_case(name: str) -> str:
-    """A name in the form that functions and variables have.
-
-    Example:
-        >>> snake_case("LRUCacheOf2")
-        'lrucache_of2'
-    """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
 def literal(value: Any) -> str:
     """An expression for a value.
 
@@ -153,8 +139,8 @@ def step_text(made: str, step: Step, *, statement: bool = False) -> str:
         ('d.__delitem__(1)', 'del d[1]')
     """
     name, arguments, keywords = step
-    if name in _OPERATORS and (statement or name not in _STATEMENTS):
-        return _OPERATORS[name].format(made, *map(literal, arguments))
+    if name in OPERATORS and (statement or name not in _STATEMENTS):
+        return OPERATORS[name].format(made, *map(literal, arguments))
     return f"{made}.{call_text(name, arguments, keywords)}"
 
 
@@ -211,30 +197,29 @@ def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Genera
 
 
 def stated_test(
-    before: str, source: str, wanted: Mapping[str, str], uses: Sequence[str] = ()
+    before: str, source: str, form: str, text: str, uses: Sequence[str] = ()
 ) -> GeneratedTest:
     """The test that an example of a docstring gives what the docstring says.
 
     Args:
         before: Statements above the example.
         source: An expression.
-        wanted: ``value`` (a literal), ``holds`` (it is a comparison that is true), ``shown`` (its repr), ``printed``
-            (its text), or ``error`` (the name of an exception).
+        form: See `codea1_env.testgen.docstrings.examples`.
+        text: The same.
         uses: Other names of the file in it.
     """
     writer = _Writer()
     if before:
         writer.line(before)
-    if "error" in wanted:
-        writer.expect(source, ("raises", (wanted["error"], "")))
-    elif "shown" in wanted:
-        writer.expect(source, ("repr", wanted["shown"]))
-    elif "printed" in wanted:
-        writer.expect(f"str({source})", ("value", wanted["printed"]))
-    elif "holds" in wanted:
+    if form == "error":
+        writer.expect(source, ("raises", (text, "")))
+    elif form == "shown":
+        writer.expect(source, ("repr", text))
+    elif form == "printed":
+        writer.expect(f"str({source})", ("value", text))
+    elif form == "holds":
         writer.line(f"assert {source}")
     else:
-        text = wanted["value"]
         writer.line(f"assert {source} {'is' if text in ('None', 'True', 'False') else '=='} {text}")
     return writer.test("docstring", uses)
 

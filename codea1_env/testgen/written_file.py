@@ -13,9 +13,9 @@ from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.function import FunctionSuite
-from codea1_env.testgen.layout import laid_out
+from codea1_env.testgen.layout import laid_out, snake_case
 from codea1_env.testgen.target import Target
-from codea1_env.testgen.texts import is_builtin_error, snake_case
+from codea1_env.testgen.texts import is_builtin_error
 
 WRITTEN = "written by codea1 testgen"
 """Stands at the top of every file."""
@@ -126,9 +126,9 @@ def _docstring(suite: FunctionSuite) -> str:
 def _imports(
     target: Target, standard: set[str], text: str, output: Path, names: Sequence[str]
 ) -> str:
-    root = target.place[0]
+    root = target.home.root
     added = ""
-    if not target.installed and _import_base(output.resolve().parent) != root.resolve():
+    if not target.home.installed and _import_base(output.resolve().parent) != root.resolve():
         standard |= {"sys"}
         away = os.path.relpath(root.resolve(), output.resolve().parent)
         added = f"\nsys.path.insert(0, str(Path(__file__).resolve().parent / {away!r}))\n"

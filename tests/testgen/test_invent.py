@@ -11,11 +11,11 @@ import pytest
 from codea1_env.testgen.invent import (
     calls,
     can_be_called,
-    kind_of_value,
     plans,
     values,
     with_examples,
 )
+from codea1_env.testgen.parameters import kind_of_value
 from codea1_env.testgen.target import Hints, Parameter
 
 
