@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import shlex
 import sys
 import time
@@ -27,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from packages import LISTED, allow, listed
+from packages import LISTED, Log, allow, listed, module_at, parser_for
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -36,24 +35,20 @@ from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
 from codea1_env.testgen.findings import DOUBTFUL, as_data
 from codea1_env.testgen.function import write_function_suite
 from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import Module, TargetError
+from codea1_env.testgen.modules import TargetError
 from codea1_env.testgen.target import read_target
 
 CLASSES = ("true", "harmless", "false")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser = parser_for(__doc__)
     parser.add_argument("--list", type=Path, default=LISTED, help="of functions")
     parser.add_argument("--judged", type=Path, help="what was judged; else beside the list")
     parser.add_argument("--results", type=Path, default=Path("false-findings"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    options.results.mkdir(parents=True, exist_ok=True)
     allow(options.site)
     rows = run(options)
     judged = options.judged or options.list.with_name(
@@ -63,21 +58,18 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def run(options: argparse.Namespace) -> list[dict[str, Any]]:
-    path = options.results / "functions.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def run(options: argparse.Namespace) -> Log:
+    rows = Log(options.results / "functions.jsonl")
     done = {(row["file"], row["name"]) for row in rows}
     left = [each for each in listed(options.list) if each not in done]
     files = [
         (file, [name for _, name in some])
         for file, some in itertools.groupby(left, lambda each: each[0])
     ]
-    with Sandbox(packages=()) as analyst, path.open("a") as out:
+    with Sandbox(packages=()) as analyst:
         for file, names in track(files, "Modules"):
             for row in look(options, file, names, analyst):
-                rows.append(row)
-                out.write(json.dumps(row) + "\n")
-                out.flush()
+                rows.add(row)
     return rows
 
 
@@ -85,9 +77,7 @@ def look(
     options: argparse.Namespace, file: str, names: list[str], analyst: Sandbox
 ) -> Iterator[dict[str, Any]]:
     """What is found in functions of a module."""
-    site = options.site.resolve()
-    dotted = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    module = Module(site / file, dotted, site, installed=True)
+    module = module_at(options.site, file)
     with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
         for name in names:
             started = time.monotonic()
@@ -107,8 +97,7 @@ def look(
 
 
 def show(rows: list[dict[str, Any]], path: Path, command: str) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    judged = {(each["name"], each["text"]): each["class"] for each in map(json.loads, lines)}
+    judged = {(each["name"], each["text"]): each["class"] for each in Log(path)}
     handled = [row for row in rows if "refused" not in row]
     table = Table(
         "kind", "shown by default", *CLASSES, "not judged", title=f"{len(handled)} functions"

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from make_bugs import KINDS
+from packages import Log, parser_for
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -48,10 +49,7 @@ SECONDS = 120
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser = parser_for(__doc__)
     parser.add_argument("--results", type=Path, default=Path("found-bugs"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -62,10 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
     bugs = [json.loads(line) for line in BUGS.read_text(encoding="utf-8").splitlines()]
     copies = options.results / "site"
     copy_packages(options.site, copies, {bug["file"].partition("/")[0] for bug in bugs})
-    path = options.results / "bugs.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    rows = Log(options.results / "bugs.jsonl")
     done = [(row["file"], row["name"], row["line"], row["column"]) for row in rows]
-    with Sandbox(packages=()) as analyst, path.open("a") as out:
+    with Sandbox(packages=()) as analyst:
         for bug in track(bugs, "Bugs"):
             if (bug["file"], bug["name"], bug["line"], bug["column"]) in done:
                 continue
@@ -76,9 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
                 found = look(copy, right, bug, analyst, options)
             finally:
                 copy.write_text(right, encoding="utf-8")
-            rows.append(bug | found | {"seconds": round(time.monotonic() - started, 1)})
-            out.write(json.dumps(rows[-1]) + "\n")
-            out.flush()
+            rows.add(bug | found | {"seconds": round(time.monotonic() - started, 1)})
     show(rows, f"python {shlex.join(sys.argv)}")
     return 0
 

@@ -12,12 +12,14 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors
+from codea1_env.cli.errors import INTERRUPTED, InputError
+from codea1_env.cli.eval_display import print_lines
 from codea1_env.cli.parsing import SandboxLevel, parse
+from codea1_env.cli.testgen_options import check_timeout, own_code_errors
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.folders import Exported, export_place
-from codea1_env.testgen.modules import PublicNames, TargetError, check_public, places_named
+from codea1_env.testgen.modules import PublicNames, check_public, places_named
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.progress import progress_bar
 
@@ -53,10 +55,7 @@ class ProblemSetCommand:
             raise ValueError(
                 f"Expect --output to be a file in a folder, with a name that ends with .jsonl, actually: {self.output}"
             )
-        if not 0 < self.timeout < 1e6:
-            raise ValueError(
-                f"Expect --timeout to be a number of seconds above 0, actually: {self.timeout}"
-            )
+        check_timeout(self.timeout)
         if self.seed < 0:
             raise ValueError(f"Expect --seed to be at least 0, actually: {self.seed}")
         if self.workers is not None and self.workers < 1:
@@ -73,15 +72,12 @@ def run(arguments: Sequence[str]) -> int:
         )
     workers = command.workers or len(os.sched_getaffinity(0))
     found: list[Exported] = []
-    try:
-        with library_errors(), Sandbox(workers, level=command.sandbox_level) as sandbox:
-            places = places_named(command.target, sandbox)
-            check_public(places, command.target)
-            with stop_request() as stop:
-                _export(command, places, sandbox, found, lambda: stop.requested, console)
-                stopped = stop.requested
-    except TargetError as error:
-        raise InputError(f"e{str(error)[1:]}") from error
+    with own_code_errors(), Sandbox(workers, level=command.sandbox_level) as sandbox:
+        places = places_named(command.target, sandbox)
+        check_public(places, command.target)
+        with stop_request() as stop:
+            _export(command, places, sandbox, found, lambda: stop.requested, console)
+            stopped = stop.requested
     kept = [each for each in found if each.problem is not None]
     if command.json:
         print(json.dumps(_report(found)))
@@ -90,8 +86,7 @@ def run(arguments: Sequence[str]) -> int:
         lines.append(
             f"{command.output}: {len(kept)} problems of {len(found)} functions and classes"
         )
-        for line in lines:
-            console.print(clean(line), highlight=False, markup=False, soft_wrap=True)
+        print_lines([*map(clean, lines)], console)
     if stopped:
         console.print("Stopped: the functions that are left are not in it.", highlight=False)
         return INTERRUPTED

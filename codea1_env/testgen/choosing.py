@@ -108,22 +108,22 @@ _CHECKING = 0.85
 """Share of the time, after which what was chosen is written."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Invented:
     """What came of a search."""
 
-    tests: list[GeneratedTest] = field(default_factory=list)
+    tests: list[GeneratedTest]
     """Few tests that kill as many mutants as all that were tried."""
-    kills: list[frozenset[int]] = field(default_factory=list)
+    kills: list[frozenset[int]]
     """For each test the numbers of mutants that it kills, and no other test does."""
-    passing: int = 0
+    findings: list[Finding]
+    passing: int
     """Calls that could be tests."""
-    findings: list[Finding] = field(default_factory=list)
-    unstable: list[str] = field(default_factory=list)
+    unstable: list[str]
     """Calls that gave two different results."""
-    outside: list[str] = field(default_factory=list)
+    outside: list[str]
     """Calls that asked for files, the network or standard input, and what they raised."""
-    cut: bool = False
+    cut: bool
     """The time was over before everything was tried."""
 
 
@@ -132,9 +132,9 @@ def search(
     mutants: Sequence[Mutant],
     sandbox: Sandbox,
     rng: np.random.Generator,
-    clock: Deadline | None = None,
-    earlier: Earlier | None = None,
-    proposed: Sequence[Call] = (),
+    clock: Deadline,
+    earlier: Earlier | None,
+    proposed: Sequence[Call],
 ) -> Invented:
     """Make up tests for a function or class.
 
@@ -143,46 +143,36 @@ def search(
         mutants: Of its program.
         sandbox: Where everything runs.
         rng: Source of chance.
-        clock: How long it may take; with what is known then it ends. None for as long as it takes.
+        clock: How long it may take; with what is known then it ends.
         earlier: A version to compare with: what both do differently is a finding, and no test.
         proposed: Calls that somebody thinks worth a trial.
     """
-    clock = clock or Deadline(None)
     looker = Looker(target, mutants, sandbox, clock, earlier)
     maker = TrialMaker(target, looker.twice, rng)
     documented = calls_in([each["source"] for each in target.examples], target.name, sandbox)
     return _Search(target, looker, maker, clock, documented, proposed, earlier is not None).run()
 
 
+@dataclass
 class _Search:
-    def __init__(
-        self,
-        target: Target,
-        looker: Looker,
-        maker: TrialMaker,
-        clock: Deadline,
-        documented: Sequence[Call],
-        proposed: Sequence[Call],
-        compares: bool,
-    ) -> None:
-        self._target = target
-        self._looker = looker
-        self._maker = maker
-        self._clock = clock
-        self._documented = documented
-        self._proposed = proposed
-        self._compares = compares
-        self._kills: dict[str, frozenset[int]] = {}
-        self._unlike: list[str] = []
-        """Trials that give something else where nothing ran before them."""
+    target: Target
+    looker: Looker
+    maker: TrialMaker
+    clock: Deadline
+    documented: Sequence[Call]
+    proposed: Sequence[Call]
+    compares: bool
+    kills: dict[str, frozenset[int]] = field(default_factory=dict)
+    unlike: list[str] = field(default_factory=list)
+    """Trials that give something else where nothing ran before them."""
 
     def run(self) -> Invented:
-        looker, target = self._looker, self._target
+        looker, target = self.looker, self.target
         for trials in self._stages():
-            if self._clock.is_over(SEARCHING):
+            if self.clock.is_over(SEARCHING):
                 break
             left = self._left()
-            self._kills |= looker.kills_of(looker.look(trials()), left)
+            self.kills |= looker.kills_of(looker.look(trials()), left)
         tried = {name: (trial, looker.seen[name]) for name, trial in looker.usable.items()}
         findings = distinct(
             [
@@ -193,62 +183,59 @@ class _Search:
         )
         chosen = self._chosen()
         # Until now only those mutants were tried that were left at the time.
-        known = {name: self._kills[name] for name in chosen}
-        self._kills = looker.kills_of(chosen, range(len(looker.codes)), _CHECKING)
-        if self._clock.is_over(_CHECKING):
+        known = {name: self.kills[name] for name in chosen}
+        self.kills = looker.kills_of(chosen, range(len(looker.codes)), _CHECKING)
+        if self.clock.is_over(_CHECKING):
             looker.cut = True
-            self._kills = {name: self._kills[name] | known[name] for name in chosen}
+            self.kills = {name: self.kills[name] | known[name] for name in chosen}
         chosen = self._chosen()
         for name in chosen:
-            others = (self._kills[other] for other in chosen if other != name)
-            self._kills[name] = self._kills[name].difference(*others)
-            if target.is_class and not self._clock.is_over():
-                self._shrink(name, sorted(self._kills[name]))
+            others = (self.kills[other] for other in chosen if other != name)
+            self.kills[name] = self.kills[name].difference(*others)
+            if target.is_class and not self.clock.is_over():
+                self._shrink(name, sorted(self.kills[name]))
         return Invented(
-            tests=[looker.test(name) for name in chosen],
-            kills=[self._kills[name] for name in chosen],
-            passing=len(looker.usable),
-            findings=findings,
-            unstable=[*looker.moody, *self._unlike],
-            outside=looker.outside,
-            cut=looker.cut,
+            [looker.test(name) for name in chosen],
+            [self.kills[name] for name in chosen],
+            findings,
+            len(looker.usable),
+            [*looker.moody, *self.unlike],
+            looker.outside,
+            looker.cut,
         )
 
     def _chosen(self) -> list[str]:
         """Few trials that kill as many mutants as all, and give the same where nothing ran before them."""
-        looker = self._looker
+        looker = self.looker
         while True:
-            names = list(self._kills)
+            names = list(self.kills)
             texts = [looker.test(name).text for name in names]
-            kills = [self._kills[name] for name in names]
+            kills = [self.kills[name] for name in names]
             chosen = [names[number] for number in reduce_suite(kills, texts)]
             trials = [looker.usable[name] for name in chosen]
-            alone = looker.observer.alone(self._target.program, trials)
-            lucky = [
-                name
-                for name, seen in zip(chosen, alone, strict=True)
-                if not is_stable(looker.seen[name], seen)
-            ]
+            alone = looker.observer.alone(self.target.program, trials)
+            pairs = zip(chosen, alone, strict=True)
+            lucky = [name for name, seen in pairs if not is_stable(looker.seen[name], seen)]
             if not lucky:
                 return chosen
-            self._unlike += lucky
+            self.unlike += lucky
             for name in lucky:
-                del self._kills[name]
+                del self.kills[name]
 
     def _shrink(self, name: str, mutants: Sequence[int]) -> None:
         """Leave out steps, and looks at attributes, without which a trial still kills these mutants."""
-        looker = self._looker
+        looker = self.looker
         codes = [looker.codes[number] for number in mutants]
         rows = [row[0] for row in looker.observer.on_many(codes, [looker.usable[name]])]
         trial = looker.usable[name]
         shorter = True
-        while shorter and not self._clock.is_over():
+        while shorter and not self.clock.is_over():
             shorter = False
             less = [
                 replace(trial, steps=(*trial.steps[:step], *trial.steps[step + 1 :]))
                 for step in range(len(trial.steps))
             ]
-            results = looker.observer.twice(self._target.program, less)
+            results = looker.observer.twice(self.target.program, less)
             found = looker.observer.on_many(codes, less)
             for place, (one, other) in enumerate(results):
                 column = [row[place] for row in found]
@@ -257,37 +244,39 @@ class _Search:
                     looker.usable[name], looker.seen[name] = trial, one
                     break
         for attribute in list(looker.seen[name].found["attributes"]):
-            less_seen = _without(looker.seen[name], attribute)
+            seen = looker.seen[name]
+            kept = {key: each for key, each in seen.found["attributes"].items() if key != attribute}
+            less_seen = replace(seen, found={**seen.found, "attributes": kept})
             if _all_differ(less_seen, rows):
                 looker.seen[name] = less_seen
 
     def _left(self) -> list[int]:
         """The mutants that no trial has killed."""
-        killed = frozenset[int]().union(*self._kills.values())
-        return [number for number in range(len(self._looker.codes)) if number not in killed]
+        killed = frozenset[int]().union(*self.kills.values())
+        return [number for number in range(len(self.looker.codes)) if number not in killed]
 
     def _open(self) -> bool:
         """Whether more calls may show more."""
-        different = any(finding.kind == "difference" for finding, _ in self._looker.accidents)
-        return bool(self._left()) or (self._compares and not different)
+        different = any(finding.kind == "difference" for finding, _ in self.looker.accidents)
+        return bool(self._left()) or (self.compares and not different)
 
     def _stages(self) -> Iterator[Callable[[], list[Trial]]]:
         """What is tried one after the other, as long as there are mutants left."""
-        looker, maker = self._looker, self._maker
-        if self._target.is_class:
+        looker, maker = self.looker, self.maker
+        if self.target.is_class:
             yield maker.objects
             looker.ordinary = False
             for _ in range(_ROUNDS):
                 if self._open():
                     yield lambda: maker.objects(varied=True)
             return
-        parameters = with_examples(self._target.parameters, self._documented)
-        if self._proposed:  # by somebody who may not know what the function takes
+        parameters = with_examples(self.target.parameters, self.documented)
+        if self.proposed:  # by somebody who may not know what the function takes
             certain, looker.certain, looker.ordinary = looker.certain, False, False
-            yield lambda: as_trials(self._proposed)
+            yield lambda: as_trials(self.proposed)
             looker.certain, looker.ordinary = certain, True
         first, *others = maker.working(parameters, plans(parameters))
-        yield lambda: [*as_trials(self._documented), *maker.calls(parameters, first)]
+        yield lambda: [*as_trials(self.documented), *maker.calls(parameters, first)]
         looker.ordinary = False
         for _ in range(_ROUNDS):
             if self._open():
@@ -300,8 +289,3 @@ class _Search:
 
 def _all_differ(seen: Seen, others: Sequence[Seen | None]) -> bool:
     return all(other is not None and differ(seen, other) for other in others)
-
-
-def _without(seen: Seen, attribute: str) -> Seen:
-    kept = {name: value for name, value in seen.found["attributes"].items() if name != attribute}
-    return replace(seen, found={**seen.found, "attributes": kept})

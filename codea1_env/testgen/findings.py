@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -137,12 +137,15 @@ def accident(
     return None
 
 
-def question(trial: Trial, seen: Seen, shape: Shape) -> GeneratedTest:
-    """The test that asks whether what a trial gave is right; of one that did not end only the trial."""
+def question(trial: Trial, seen: Seen, why: str, kind: Evidence, shape: Shape) -> Finding:
+    """The finding that asks whether what a trial gave is right; of one that did not end only the trial."""
+    source = trial_text(trial, shape)
     if seen.outcome is Outcome.PASS:
-        return observed_test(trial, {**seen.found, "attributes": {}}, shape)
-    text = trial_text(trial, shape)
-    return GeneratedTest(text, text.replace("; ", "\n") if trial.steps else text, "observed")
+        test = observed_test(trial, {**seen.found, "attributes": {}}, shape)
+    else:
+        shown = source.replace("; ", "\n") if trial.steps else source
+        test = GeneratedTest(source, shown, "observed")
+    return Finding(source, what_it_did(seen), why, kind, test=test)
 
 
 def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
@@ -152,13 +155,12 @@ def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
         findings: Each with what its sort is, see `sort_of`.
     """
     chosen: dict[Sort, Finding] = {}
-    for finding, sort in sorted(findings, key=lambda each: _rank(each[0])):
+    ranked = sorted(
+        findings, key=lambda each: (each[0].kind in DOUBTFUL, len(each[0].source), each[0].source)
+    )
+    for finding, sort in ranked:
         chosen.setdefault(sort, finding)
     return list(chosen.values())
-
-
-def _rank(finding: Finding) -> tuple[bool, int, str]:
-    return finding.kind in DOUBTFUL, len(finding.source), finding.source
 
 
 def sort_of(seen: Seen, step: str) -> Sort:
@@ -182,24 +184,17 @@ def is_of_kind(value: Any, kind: Kind) -> bool:
     name, inside = kind[0], kind[1:]
     if name == "union":
         return any(is_of_kind(value, each) for each in inside)
-    if name == "none":
-        return value is None
     if name == "literal":
         return value in inside
-    if name not in _ALLOWED:
-        return True
-    return isinstance(value, _ALLOWED[name]) and (
-        not isinstance(value, tuple)
-        or name != "tuple"
-        or inside[1:] == (("...",),)
-        or len(inside) == len(value)
-    )
+    if name == "tuple" and isinstance(value, tuple) and inside[1:] != (("...",),):
+        return len(inside) == len(value)
+    return isinstance(value, _ALLOWED.get(name, object))
 
 
 _ALLOWED: dict[str, tuple[type, ...]] = {
-    "int": (int,), "float": (float, int), "complex": (complex, float, int), "str": (str,), "bool": (bool,),
-    "bytes": (bytes,), "tuple": (tuple,), "set": (set, frozenset), "frozenset": (frozenset,), "dict": (dict,),
-    "list": (list, tuple, str, bytes, set, frozenset, dict),
+    "none": (type(None),), "int": (int,), "float": (float, int), "complex": (complex, float, int), "str": (str,),
+    "bool": (bool,), "bytes": (bytes,), "tuple": (tuple,), "set": (set, frozenset), "frozenset": (frozenset,),
+    "dict": (dict,), "list": (list, tuple, str, bytes, set, frozenset, dict),
 }  # fmt: skip
 """What annotations allow. Sequences and iterables are read as lists, so that a list says little."""
 
@@ -215,7 +210,7 @@ def kind_text(kind: Kind) -> str:
         return " or ".join(map(kind_text, kind[1:]))
     if kind[0] == "literal":
         return " or ".join(map(repr, kind[1:]))
-    return "None" if kind[0] == "none" else str(kind[0])
+    return str(kind[0]).replace("none", "None")
 
 
 def short(text: str) -> str:
@@ -243,42 +238,31 @@ def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accide
         seen: What came of it.
         target: What was called.
     """
-    if found.kind not in ("crash", "endless"):
-        return found
-    given = [*_given(trial.arguments, trial.keywords, target.parameters)]
+    given = _given(trial.arguments, trial.keywords, target.parameters)
     for name, passed, words in trial.steps[-1:]:
         given += _given(passed, words, target.methods.get(name, ()))
     values = [value for _, value in given if type(value) not in _ORDINARY]
+    blamed = any(_is_odd(*each) for each in given)
     if found.kind == "endless":
-        blamed = bool(trial.steps) or any(map(_is_large, values))
-    else:
-        is_index = any(name == "IndexError" for _, name, _ in seen.errors)
-        blamed = is_index and (
-            len(values) > 1
-            or any(type(value) is int for value in values)
-            or not _is_documented([each for each, _ in given if each], target.docs)
-        )
-    if blamed or any(_is_odd(*each) for each in given):
-        return replace(found, kind="exception")
-    return found
-
-
-def _is_documented(parameters: Sequence[Parameter], docs: Sequence[str]) -> bool:
-    """Whether a docstring names one of the parameters, if there are any."""
-    words = set(re.findall(r"\w+", " ".join(docs)))
-    return not parameters or any(each.name in words for each in parameters)
+        blamed |= bool(trial.steps) or any(map(_is_large, values))
+    elif any(name == "IndexError" for _, name, _ in seen.errors):
+        known = {each.name for each, _ in given if each is not None}
+        documented = not known or known & set(re.findall(r"\w+", " ".join(target.docs)))
+        blamed |= len(values) > 1 or any(type(value) is int for value in values) or not documented
+    is_doubtful = blamed and found.kind in ("crash", "endless")
+    return replace(found, kind="exception") if is_doubtful else found
 
 
 def _given(
     values: Sequence[Any], words: Mapping[str, Any], parameters: Sequence[Parameter]
-) -> Iterator[tuple[Parameter | None, Any]]:
+) -> list[tuple[Parameter | None, Any]]:
     """Each argument with its parameter; None for one of ``*args``."""
-    places = [each for each in parameters if each.way == "place"]
-    for number, value in enumerate(values):
-        yield (places[number] if number < len(places) else None), value
+    places = [*(each for each in parameters if each.way == "place"), *[None] * len(values)]
     named = {each.name: each for each in parameters}
-    for word, value in words.items():
-        yield named.get(word), value
+    return [
+        *zip(places, values, strict=False),
+        *((named.get(word), value) for word, value in words.items()),
+    ]
 
 
 def _is_large(value: Any) -> bool:
@@ -326,12 +310,9 @@ def one_line(finding: Finding, target: Target, folder: Path | None = None) -> st
 
 def as_data(finding: Finding, target: Target) -> dict[str, Any]:
     """A finding for a report."""
-    return {
-        "source": finding.source,
-        "did": finding.did,
-        "expected": finding.expected,
-        "kind": finding.kind,
-        "reproduction": one_line(finding, target),
+    names = ("source", "did", "expected", "kind")
+    return {name: getattr(finding, name) for name in names} | {
+        "reproduction": one_line(finding, target)
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -72,7 +72,7 @@ def with_examples(
 
 def plans(parameters: Sequence[Parameter]) -> list[tuple[Kind, ...]]:
     """Which kinds the parameters may have together, likely ones first. There is one plan if all is annotated."""
-    options = [_kinds(parameter)[:_KINDS] for parameter in parameters]
+    options = [(parameter.kinds or ANYTHING)[:_KINDS] for parameter in parameters]
     ranked = itertools.islice(itertools.product(*map(enumerate, options)), 4096)
     ordered = sorted(ranked, key=lambda choice: sum(rank for rank, _ in choice))
     return [tuple(kind for _, kind in choice) for choice in ordered[:_PLANS]]
@@ -116,10 +116,10 @@ def calls(
 
 def can_be_called(parameters: Sequence[Parameter]) -> str:
     """Why nothing can be made up for these parameters; "" if it can."""
-    for parameter in parameters:
-        if not parameter.optional and not any(values(kind, Hints()) for kind in _kinds(parameter)):
-            kind = _kinds(parameter)[0][-1]
-            return f"no value can be made up for {parameter.name} ({kind})"
+    for each in parameters:
+        kinds = each.kinds or ANYTHING
+        if not each.optional and not any(values(kind, Hints()) for kind in kinds):
+            return f"no value can be made up for {each.name} ({kinds[0][-1]})"
     return ""
 
 
@@ -131,10 +131,6 @@ class _LeftOut:
 
 
 _LEFT_OUT = _LeftOut()
-
-
-def _kinds(parameter: Parameter) -> tuple[Kind, ...]:
-    return parameter.kinds or ANYTHING
 
 
 def _combinations(
@@ -187,36 +183,28 @@ def _values(kind: Kind, hints: Hints) -> list[Any]:
     if name == "literal":
         return list(inside)
     if name == "union":
-        each = [_values(inner, hints) for inner in inside]
-        return [
-            v
-            for row in itertools.zip_longest(*each, fillvalue=_LEFT_OUT)
-            for v in row
-            if v is not _LEFT_OUT
-        ]
+        rows = itertools.zip_longest(
+            *(_values(each, hints) for each in inside), fillvalue=_LEFT_OUT
+        )
+        return [value for row in rows for value in row if value is not _LEFT_OUT]
     if name == "list":
         return _sequences(values(inside[0], hints))
     if name == "tuple":
         if len(inside) == 2 and inside[1] == ("...",):
             return [tuple(items) for items in _sequences(values(inside[0], hints))]
         pools = [values(inner, hints) for inner in inside]
-        return (
-            []
-            if not all(pools)
-            else [
-                tuple(pool[(shift + place) % len(pool)] for place, pool in enumerate(pools))
-                for shift in range(max(map(len, pools), default=0))
-            ]
-        )
+        longest = max(map(len, pools), default=0) if all(pools) else 0
+        return [
+            tuple(pool[(shift + place) % len(pool)] for place, pool in enumerate(pools))
+            for shift in range(longest)
+        ]
     if name in ("set", "frozenset"):
         made = set if name == "set" else frozenset
         return [made(items) for items in _sequences(_hashable(values(inside[0], hints)))]
     if name == "dict":
         contents = values(inside[1], hints)
         keys = _sequences(_hashable(values(inside[0], hints)))
-        named = (
-            [word for word in hints.words if word.isidentifier()] if inside[0] == ("str",) else []
-        )
+        named = [word for word in hints.words if word.isidentifier()] * (inside[0] == ("str",))
         keys = [*keys[:1], named, *keys[1:]] if named else keys
         return [
             dict(zip(some, itertools.cycle(contents), strict=False)) for some in keys if contents
@@ -301,6 +289,7 @@ Look = Callable[[Sequence[Trial]], Sequence[tuple[Seen, Seen]]]
 """Runs trials on the program, twice; gives the results of the first ones."""
 
 
+@dataclass(frozen=True)
 class TrialMaker:
     """Makes up trials.
 
@@ -310,14 +299,13 @@ class TrialMaker:
         rng: Source of chance.
     """
 
-    def __init__(self, target: Target, look: Look, rng: np.random.Generator) -> None:
-        self._target = target
-        self._look = look
-        self._rng = rng
+    target: Target
+    look: Look
+    rng: np.random.Generator
 
     def calls(self, parameters: Sequence[Parameter], plan: Sequence[Kind]) -> list[Trial]:
         """Calls with arguments of these kinds."""
-        return as_trials(calls(parameters, plan, self._target.hints, self._rng, _CALLS))
+        return as_trials(calls(parameters, plan, self.target.hints, self.rng, _CALLS))
 
     def working(
         self, parameters: Sequence[Parameter], options: Sequence[tuple[Kind, ...]]
@@ -326,10 +314,10 @@ class TrialMaker:
         if len(options) == 1:
             return list(options)
         probes = [
-            calls(parameters, plan, self._target.hints, self._rng, 4 * _PROBES)[-_PROBES:]
+            calls(parameters, plan, self.target.hints, self.rng, 4 * _PROBES)[-_PROBES:]
             for plan in options
         ]
-        results = iter(self._look(as_trials(itertools.chain(*probes))))
+        results = iter(self.look(as_trials(itertools.chain(*probes))))
         shares = []
         for some in probes:
             good = [_is_fine(seen) for _, (seen, _) in zip(some, results, strict=False)]
@@ -341,7 +329,7 @@ class TrialMaker:
 
     def objects(self, varied: bool = False) -> list[Trial]:
         """Objects of a class, with calls of their methods in some order."""
-        target, rng = self._target, self._rng
+        target, rng = self.target, self.rng
         number = _VARIED if varied else _CALLS
         made = self._pool(target.parameters)
         pools = {
@@ -353,7 +341,7 @@ class TrialMaker:
             return []
         trials = as_trials(made)
         # What cannot be made is looked at once; methods are called on what can.
-        runs = zip(made, self._look(trials), strict=False)
+        runs = zip(made, self.look(trials), strict=False)
         made = [call for call, (seen, _) in runs if seen.found.get("made")] or made
         names = list(pools)
         for index in range(number if names else 0):
@@ -368,13 +356,13 @@ class TrialMaker:
         """Calls with arguments of the likely kinds in turn: those of one kind may all be refused."""
         options = plans(parameters)[:_KINDS_OF_METHODS]
         number = _CALLS // 3 // len(options)
-        found = [calls(parameters, plan, self._target.hints, self._rng, number) for plan in options]
+        found = [calls(parameters, plan, self.target.hints, self.rng, number) for plan in options]
         return [call for row in itertools.zip_longest(*found) for call in row if call is not None]
 
     def varied(self, known: Iterable[Trial]) -> list[Trial]:
         """Calls like these."""
         found = [(trial.arguments, dict(trial.keywords)) for trial in known]
-        return as_trials(vary_calls(found, _VARIED, self._rng))
+        return as_trials(vary_calls(found, _VARIED, self.rng))
 
 
 def as_trials(found: Iterable[Call]) -> list[Trial]:

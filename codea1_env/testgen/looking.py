@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -152,15 +152,14 @@ class Looker:
             if not is_stable(one, other):
                 self.moody[name] = trial
                 continue
-            found = accident(one, self._target.raises, self._target.returns, certain=self.certain)
+            found = self._accident(one)
             if is_about_surroundings(one):
                 self.outside.append(f"{name} {what_it_did(one)}")
             elif was is not None and self._earlier is not None and differs(was, one):
                 self.accidents.append(difference(trial, was, one, self._shape, self._earlier))
-            elif found is not None:
-                if self.ordinary:
-                    self._report(trial, one, found)
-            elif self.is_usable(one):
+            elif found is not None and self.ordinary:
+                self._report(trial, one, found)
+            elif found is None and self.is_usable(one):
                 self.usable[name] = trial
                 test = self.test(name)
                 if len(test.text) <= _MAX_CHARS and self._target.name not in names_around(test):
@@ -169,13 +168,15 @@ class Looker:
                     del self.usable[name]
         return usable
 
+    def _accident(self, seen: Seen) -> Accident | None:
+        return accident(seen, self._target.raises, self._target.returns, certain=self.certain)
+
     def is_usable(self, seen: Seen) -> bool:
         """Whether a test may say that it stays so."""
-        target = self._target
         return (
             seen.outcome is Outcome.PASS
             and not is_about_surroundings(seen)
-            and accident(seen, target.raises, target.returns, certain=self.certain) is None
+            and self._accident(seen) is None
             and (self.certain or not is_wrong_kind(seen))
         )
 
@@ -189,11 +190,10 @@ class Looker:
         upto = replace(trial, steps=steps)
         results = seen.found.get("results", ())[: found.number + 1]
         seen = replace(seen, found={**seen.found, "results": results} if results else {})
-        source, test = trial_text(upto, self._shape), question(upto, seen, self._shape)
         found = weighed(found, upto, seen, self._target)
         if found.kind == "endless" and not self._never_ends(upto):
             return
-        finding = Finding(source, what_it_did(seen), found.why, found.kind, test=test)
+        finding = question(upto, seen, found.why, found.kind, self._shape)
         self.accidents.append((finding, sort_of(seen, steps[-1][0] if steps else "")))
 
     def _never_ends(self, trial: Trial) -> bool:
@@ -267,25 +267,27 @@ def exceptional(
         target: What was called.
         observer: For calls with results.
     """
-    if target.is_class:
+    good = [
+        pair for pair in tried.values() if pair[1].outcome is Outcome.PASS and not pair[1].errors
+    ]
+    if target.is_class or not good:
         return []
-    good = {
-        name: (trial, seen)
-        for name, (trial, seen) in tried.items()
-        if seen.outcome is Outcome.PASS and not seen.errors
-    }
-    kinds = {name: _kind(seen) for name, (_, seen) in good.items()}
-    changes = {name: bool(seen.found["after"]) for name, (_, seen) in good.items()}
     found: list[tuple[Finding, Sort]] = []
-    if target.returns == ("unknown",):
-        for name, why in _odd(kinds, lambda usual, number: f"{number} other calls give {usual}"):
-            found.append(_finding(*good[name], why, target))
-    for name, why in _odd(
-        changes, lambda usual, number: f"{number} other calls change no argument"
-    ):
-        if changes[name]:
-            found.append(_finding(*good[name], f"it changes its argument, and {why}", target))
+    kinds = [_kind(seen) for _, seen in good]
+    [(usual, number)] = Counter(kinds).most_common(1)
+    others = [pair for pair, kind in zip(good, kinds, strict=True) if kind != usual]
+    if target.returns == ("unknown",) and _is_rule(number, others, good):
+        found += [_odd(*pair, f"{number} other calls give {usual}", target) for pair in others]
+    changing = [pair for pair in good if pair[1].found["after"]]
+    number = len(good) - len(changing)
+    if _is_rule(number, changing, good):
+        why = f"it changes its argument, and {number} other calls change no argument"
+        found += [_odd(*pair, why, target) for pair in changing]
     return [*found, *_not_idempotent(good, target, observer)]
+
+
+def _is_rule(number: int, others: Sequence[Any], of: Sequence[Any]) -> bool:
+    return number >= _ENOUGH and len(others) <= _FEW * len(of)
 
 
 def _kind(seen: Seen) -> str:
@@ -293,48 +295,31 @@ def _kind(seen: Seen) -> str:
     return type(content).__name__ if form == "value" else form
 
 
-def _odd(values: Mapping[str, Any], says: Any) -> Iterable[tuple[str, str]]:
-    """Calls with a value that hardly any other has."""
-    if not values:
-        return
-    [(usual, number)] = Counter(values.values()).most_common(1)
-    others = [name for name, value in values.items() if value != usual]
-    if number >= _ENOUGH and len(others) <= _FEW * len(values):
-        for name in others:
-            yield name, says(usual, number)
-
-
 def _not_idempotent(
-    good: Mapping[str, tuple[Trial, Seen]], target: Target, observer: Observer
+    good: Sequence[tuple[Trial, Seen]], target: Target, observer: Observer
 ) -> list[tuple[Finding, Sort]]:
     chosen = [
         (trial, seen)
-        for trial, seen in good.values()
+        for trial, seen in good
         if trial.arguments
         and seen.last[0] == "value"
         and type(seen.last[1]) in (str, list)
         and type(seen.last[1]) is type(trial.arguments[0])
     ][:_AGAIN]
-    if len(chosen) < _ENOUGH:
-        return []
     again = [Trial((seen.last[1], *trial.arguments[1:]), trial.keywords) for trial, seen in chosen]
+    runs = observer.twice(target.program, again) if len(chosen) >= _ENOUGH else []
     held, changed, broken = 0, 0, []
-    for (trial, seen), (one, _) in zip(chosen, observer.twice(target.program, again), strict=False):
+    for (trial, seen), (one, _) in zip(chosen, runs, strict=False):
         if one.outcome is Outcome.PASS and one.last == seen.last:
             held += 1
             changed += seen.last[1] != trial.arguments[0]
         else:
-            broken.append((trial, seen, one))
-    if changed < _ENOUGH // 4 or held < _ENOUGH or len(broken) > _FEW * len(chosen):
+            broken.append((trial, seen, what_it_did(one)))
+    if changed < _ENOUGH // 4 or not _is_rule(held, broken, chosen):
         return []
+    why = f"where {held} other results stay as they are"
     return [
-        _finding(
-            trial,
-            seen,
-            f"applied to that it {what_it_did(one)}, where {held} other results stay as they are",
-            target,
-        )
-        for trial, seen, one in broken
+        _odd(trial, seen, f"applied to that it {did}, {why}", target) for trial, seen, did in broken
     ]
 
 
@@ -356,16 +341,16 @@ def remembering(
     for trial, one, other in zip(some, first, second, strict=True):
         if one.outcome is not Outcome.PASS or not is_stable(one, other):
             continue
-        [twice] = observer.after(target.program, trial)
+        twice = observer.again(target.program, trial)
         if _is_drawn(trial, one, target, observer):
             continue
         if twice.outcome is Outcome.PASS and differ(one, twice) and not _by_address(one, twice):
-            source = trial_text(trial, target.shape)
-            did = f"{what_it_did(twice)} when it is called again"
-            why = f"the first time it {what_it_did(one)}"
-            test = question(trial, one, target.shape)
             kind: Evidence = "state" if _is_shared(one, target) else "property"
-            found.append((Finding(source, did, why, kind, test=test), ("state",)))
+            finding = question(
+                trial, one, f"the first time it {what_it_did(one)}", kind, target.shape
+            )
+            did = f"{what_it_did(twice)} when it is called again"
+            found.append((replace(finding, did=did), ("state",)))
     return found
 
 
@@ -388,7 +373,6 @@ def _by_address(one: Seen, other: Seen) -> bool:
     return texts[0] == texts[1]
 
 
-def _finding(trial: Trial, seen: Seen, why: str, target: Target) -> tuple[Finding, Sort]:
-    source, test = trial_text(trial, target.shape), question(trial, seen, target.shape)
-    sort = ("property", _kind(seen), why[:12])
-    return Finding(source, what_it_did(seen), why, "property", test=test), sort
+def _odd(trial: Trial, seen: Seen, why: str, target: Target) -> tuple[Finding, Sort]:
+    finding = question(trial, seen, why, "property", target.shape)
+    return finding, ("property", _kind(seen), why[:12])

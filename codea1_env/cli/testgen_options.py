@@ -1,25 +1,86 @@
-"""The agent that proposes tests for code of one's own, and the options that it shares with all that writes such tests."""
+"""What is asked of `codea1 testgen` for code of one's own, the agent that proposes tests, and what is said of findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
+from rich.console import Console
 
+from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS
-from codea1_env.cli.errors import InputError
+from codea1_env.cli.errors import FailureError, InputError, library_errors
 from codea1_env.cli.eval_agents import check_agent, is_language_model, player_of
+from codea1_env.cli.eval_display import print_lines
 from codea1_env.cli.eval_options import AskingOptions
-from codea1_env.cli.testgen_findings import FindingOptions
 from codea1_env.evaluation.running import AgentOf
+from codea1_env.rendering.display import clean
 from codea1_env.rollout import AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 from codea1_env.support.plugins import digest_of
+from codea1_env.testgen.findings import one_line
+from codea1_env.testgen.folders import SuiteOptions
+from codea1_env.testgen.function import FunctionSuite
+from codea1_env.testgen.modules import TargetError
 from codea1_env.testgen.target import Target
+
+_SHOWN = 20
+"""Findings that are printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingOptions:
+    """Which findings there are, and what follows from them."""
+
+    against: Annotated[str | None, tyro.conf.arg(metavar="GIT_REV")] = None
+    """Compare with this commit, branch or tag: calls that give something else than then are findings."""
+    all_findings: bool = False
+    """Findings of the kinds that mostly are no mistakes count, too: exceptions that nobody announces, properties that
+    nearly always hold, predictions of an agent that are wrong. Otherwise they are questions."""
+    fail_on: Literal["findings", "nothing"] = "findings"
+    """What makes the exit code 1."""
+
+    def exit_code(self, findings: int) -> int:
+        """0, or 1 if there are findings on which to fail."""
+        return 1 if findings and self.fail_on == "findings" else 0
+
+
+@contextmanager
+def own_code_errors() -> Iterator[None]:
+    """Tell a user in one line what is wrong with code of one's own, or with an agent."""
+    try:
+        with library_errors():
+            yield
+    except TargetError as error:
+        raise InputError(lowered(str(error))) from error
+    except BackendError as error:
+        raise FailureError(str(error)) from error
+
+
+def lowered(text: str) -> str:
+    """A message of a library as this command prints it."""
+    return text[:1].lower() + text[1:]
+
+
+def show_findings(suite: FunctionSuite, console: Console, where: str = "found: ") -> None:
+    """Print findings, each with a line that shows it, and the number of questions."""
+    lines = []
+    for finding in suite.findings[:_SHOWN]:
+        lines += [f"{where}{clean(str(finding))}", f"  {clean(one_line(finding, suite.target))}"]
+    if len(suite.findings) > _SHOWN:
+        lines.append(f"and {len(suite.findings) - _SHOWN} more")
+    if suite.questions:
+        number = len(suite.questions)
+        lines.append(
+            f"{number} question{'s' if number > 1 else ''}, such as: {clean(str(suite.questions[0]))} "
+            "(--all-findings shows all)"
+        )
+    print_lines(lines, console)
+
 
 Asker = Callable[[Target], list[str]]
 """Gives the answers of an agent for a function or class."""
@@ -44,10 +105,26 @@ class OwnCodeOptions(FindingOptions, AskingOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_positive("num_tests")
-        if not 0 < self.timeout < 1e6:
-            raise ValueError(
-                f"Expect --timeout to be a number of seconds above 0, actually: {self.timeout}"
-            )
+        check_timeout(self.timeout)
+
+    def suites(self, agent: Asker | None) -> SuiteOptions:
+        """How tests are written."""
+        return SuiteOptions(
+            workers=self.cores,
+            level=self.sandbox_level,
+            packages=self.packages,
+            seed=self.seed,
+            timeout=self.timeout,
+            against=self.against,
+            all_findings=self.all_findings,
+            agent=agent,
+        )
+
+
+def check_timeout(seconds: float) -> None:
+    """Refuse what is no time."""
+    if not 0 < seconds < 1e6:
+        raise ValueError(f"Expect --timeout to be a number of seconds above 0, actually: {seconds}")
 
 
 def asker(command: OwnCodeOptions, sandbox: Sandbox, stack: ExitStack) -> Asker | None:
