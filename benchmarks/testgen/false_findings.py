@@ -20,9 +20,7 @@ import argparse
 import itertools
 import shlex
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +29,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
+from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import DOUBTFUL, as_data
-from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import TargetError
-from codea1_env.testgen.target import read_target
+from codea1_env.testgen.folders import SuiteOptions, Written, write_suites
+from codea1_env.testgen.modules import PublicNames
 
 CLASSES = ("true", "harmless", "false")
 
@@ -63,37 +59,31 @@ def run(options: argparse.Namespace) -> Log:
     done = {(row["file"], row["name"]) for row in rows}
     left = [each for each in listed(options.list) if each not in done]
     files = [
-        (file, [name for _, name in some])
+        (file, tuple(name for _, name in some))
         for file, some in itertools.groupby(left, lambda each: each[0])
     ]
+    how = SuiteOptions(
+        workers=options.workers, seed=options.seed, all_findings=True, only_findings=True
+    )
     with Sandbox(packages=()) as analyst:
         for file, names in track(files, "Modules"):
-            for row in look(options, file, names, analyst):
-                rows.add(row)
+            module = module_at(options.site, file)
+            for written in write_suites(PublicNames(module.path, module, names), how, analyst):
+                rows.add(row_of(file, written))
     return rows
 
 
-def look(
-    options: argparse.Namespace, file: str, names: list[str], analyst: Sandbox
-) -> Iterator[dict[str, Any]]:
-    """What is found in functions of a module."""
-    module = module_at(options.site, file)
-    with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
-        for name in names:
-            started = time.monotonic()
-            row: dict[str, Any] = {"file": file, "name": name, "findings": []}
-            try:
-                target = read_target(module, name, sandbox, imported)
-                suite = write_function_suite(
-                    target, None, sandbox, options.seed, all_findings=True, only_findings=True
-                )
-                row["findings"] = [
-                    {"text": str(each), **as_data(each, target)} for each in suite.findings
-                ]
-            except (TargetError, AnalysisError, InfraError) as error:
-                row["refused"] = str(error)
-            row["seconds"] = round(time.monotonic() - started, 2)
-            yield row
+def row_of(file: str, written: Written) -> dict[str, Any]:
+    """What is found in a function."""
+    row: dict[str, Any] = {"file": file, "name": written.label.partition("::")[2], "findings": []}
+    if written.suite is None:
+        row["refused"] = str(written.error)
+    else:
+        row["findings"] = [
+            {"text": str(each), **as_data(each, written.suite.target)}
+            for each in written.suite.findings
+        ]
+    return row | {"seconds": written.seconds}
 
 
 def show(rows: list[dict[str, Any]], path: Path, command: str) -> None:

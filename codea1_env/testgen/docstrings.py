@@ -287,10 +287,12 @@ def wrong_defaults(source: str, name: str) -> list[dict[str, Any]]:
     if isinstance(node, _FUNCTIONS):
         return [*_compared(node.name, node, ast.get_docstring(node))]
     found: list[dict[str, Any]] = []
-    for each in node.body if isinstance(node, ast.ClassDef) else ():
-        if isinstance(each, _FUNCTIONS):
-            for documented in (each, node) if each.name == "__init__" else (each,):
-                found += _compared(f"{name}.{each.name}", each, ast.get_docstring(documented))
+    if isinstance(node, ast.ClassDef):
+        for each in node.body:
+            if isinstance(each, _FUNCTIONS):
+                texts = [each, node] if each.name == "__init__" else [each]
+                for text in map(ast.get_docstring, texts):
+                    found += _compared(f"{name}.{each.name}", each, text)
     return found
 
 

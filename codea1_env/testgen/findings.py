@@ -278,7 +278,7 @@ def _is_odd(parameter: Parameter | None, value: Any) -> bool:
         parameter is not None
         and parameter.optional
         and type(value) not in _ORDINARY
-        and parameter.default != (value,)
+        and [*parameter.default] != [value]
         and not any(kind[0] == "literal" for kind in parameter.kinds)
     )
 

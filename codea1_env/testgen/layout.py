@@ -66,7 +66,7 @@ def laid_out(
     alone: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
     for number, (body, note, why) in enumerate(tests):
         way = None if why or function == "pytest" else _way(body, function, parameters)
-        key, row = (str(number),), []
+        key: tuple[str, ...] = (str(number),)
         if way is not None:
             key, row = (note, *way[0]), way[1]
             tables.setdefault(key, []).append(row)

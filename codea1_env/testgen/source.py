@@ -264,7 +264,7 @@ def _literals(nodes: list[ast.stmt]) -> tuple[list[str], list[int | float], list
             for inner in ast.walk(each)
         }
         for text in _all(node, ast.JoinedStr):  # what stands in its braces counts
-            passed_over |= {id(part) for part in text.values if isinstance(part, ast.Constant)}
+            passed_over |= {id(part) for part in text.values}
         for call in _all(node, ast.Call):
             if ast.unparse(call.func).startswith("re.") and call.args:
                 first = call.args[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -30,10 +30,10 @@ class Parameter:
 
     name: str
     way: Literal["place", "keyword", "star"]
-    kinds: tuple[Kind, ...]
+    kinds: Sequence[Kind]
     annotated: bool
     optional: bool
-    default: tuple[Any, ...]
+    default: Sequence[Any]
     """The default, if it is a literal."""
 
 
@@ -41,8 +41,8 @@ class Parameter:
 class Hints:
     """What stands in the program and its docstring, and may be worth trying."""
 
-    words: tuple[str, ...] = ()
-    numbers: tuple[int | float, ...] = ()
+    words: Sequence[str] = ()
+    numbers: Sequence[int | float] = ()
 
 
 @dataclass(frozen=True)
@@ -62,18 +62,18 @@ class Target:
     """Signature and docstring."""
     core: str
     """The part of the file that it depends on."""
-    names: tuple[str, ...]
+    names: Sequence[str]
     """All functions and classes of the file."""
-    raises: frozenset[str]
+    raises: Collection[str]
     """Exceptions that the code or the docstring mentions: it raises them on purpose."""
     hints: Hints
     examples: tuple[Mapping[str, Any], ...]
     """See `codea1_env.testgen.docstrings`; ``uses``: other names of the file in it."""
-    docs: tuple[str, ...]
+    docs: Sequence[str]
     """Docstrings of the function; or of the class and its methods; and as doctests what else is an example in them."""
     parameters: tuple[Parameter, ...]
     methods: Mapping[str, tuple[Parameter, ...]]
-    awaited: tuple[str, ...]
+    awaited: Sequence[str]
     """Methods that are asynchronous."""
     attributes: tuple[str, ...]
     known: bool
@@ -195,6 +195,8 @@ def _is_installed(module: str) -> bool:
         return False
 
 
+_SAID = ("asynchronous", "lines", "prompt", "names", "raises", "docs", "redefined")
+"""What is taken over from `describe` as it is."""
 _NAMED = 12
 """Names that a message gives."""
 
@@ -236,25 +238,15 @@ def read_target(
         source=source,
         program=source,
         is_class=found["kind"] == "class",
-        asynchronous=found["asynchronous"],
-        lines=tuple(found["lines"]),
-        prompt=found["prompt"],
         core=found["needed"].strip("\n") + "\n",
-        names=tuple(found["names"]),
-        raises=frozenset(found["raises"]),
-        hints=Hints(
-            (*found["words"], *_samples(found["patterns"], sandbox)), tuple(found["numbers"])
-        ),
+        hints=Hints((*found["words"], *_samples(found["patterns"], sandbox)), found["numbers"]),
         examples=_examples(found["docs"], found["offered"], name, sandbox),
-        docs=tuple(found["docs"]),
         parameters=_parameters(described["init"]),
         methods={key: _parameters(each) for key, each in described["methods"].items()},
-        awaited=tuple(described["awaited"]),
-        known=described["known"],
         attributes=(*described["attributes"], *(["len()"] if described["sized"] else [])),
-        returns=described["returns"],
-        redefined=found["redefined"],
         module=module,
+        **{name: found[name] for name in _SAID},
+        **{name: described[name] for name in ("awaited", "known", "returns")},
     )
     if module is not None:
         if imported is not None and imported.outcome not in (Outcome.PASS, Outcome.ERROR):
@@ -317,7 +309,4 @@ def missing(path: Path, name: str, names: list[str]) -> str:
 
 
 def _parameters(rows: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
-    return tuple(
-        Parameter(**{**each, "kinds": tuple(each["kinds"]), "default": tuple(each["default"])})
-        for each in rows
-    )
+    return tuple(Parameter(**each) for each in rows)

@@ -73,7 +73,7 @@ class Shape:
     """Names of the arguments by position, for those that the function changes."""
     asynchronous: bool = False
     is_class: bool = False
-    awaited: tuple[str, ...] = ()
+    awaited: Sequence[str] = ()
     """Methods that are asynchronous."""
 
     @property
@@ -170,29 +170,17 @@ def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Genera
     """
     writer = _Writer()
     results = list(seen["results"])
-    if shape.is_class:
-        made = call_text(shape.name, trial.arguments, trial.keywords)
-        if not seen["made"]:
-            writer.expect(made, results[0])
-        else:
-            writer.line(f"{shape.object} = {made}")
-            for step, result in zip(trial.steps, results, strict=True):
-                source = step_text(shape.object, step, statement=True)
-                if step[0] in shape.awaited:
-                    source = f"asyncio.run({source})"
-                if result[0] == "self":
-                    writer.line(f"assert {source} is {shape.object}")
-                elif step[0] in _STATEMENTS and result[0] == "value":
-                    writer.line(source)
-                elif step[0] == "__iter__" and result[0] in ("items", "first", "breaks"):
-                    writer.expect(shape.object, result)
-                else:
-                    writer.expect(source, result)
-            for name, value in seen["attributes"].items():
-                place = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
-                writer.expect(place, ("value", value))
-    else:
+    if not shape.is_class:
         writer.function(trial, results[0], seen["after"], shape)
+    elif not seen["made"]:
+        writer.expect(call_text(shape.name, trial.arguments, trial.keywords), results[0])
+    else:
+        writer.line(f"{shape.object} = {call_text(shape.name, trial.arguments, trial.keywords)}")
+        for step, result in zip(trial.steps, results, strict=True):
+            writer.step(step, result, shape)
+        for name, value in seen["attributes"].items():
+            place = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
+            writer.expect(place, ("value", value))
     return writer.test("observed")
 
 
@@ -211,16 +199,14 @@ def stated_test(
     writer = _Writer()
     if before:
         writer.line(before)
-    if form == "error":
-        writer.expect(source, ("raises", (text, "")))
-    elif form == "shown":
-        writer.expect(source, ("repr", text))
+    if form == "holds":
+        writer.line(f"assert {source}")
+    elif form == "value":
+        writer.line(f"assert {source} {'is' if text in ('None', 'True', 'False') else '=='} {text}")
     elif form == "printed":
         writer.expect(f"str({source})", ("value", text))
-    elif form == "holds":
-        writer.line(f"assert {source}")
     else:
-        writer.line(f"assert {source} {'is' if text in ('None', 'True', 'False') else '=='} {text}")
+        writer.expect(source, ("repr", text) if form == "shown" else ("raises", (text, "")))
     return writer.test("docstring", uses)
 
 
@@ -239,41 +225,54 @@ class _Writer:
     def function(
         self, trial: Trial, result: tuple[str, Any], after: Mapping[Any, Any], shape: Shape
     ) -> None:
-        arguments = [literal(value) for value in trial.arguments]
-        keywords = {key: literal(value) for key, value in trial.keywords.items()}
+        texts: dict[Any, str] = {
+            place: literal(value)
+            for place, value in (*enumerate(trial.arguments), *trial.keywords.items())
+        }
         names: dict[Any, str] = {}
         for place in after:
             wanted = place
             if isinstance(place, int):  # the last one may stand for any number of values
                 wanted = shape.parameters[min(place, len(shape.parameters) - 1)]
             names[place] = name = shape.variable(wanted, names.values())
-            self.line(f"{name} = {arguments[place] if isinstance(place, int) else keywords[place]}")
-            if isinstance(place, int):
-                arguments[place] = name
-            else:
-                keywords[place] = name
-        words = [*arguments, *(f"{key}={text}" for key, text in keywords.items())]
+            self.line(f"{name} = {texts[place]}")
+            texts[place] = name
+        words = [text if isinstance(key, int) else f"{key}={text}" for key, text in texts.items()]
         call = f"{shape.name}({', '.join(words)})"
         self.expect(f"asyncio.run({call})" if shape.asynchronous else call, result)
         for place, value in after.items():
             self.expect(names[place], ("value", value))
 
+    def step(self, step: Step, result: tuple[str, Any], shape: Shape) -> None:
+        source = step_text(shape.object, step, statement=True)
+        if step[0] in shape.awaited:
+            source = f"asyncio.run({source})"
+        if result[0] == "self":
+            self.line(f"assert {source} is {shape.object}")
+        elif step[0] in _STATEMENTS and result[0] == "value":
+            self.line(source)
+        elif step[0] == "__iter__" and result[0] in ("items", "first", "breaks"):
+            self.expect(shape.object, result)
+        else:
+            self.expect(source, result)
+
     def expect(self, source: str, result: tuple[str, Any]) -> None:
         form, content = result
-        if form == "raises":
-            self._raising(source, content[0])
-        elif form == "breaks":
-            self._raising(f"list({source})", content[0])
-        elif form == "type":
-            self.line(f"assert type({source}).__name__ == {content!r}")
-        elif form == "repr":
-            self.line(f"assert repr({source}) == {content!r}")
-        elif form == "items":
-            self._equal(f"list({source})", content)
-        elif form == "first":
-            self._equal(f"[item for item, _ in zip({source}, range({len(content)}))]", content)
-        else:
-            self._equal(source, content)
+        match form:
+            case "raises":
+                self._raising(source, content[0])
+            case "breaks":
+                self._raising(f"list({source})", content[0])
+            case "type":
+                self.line(f"assert type({source}).__name__ == {content!r}")
+            case "repr":
+                self.line(f"assert repr({source}) == {content!r}")
+            case "items":
+                self._equal(f"list({source})", content)
+            case "first":
+                self._equal(f"[item for item, _ in zip({source}, range({len(content)}))]", content)
+            case _:
+                self._equal(source, content)
 
     def _equal(self, source: str, value: Any) -> None:
         text = literal(value)
@@ -325,11 +324,11 @@ def is_builtin_error(name: str) -> bool:
 
 def _is_rough(value: Any) -> bool:
     """Whether a float has so many digits that an exact comparison would ask for too much."""
-    if type(value) is complex:
-        return _is_rough(value.real) or _is_rough(value.imag)
-    return (
-        type(value) is float
-        and len(re.sub(r"\D", "", repr(value).partition("e")[0]).strip("0")) > _DIGITS
+    parts = (value.real, value.imag) if type(value) is complex else (value,)
+    return any(
+        type(part) is float
+        and len(re.sub(r"\D", "", repr(part).partition("e")[0]).strip("0")) > _DIGITS
+        for part in parts
     )
 
 
