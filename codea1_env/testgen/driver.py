@@ -77,7 +77,7 @@ def observe(
     for name, values, words in steps:
         try:
             if name in OPERATORS:
-                by_operator = getattr(operator, name, None) or getattr(builtins, name.strip("_"))
+                by_operator = vars(operator).get(name) or getattr(builtins, name.strip("_"))
                 returned = by_operator(made, *values)
             else:
                 returned = getattr(made, name)(*values, **words)
