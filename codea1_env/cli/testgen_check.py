@@ -13,8 +13,14 @@ from rich.console import Console
 
 from codea1_env.cli.errors import INTERRUPTED, InputError
 from codea1_env.cli.eval_display import print_lines
-from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
-from codea1_env.cli.testgen_options import FindingOptions, lowered, own_code_errors, show_findings
+from codea1_env.cli.parsing import Packages, check_packages, parse
+from codea1_env.cli.testgen_options import (
+    FindingOptions,
+    MachineOptions,
+    lowered,
+    own_code_errors,
+    show_findings,
+)
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import InfraError, Sandbox
 from codea1_env.testgen.findings import as_data
@@ -23,7 +29,7 @@ from codea1_env.testgen.modules import places_named
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckCommand(FindingOptions):
+class CheckCommand(FindingOptions, MachineOptions):
     """Look for findings in functions and classes of your own, and write no file: a second or two for each of them.
 
     With --against, functions are passed over if nothing that they need in their file has changed since. Exit code 1: done,
@@ -36,22 +42,12 @@ class CheckCommand(FindingOptions):
         tyro.conf.arg(metavar="FILE.py|FILE.py::NAME|FOLDER|PACKAGE"),
     ]
     """What is looked at: all public functions and classes of files and folders, or those that are named."""
-    seed: int = 0
-    """Of made-up calls."""
-    workers: int | None = None
-    """Sandbox processes that work at the same time; None for one per core. Has no influence on the results."""
     packages: Packages = ()
-    sandbox_level: SandboxLevel = None
-    json: bool = False
-    """Print the findings as one JSON object."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.targets:
             raise ValueError("Expect at least one file, folder or function, actually: none")
-        if self.seed < 0:
-            raise ValueError(f"Expect --seed to be at least 0, actually: {self.seed}")
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"Expect --workers to be at least 1, actually: {self.workers}")
         check_packages(self.packages)
 
 
@@ -61,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
     console = Console(stderr=command.json)
     looked: list[Written] = []
     options = SuiteOptions(
-        workers=command.workers or len(os.sched_getaffinity(0)),
+        workers=command.cores,
         level=command.sandbox_level,
         packages=command.packages,
         seed=command.seed,

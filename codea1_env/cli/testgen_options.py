@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from codea1_env.cli.errors import FailureError, InputError, library_errors
 from codea1_env.cli.eval_agents import check_agent, is_language_model, player_of
 from codea1_env.cli.eval_display import print_lines
 from codea1_env.cli.eval_options import AskingOptions
+from codea1_env.cli.parsing import SandboxLevel
 from codea1_env.evaluation.running import AgentOf
 from codea1_env.rendering.display import clean
 from codea1_env.rollout import AnswerError, ask
@@ -47,6 +49,30 @@ class FindingOptions:
     def exit_code(self, findings: int) -> int:
         """0, or 1 if there are findings on which to fail."""
         return 1 if findings and self.fail_on == "findings" else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineOptions:
+    """What code of one's own runs with, where no agent is asked."""
+
+    seed: int = 0
+    """Of made-up calls."""
+    workers: int | None = None
+    """Sandbox processes that work at the same time; None for one per core. Has no influence on the results."""
+    sandbox_level: SandboxLevel = None
+    json: bool = False
+    """Print what was found as one JSON object."""
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError(f"Expect --seed to be at least 0, actually: {self.seed}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"Expect --workers to be at least 1, actually: {self.workers}")
+
+    @property
+    def cores(self) -> int:
+        """Sandbox processes."""
+        return self.workers or len(os.sched_getaffinity(0))
 
 
 @contextmanager
