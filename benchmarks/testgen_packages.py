@@ -3,7 +3,7 @@
     python benchmarks/testgen_packages.py --packages packages --output-dir runs/testgen-packages
 
 The packages of testgen_packages.txt are installed into the folder, if it does not exist. For each function or class of
-the list the command is run as a user would run it, then the file that it has written, with pytest. It is handled if a
+testgen/package_functions.txt the command is run as a user would run it, then the file that it has written, with pytest. It is handled if a
 file with tests was written. What is done stays done: the same command goes on where it was stopped.
 
 CPU time is that of the command with all its processes: of the interpreter's start, too, some two seconds.
@@ -31,85 +31,7 @@ from codea1_env.evaluation.machine import this_machine
 
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "testgen_packages.txt"
-TARGETS = [
-    "attr.converters::to_bool",
-    "attr.filters::include",
-    "boltons.cacheutils::LRI",
-    "boltons.dictutils::OrderedMultiDict",
-    "boltons.iterutils::chunked",
-    "boltons.strutils::slugify",
-    "cachetools::LRUCache",
-    "cachetools.keys::hashkey",
-    "click.formatting::wrap_text",
-    "click.utils::make_default_short_help",
-    "dateutil.easter::easter",
-    "dateutil.relativedelta::relativedelta",
-    "humanize.filesize::naturalsize",
-    "humanize.number::intword",
-    "humanize.number::ordinal",
-    "idna.core::encode",
-    "idna.intranges::intranges_from_list",
-    "inflection::pluralize",
-    "inflection::underscore",
-    "isodate.isodates::parse_date",
-    "isodate.isoduration::parse_duration",
-    "jinja2.utils::LRUCache",
-    "jinja2.utils::urlize",
-    "mistune.util::escape",
-    "mistune.util::safe_entity",
-    "more_itertools.more::chunked",
-    "more_itertools.more::peekable",
-    "more_itertools.more::windowed",
-    "more_itertools.recipes::flatten",
-    "mpmath.libmp.libintmath::ifac",
-    "mpmath.libmp.libintmath::moebius",
-    "natsort::natsorted",
-    "natsort::humansorted",
-    "networkx.utils.misc::pairwise",
-    "networkx.utils.union_find::UnionFind",
-    "num2words::num2words",
-    "packaging.specifiers::SpecifierSet",
-    "packaging.utils::canonicalize_name",
-    "packaging.version::Version",
-    "parse::parse",
-    "pathspec.util::normalize_file",
-    "pygments.util::shebang_matches",
-    "pygments.util::get_bool_opt",
-    "requests.structures::CaseInsensitiveDict",
-    "requests.utils::get_encoding_from_headers",
-    "requests.utils::parse_dict_header",
-    "rich.cells::cell_len",
-    "rich.color::parse_rgb_hex",
-    "rich.filesize::decimal",
-    "semver.version::Version",
-    "slugify.slugify::slugify",
-    "slugify.slugify::smart_truncate",
-    "sortedcontainers.sorteddict::SortedDict",
-    "sortedcontainers.sortedlist::SortedList",
-    "stdnum.iban::validate",
-    "stdnum.isbn::validate",
-    "stdnum.luhn::checksum",
-    "sympy.ntheory.factor_::divisors",
-    "sympy.ntheory.factor_::multiplicity",
-    "tabulate::simple_separated_format",
-    "tabulate::tabulate",
-    "textdistance.algorithms.edit_based::Levenshtein",
-    "titlecase::titlecase",
-    "tomli_w::dumps",
-    "toolz.dicttoolz::merge_with",
-    "toolz.itertoolz::partition_all",
-    "unidecode::unidecode",
-    "urllib3.util.retry::Retry",
-    "urllib3.util.url::parse_url",
-    "validators::email",
-    "validators::visa",
-    "wcwidth.wcwidth::wcswidth",
-    "webcolors::hex_to_rgb",
-    "webcolors::normalize_hex",
-    "werkzeug.datastructures::MultiDict",
-    "werkzeug.http::parse_options_header",
-    "werkzeug.utils::secure_filename",
-]
+TARGETS = (HERE / "testgen" / "package_functions.txt").read_text(encoding="utf-8").split()
 PATIENCE = 600
 """Seconds, after which a command counts as one that does not end."""
 

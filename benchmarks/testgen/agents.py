@@ -18,7 +18,6 @@ stopped.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from packages import allow, listed
+from packages import Log, allow, listed, module_at, parser_for
 from rich.console import Console
 from rich.table import Table
 
@@ -40,11 +39,11 @@ from codea1_env.rollout import ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 from codea1_env.testgen import function
-from codea1_env.testgen.deadline import Deadline
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
 from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import Module
-from codea1_env.testgen.target import Target, TargetError, read_target
+from codea1_env.testgen.looking import Deadline
+from codea1_env.testgen.modules import TargetError
+from codea1_env.testgen.target import Target, read_target
 
 ARMS = ("none", "model", "control")
 VALUES: tuple[Any, ...] = (
@@ -55,10 +54,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser = parser_for(__doc__)
     parser.add_argument("--results", type=Path, default=Path("testgen-agents"))
     parser.add_argument("--model", default="smollm2-135m")
     parser.add_argument("--functions", type=int, default=20)
@@ -69,21 +65,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="only show what there is")
     options = parser.parse_args(arguments)
-    options.results.mkdir(parents=True, exist_ok=True)
     path = options.results / "functions.jsonl"
     if not options.show:
         allow(options.site)
         function.Deadline = ProcessorDeadline  # type: ignore[attr-defined]
-        run(options, path)
-    rows = [row for row in read(path) if "refused" not in row]
+        run(options, Log(path))
+    rows = [row for row in Log(path) if "refused" not in row]
     show(rows, f"python {shlex.join(sys.argv)}")
     return 0
 
 
-def run(options: argparse.Namespace, path: Path) -> None:
+def run(options: argparse.Namespace, rows: Log) -> None:
     functions = list(listed())
     order = np.random.default_rng(options.seed).permutation(len(functions))
-    done = {row["name"]: row for row in read(path)}
+    done = {row["name"]: row for row in rows}
     sampling = SamplingConfig(
         temperature=0.7,
         top_p=0.95,
@@ -92,7 +87,7 @@ def run(options: argparse.Namespace, path: Path) -> None:
         stop=("\n```\n",),
     )
     computing = computing_for(options.model, None, 1)
-    with Sandbox(packages=()) as analyst, path.open("a") as out:
+    with Sandbox(packages=()) as analyst:
         player = load_player(options.model, sampling=sampling, computing=computing)
         handled = 0
         for number in order:
@@ -104,8 +99,7 @@ def run(options: argparse.Namespace, path: Path) -> None:
                 )
                 row = {"name": f"{file}::{name}", "load": os.getloadavg()[0]}
                 row |= look(options, file, name, agent, analyst, int(number))
-                out.write(json.dumps(row) + "\n")
-                out.flush()
+                rows.add(row)
                 print({key: value for key, value in row.items() if key != "answers"}, flush=True)
             handled += "refused" not in row
             if handled == options.functions:
@@ -122,9 +116,7 @@ def look(
     number: int,
 ) -> dict[str, Any]:
     """What the three suites of a function are, or why there are none."""
-    site = options.site.resolve()
-    dotted = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    module = Module(site / file, dotted, site, installed=True)
+    module = module_at(options.site, file)
     with sandbox_for(module, analyst, workers=2) as (sandbox, imported):
         try:
             target = read_target(module, name, sandbox, imported)
@@ -162,11 +154,6 @@ def compare(
             found["asked"] = [str(each) for each in suite.questions if each.kind == "tester"]
             found["contradicted"] = [text for text, why in suite.dropped if "predicts" in why]
     return found
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
 
 
 class ProcessorDeadline(Deadline):

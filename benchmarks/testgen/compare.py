@@ -6,7 +6,7 @@
     pip download --no-deps --no-binary :all: --dest SDISTS NAME==VERSION     # for each, where there is one
     python benchmarks/testgen/compare.py --site SITE --tools TOOLS --sdists SDISTS --results runs/compare
 
-Functions and classes are those of benchmarks/testgen_packages.py, in an order drawn by the seed: those that are done
+Functions and classes are those of package_functions.txt, in an order drawn by the seed: those that are done
 when it is stopped are a sample of all. Each gets a file of each tool, and its mutants are those of cosmic-ray's
 operators in its own lines: at most 20 are drawn, none twice, and none that is no program, or
 the same program but for annotations.
@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 from other_tools import FILES, TOOLS, Environment, Place
+from packages import Log, parser_for
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -48,15 +49,10 @@ from codea1_env.evaluation.machine import this_machine
 from codea1_env.evaluation.statistics import bootstrap
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 
-LIST = Path(__file__).resolve().parent.parent / "testgen_packages.py"
+LIST = Path(__file__).with_name("package_functions.txt")
 MUTANTS = 20
 """At most so many of a function."""
 OWN, PYNGUIN = "own", "Pynguin"
-
-
-def targets() -> list[str]:
-    """The functions and classes of the list."""
-    return re.findall(r'^    "([\w.]+::\w+)",$', LIST.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def mutants_of(place: Place, seed: int) -> tuple[int, list[str], list[str]]:
@@ -181,10 +177,7 @@ def compare(
 
 def main() -> None:
     """Compare on what is left, and print what is known."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser = parser_for(__doc__)
     parser.add_argument(
         "--tools", type=Path, required=True, help="the environment of the other tools"
     )
@@ -209,8 +202,8 @@ def main() -> None:
     environment = Environment((options.tools / "bin" / "python").absolute(), options.site.resolve())
     options.results.mkdir(parents=True, exist_ok=True)
     log = options.results / "compared.jsonl"
-    rows = read(log)
-    order = targets()
+    rows = Log(log)
+    order = LIST.read_text(encoding="utf-8").split()
     random.Random(options.seed).shuffle(order)
     known = {row["target"] for row in rows}  # also of other parts that run at the same time
     part, parts = map(int, options.part.split("/"))
@@ -219,15 +212,10 @@ def main() -> None:
         for target in track(left, "functions"):
             slow = order.index(target) < options.pynguin
             row = compare(target, environment, options, slow)
-            with log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            rows.add(row)
     except KeyboardInterrupt:
         print("Stopped; the same command goes on.")
-    show(read(log), environment)
-
-
-def read(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    show(Log(log), environment)
 
 
 def show(rows: list[dict[str, Any]], environment: Environment) -> None:

@@ -9,7 +9,6 @@ arguments are all annotated. Nothing is imported.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import random
 import sys
@@ -17,14 +16,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeGuard
 
-from codea1_env.testgen.public import public
+from packages import parser_for
+
+from codea1_env.testgen.source import public
 
 _NO_CODE = {"test", "tests", "testing", "conftest.py", "__main__.py", "setup.py", "_version.py"}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--site", type=Path, required=True)
+    parser = parser_for(__doc__)
     parser.add_argument("--names", type=Path, required=True, help="a package of the index per line")
     parser.add_argument("--each", type=int, default=4, help="functions of each package, at most")
     parser.add_argument("--seed", type=int, default=18)

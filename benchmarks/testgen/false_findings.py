@@ -18,43 +18,33 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import shlex
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from packages import LISTED, allow, listed
+from packages import LISTED, Log, allow, listed, module_at, parser_for
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
-from codea1_env.testgen.findings import DOUBTFUL
-from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import Module
-from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import TargetError, read_target
+from codea1_env.sandbox import Sandbox
+from codea1_env.testgen.findings import DOUBTFUL, as_data
+from codea1_env.testgen.folders import SuiteOptions, Written, write_suites
+from codea1_env.testgen.modules import PublicNames
 
 CLASSES = ("true", "harmless", "false")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser = parser_for(__doc__)
     parser.add_argument("--list", type=Path, default=LISTED, help="of functions")
     parser.add_argument("--judged", type=Path, help="what was judged; else beside the list")
     parser.add_argument("--results", type=Path, default=Path("false-findings"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    options.results.mkdir(parents=True, exist_ok=True)
     allow(options.site)
     rows = run(options)
     judged = options.judged or options.list.with_name(
@@ -64,52 +54,40 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def run(options: argparse.Namespace) -> list[dict[str, Any]]:
-    path = options.results / "functions.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def run(options: argparse.Namespace) -> Log:
+    rows = Log(options.results / "functions.jsonl")
     done = {(row["file"], row["name"]) for row in rows}
     left = [each for each in listed(options.list) if each not in done]
     files = [
-        (file, [name for _, name in some])
+        (file, tuple(name for _, name in some))
         for file, some in itertools.groupby(left, lambda each: each[0])
     ]
-    with Sandbox(packages=()) as analyst, path.open("a") as out:
+    how = SuiteOptions(
+        workers=options.workers, seed=options.seed, all_findings=True, only_findings=True
+    )
+    with Sandbox(packages=()) as analyst:
         for file, names in track(files, "Modules"):
-            for row in look(options, file, names, analyst):
-                rows.append(row)
-                out.write(json.dumps(row) + "\n")
-                out.flush()
+            module = module_at(options.site, file)
+            for written in write_suites(PublicNames(module.path, module, names), how, analyst):
+                rows.add(row_of(file, written))
     return rows
 
 
-def look(
-    options: argparse.Namespace, file: str, names: list[str], analyst: Sandbox
-) -> Iterator[dict[str, Any]]:
-    """What is found in functions of a module."""
-    site = options.site.resolve()
-    dotted = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    module = Module(site / file, dotted, site, installed=True)
-    with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
-        for name in names:
-            started = time.monotonic()
-            row: dict[str, Any] = {"file": file, "name": name, "findings": []}
-            try:
-                target = read_target(module, name, sandbox, imported)
-                suite = write_function_suite(
-                    target, None, sandbox, options.seed, all_findings=True, only_findings=True
-                )
-                row["findings"] = [
-                    {"text": str(each), **as_data(each, target)} for each in suite.findings
-                ]
-            except (TargetError, AnalysisError, InfraError) as error:
-                row["refused"] = str(error)
-            row["seconds"] = round(time.monotonic() - started, 2)
-            yield row
+def row_of(file: str, written: Written) -> dict[str, Any]:
+    """What is found in a function."""
+    row: dict[str, Any] = {"file": file, "name": written.label.partition("::")[2], "findings": []}
+    if written.suite is None:
+        row["refused"] = str(written.error)
+    else:
+        row["findings"] = [
+            {"text": str(each), **as_data(each, written.suite.target)}
+            for each in written.suite.findings
+        ]
+    return row | {"seconds": written.seconds}
 
 
 def show(rows: list[dict[str, Any]], path: Path, command: str) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    judged = {(each["name"], each["text"]): each["class"] for each in map(json.loads, lines)}
+    judged = {(each["name"], each["text"]): each["class"] for each in Log(path)}
     handled = [row for row in rows if "refused" not in row]
     table = Table(
         "kind", "shown by default", *CLASSES, "not judged", title=f"{len(handled)} functions"

@@ -23,22 +23,22 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from make_bugs import KINDS
+from packages import Log, parser_for
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from codea1_env.evaluation.statistics import bootstrap
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.earlier import read_earlier
-from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.importing import sandbox_for
-from codea1_env.testgen.modules import TargetError, module_of_file
-from codea1_env.testgen.target import read_target
+from codea1_env.testgen.folders import SuiteOptions, write_suites
+from codea1_env.testgen.function import FunctionSuite
+from codea1_env.testgen.modules import PublicNames, TargetError, module_of_file
 from codea1_env.testgen.written_file import default_output, pytest_file
 
 BUGS = Path(__file__).with_name("bugs.jsonl")
@@ -48,10 +48,7 @@ SECONDS = 120
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser = parser_for(__doc__)
     parser.add_argument("--results", type=Path, default=Path("found-bugs"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -62,10 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     bugs = [json.loads(line) for line in BUGS.read_text(encoding="utf-8").splitlines()]
     copies = options.results / "site"
     copy_packages(options.site, copies, {bug["file"].partition("/")[0] for bug in bugs})
-    path = options.results / "bugs.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    rows = Log(options.results / "bugs.jsonl")
     done = [(row["file"], row["name"], row["line"], row["column"]) for row in rows]
-    with Sandbox(packages=()) as analyst, path.open("a") as out:
+    with Sandbox(packages=()) as analyst:
         for bug in track(bugs, "Bugs"):
             if (bug["file"], bug["name"], bug["line"], bug["column"]) in done:
                 continue
@@ -76,9 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
                 found = look(copy, right, bug, analyst, options)
             finally:
                 copy.write_text(right, encoding="utf-8")
-            rows.append(bug | found | {"seconds": round(time.monotonic() - started, 1)})
-            out.write(json.dumps(rows[-1]) + "\n")
-            out.flush()
+            rows.add(bug | found | {"seconds": round(time.monotonic() - started, 1)})
     show(rows, f"python {shlex.join(sys.argv)}")
     return 0
 
@@ -112,13 +106,19 @@ def with_bug(text: str, bug: dict[str, Any]) -> str:
 def look(
     copy: Path, right: str, bug: dict[str, Any], analyst: Sandbox, options: argparse.Namespace
 ) -> dict[str, Any]:
-    module, name, seed = module_of_file(copy), bug["name"], options.seed
-    tests = options.results / "tests" / default_output(copy, name).name
+    tests = options.results / "tests" / default_output(copy, bug["name"]).name
     tests.parent.mkdir(exist_ok=True)
-    with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
-        target = read_target(module, name, sandbox, imported)
-        suite = write_function_suite(target, None, sandbox, seed, options.timeout)
-        tests.write_text(pytest_file(suite, tests, sandbox), encoding="utf-8")
+    place = PublicNames(copy, module_of_file(copy), (bug["name"],))
+    quick = SuiteOptions(workers=options.workers, seed=options.seed, only_findings=True)
+
+    def write(how: SuiteOptions) -> FunctionSuite:
+        [written] = write_suites(place, how, analyst)
+        if written.suite is None:
+            raise written.error or AssertionError(f"nothing has changed in {written.label}")
+        return written.suite
+
+    suite = write(replace(quick, timeout=options.timeout, only_findings=False))
+    tests.write_text(pytest_file(suite, tests, analyst), encoding="utf-8")
     passes = pytest(tests)
     known = {(each.kind, each.source) for each in suite.findings}
     copy.write_text(with_bug(right, bug), encoding="utf-8")
@@ -129,20 +129,12 @@ def look(
         "mutants": len(suite.kills.mutants),
     }
     try:
-        with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
-            target = read_target(module, name, sandbox, imported)
-            earlier = read_earlier(target, "HEAD", sandbox)
-            suite = write_function_suite(
-                target, None, sandbox, seed, earlier=earlier, only_findings=True
-            )
+        suite = write(replace(quick, against="HEAD"))
     except TargetError as error:  # the module no longer runs: nobody overlooks that
         return found | {"by findings": True, "by --against": True, "shown": [str(error)]}
     differences = [each for each in suite.findings if each.kind == "difference"]
     # A call that is no longer what it was is not looked at otherwise.
-    with sandbox_for(module, analyst, workers=options.workers) as (sandbox, imported):
-        target = read_target(module, name, sandbox, imported)
-        alone = write_function_suite(target, None, sandbox, seed, only_findings=True)
-    new = [each for each in alone.findings if (each.kind, each.source) not in known]
+    new = [each for each in write(quick).findings if (each.kind, each.source) not in known]
     return found | {
         "by findings": bool(new),
         "by --against": bool(differences),

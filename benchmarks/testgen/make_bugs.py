@@ -14,17 +14,15 @@ those that change nothing that a caller could see were left out.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import itertools
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from packages import listed
+from packages import listed, parser_for
 
 KINDS = ("off by one", "wrong default", "missing branch", "wrong order", "aliasing")
 COPIES = {"list", "dict", "set", "copy", "deepcopy", "tuple"}
@@ -32,10 +30,7 @@ MAX_LINES = 9000
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    parser = parser_for(__doc__)
     parser.add_argument("--each", type=int, default=14, help="candidates of each kind")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
@@ -89,6 +84,15 @@ def edits(text: str, name: str) -> Iterator[tuple[str, str, str, int]]:
         start, end = span(node)
         return text[start:end]
 
+    def exchange(one: ast.expr | ast.stmt, other: ast.expr | ast.stmt) -> tuple[str, str, str, int]:
+        (start, end), (begin, last) = span(one), span(other)
+        return (
+            "wrong order",
+            text[start:last],
+            text[begin:last] + text[end:begin] + text[start:end],
+            start,
+        )
+
     [function, *_] = [
         node
         for node in ast.parse(text).body
@@ -124,15 +128,7 @@ def edits(text: str, name: str) -> Iterator[tuple[str, str, str, int]]:
             if len(node.args) >= 2 and not any(
                 isinstance(each, ast.Starred) for each in node.args[:2]
             ):
-                one, other = node.args[:2]
-                start, end = span(one)[0], span(other)[1]
-                between = text[span(one)[1] : span(other)[0]]
-                yield (
-                    "wrong order",
-                    text[start:end],
-                    f"{source(other)}{between}{source(one)}",
-                    start,
-                )
+                yield exchange(*node.args[:2])
             called = node.func.id if isinstance(node.func, ast.Name) else ""
             if called in COPIES and len(node.args) == 1 and not node.keywords:
                 if isinstance(node.args[0], (ast.Name, ast.Attribute)):
@@ -150,21 +146,12 @@ def edits(text: str, name: str) -> Iterator[tuple[str, str, str, int]]:
                 if isinstance(one, (ast.Assign, ast.AugAssign, ast.Expr)) and isinstance(
                     other, (ast.Assign, ast.AugAssign, ast.Expr, ast.If)
                 ):
-                    start, end = span(one)[0], span(other)[1]
-                    between = text[span(one)[1] : span(other)[0]]
-                    yield (
-                        "wrong order",
-                        text[start:end],
-                        f"{source(other)}{between}{source(one)}",
-                        start,
-                    )
+                    yield exchange(one, other)
     for first, second in itertools.pairwise(function.body):
         if isinstance(first, (ast.Assign, ast.AugAssign)) and isinstance(
             second, (ast.Assign, ast.AugAssign, ast.If)
         ):
-            start, end = span(first)[0], span(second)[1]
-            between = text[span(first)[1] : span(second)[0]]
-            yield "wrong order", text[start:end], f"{source(second)}{between}{source(first)}", start
+            yield exchange(first, second)
 
 
 def _other(value: Any) -> Any:

@@ -1,13 +1,43 @@
-"""Functions of published packages."""
+"""Functions of published packages, and what scripts that look at them share."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from codea1_env.testgen.modules import Module
 
 LISTED = Path(__file__).with_name("functions.txt")
+
+
+def parser_for(text: str | None) -> argparse.ArgumentParser:
+    """A command line that is explained by this text, and asks where the packages are."""
+    parser = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--site", type=Path, required=True, help="where the packages are installed")
+    return parser
+
+
+class Log(list[dict[str, Any]]):
+    """Rows of JSON that are kept in a file, so that a command goes on where it was stopped."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        super().__init__(map(json.loads, lines))
+        self._path = path
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Add a row, which is at once in the file."""
+        self.append(row)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 def allow(site: Path) -> None:
@@ -18,15 +48,16 @@ def allow(site: Path) -> None:
     )
 
 
+def module_at(site: Path, file: str) -> Module:
+    """The module that a file of the folder is."""
+    site = site.resolve()
+    dotted = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    return Module(site / file, dotted, site, installed=True)
+
+
 def listed(path: Path = LISTED) -> Iterator[tuple[str, str]]:
     """The file and the name of each function in a list."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             file, _, name = line.partition("::")
             yield file, name
-
-
-def requirements(path: Path = LISTED) -> list[str]:
-    """The packages of a list, with their versions."""
-    text = path.read_text(encoding="utf-8")
-    return [line[2:] for line in text.splitlines() if line.startswith("# ") and "==" in line]

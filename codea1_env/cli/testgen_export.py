@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +11,20 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors
-from codea1_env.cli.parsing import SandboxLevel, parse
+from codea1_env.cli.errors import INTERRUPTED, InputError
+from codea1_env.cli.eval_display import print_lines
+from codea1_env.cli.parsing import parse
+from codea1_env.cli.testgen_options import MachineOptions, check_timeout, own_code_errors
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.export import Exported, export_place
-from codea1_env.testgen.modules import TargetError
-from codea1_env.testgen.places import PublicNames, check_public, places_named
+from codea1_env.testgen.folders import Exported, export_place
+from codea1_env.testgen.modules import PublicNames, check_public, places_named
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.progress import progress_bar
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemSetCommand:
+class ProblemSetCommand(MachineOptions):
     """Make problems of the game of public functions: `codea1 play`, `codea1 train` and others take the file.
 
     A function becomes a problem if it has a docstring, runs with nothing but the standard library, numpy and the part of
@@ -41,27 +41,14 @@ class ProblemSetCommand:
     """The file to write, a new one. What is in it after Ctrl-C is a problem set, too."""
     timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 20.0
     """How long tests of one function are looked for."""
-    seed: int = 0
-    """Of made-up calls."""
-    workers: int | None = None
-    """Sandbox processes that work at the same time; None for one per core."""
-    sandbox_level: SandboxLevel = None
-    json: bool = False
-    """Print what became of each function as one JSON object."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.output.suffix != ".jsonl" or not self.output.parent.is_dir():
             raise ValueError(
                 f"Expect --output to be a file in a folder, with a name that ends with .jsonl, actually: {self.output}"
             )
-        if not 0 < self.timeout < 1e6:
-            raise ValueError(
-                f"Expect --timeout to be a number of seconds above 0, actually: {self.timeout}"
-            )
-        if self.seed < 0:
-            raise ValueError(f"Expect --seed to be at least 0, actually: {self.seed}")
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"Expect --workers to be at least 1, actually: {self.workers}")
+        check_timeout(self.timeout)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -72,17 +59,13 @@ def run(arguments: Sequence[str]) -> int:
         raise InputError(
             f"expect {command.output} to be a new file, actually: it exists. Remove it, or name another with --output"
         )
-    workers = command.workers or len(os.sched_getaffinity(0))
     found: list[Exported] = []
-    try:
-        with library_errors(), Sandbox(workers, level=command.sandbox_level) as sandbox:
-            places = places_named(command.target, sandbox)
-            check_public(places, command.target)
-            with stop_request() as stop:
-                _export(command, places, sandbox, found, lambda: stop.requested, console)
-                stopped = stop.requested
-    except TargetError as error:
-        raise InputError(f"e{str(error)[1:]}") from error
+    with own_code_errors(), Sandbox(command.cores, level=command.sandbox_level) as sandbox:
+        places = places_named(command.target, sandbox)
+        check_public(places, command.target)
+        with stop_request() as stop:
+            _export(command, places, sandbox, found, lambda: stop.requested, console)
+            stopped = stop.requested
     kept = [each for each in found if each.problem is not None]
     if command.json:
         print(json.dumps(_report(found)))
@@ -91,8 +74,7 @@ def run(arguments: Sequence[str]) -> int:
         lines.append(
             f"{command.output}: {len(kept)} problems of {len(found)} functions and classes"
         )
-        for line in lines:
-            console.print(clean(line), highlight=False, markup=False, soft_wrap=True)
+        print_lines([*map(clean, lines)], console)
     if stopped:
         console.print("Stopped: the functions that are left are not in it.", highlight=False)
         return INTERRUPTED

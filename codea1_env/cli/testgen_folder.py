@@ -15,18 +15,24 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from codea1_env.agents.llm.completions import BackendError
-from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors
+from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError
+from codea1_env.cli.eval_display import print_lines
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.testgen_agent import Asker, OwnCodeOptions, asker, settings_of
+from codea1_env.cli.testgen_options import (
+    Asker,
+    OwnCodeOptions,
+    asker,
+    own_code_errors,
+    settings_of,
+)
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.earlier import file_at
-from codea1_env.testgen.folders import write_place
-from codea1_env.testgen.modules import TargetError
-from codea1_env.testgen.places import PublicNames, check_public, places_named
-from codea1_env.testgen.proposals import Predictions
+from codea1_env.testgen.folders import file_names, row_of, write_suites
+from codea1_env.testgen.modules import PublicNames, check_public, places_named
+from codea1_env.testgen.stated import Predictions
+from codea1_env.testgen.written_file import pytest_file
 from codea1_env.training.interrupt import stop_request
 from codea1_env.training.progress import progress_bar
 
@@ -62,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
     settings = {"target": command.target, **settings_of(command)}
     try:
         with ExitStack() as stack:
-            stack.enter_context(library_errors())
+            stack.enter_context(own_code_errors())
             analyst = stack.enter_context(Sandbox(packages=()))
             agent = asker(command, analyst, stack)
             places = places_named(command.target, analyst)
@@ -73,11 +79,9 @@ def run(arguments: Sequence[str]) -> int:
                 stopped = _write(command, places, folder, analyst, console, agent)
                 report = _report(folder.rows(_RESULTS), places)
                 folder.write(REPORT, report)
-    except TargetError as error:
-        raise InputError(f"e{str(error)[1:]}") from error
     except FolderError as error:
         raise InputError(str(error)) from error
-    except BackendError as error:
+    except FailureError as error:
         raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
     except KeyboardInterrupt:
         stopped, report = True, {}
@@ -110,31 +114,23 @@ def _write(
     done = frozenset(str(row["target"]) for row in folder.rows(_RESULTS))
     labels = [place.label(name) for place in places for name in place.names]
     left = len(set(labels) - done)
+    options = command.suites(agent)
     with stop_request() as stop, progress_bar(console, "tests") as bar:
         task = bar.add_task("tests", total=left, state="")
         for place in places:
-            rows = write_place(
-                place,
-                done,
-                folder.path,
-                analyst,
-                workers=command.cores,
-                level=command.sandbox_level,
-                packages=command.packages,
-                seed=command.seed,
-                timeout=command.timeout,
-                against=command.against,
-                all_findings=command.all_findings,
-                agent=agent,
-            )
             bar.update(task, state=clean(place.label()))
-            for row in rows:
-                folder.append(_RESULTS, [row.as_json()])
+            files = file_names(place)
+            for written in write_suites(place, options, analyst, done):
+                suite, file = written.suite, ""
+                if suite and (suite.tests or suite.findings or suite.questions):
+                    file = files[written.label]
+                    text = pytest_file(suite, folder.path / file, analyst)
+                    (folder.path / file).write_text(text, encoding="utf-8")
+                row = row_of(written, file)
+                folder.append(_RESULTS, [row])
                 bar.advance(task)
                 if not console.is_terminal and not command.json:
-                    console.print(
-                        clean(_line(row.as_json())), highlight=False, markup=False, soft_wrap=True
-                    )
+                    print_lines([clean(_line(row))], console)
                 if stop.requested:
                     return True
     return False
@@ -206,5 +202,4 @@ def _show(report: Mapping[str, Any], console: Console) -> None:
     without = [row for row in report["results"] if row["reason"]]
     lines.append(f"{report['written']} of {report['targets']} functions and classes have tests.")
     lines += [f"none for {row['target']}: {row['reason']}" for row in without[:_SHOWN]]
-    for line in lines:
-        console.print(clean(line), highlight=False, markup=False, soft_wrap=True)
+    print_lines([*map(clean, lines)], console)

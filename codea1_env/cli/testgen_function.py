@@ -13,20 +13,22 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from codea1_env.agents.llm.completions import BackendError
-from codea1_env.cli.errors import FailureError, InputError, library_errors
+from codea1_env.cli.errors import InputError
+from codea1_env.cli.eval_display import print_lines
 from codea1_env.cli.parsing import parse
-from codea1_env.cli.testgen_agent import OwnCodeOptions, asker
-from codea1_env.cli.testgen_findings import show_findings
+from codea1_env.cli.testgen_options import (
+    OwnCodeOptions,
+    asker,
+    lowered,
+    own_code_errors,
+    show_findings,
+)
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.explaining import why_nothing
-from codea1_env.testgen.function import FunctionSuite, write_function_suite
-from codea1_env.testgen.importing import Imported, sandbox_for
-from codea1_env.testgen.modules import Module
-from codea1_env.testgen.places import places_named
-from codea1_env.testgen.reproduction import as_data
-from codea1_env.testgen.target import TargetError, read_target
+from codea1_env.testgen.findings import as_data
+from codea1_env.testgen.folders import write_suites
+from codea1_env.testgen.function import FunctionSuite, why_nothing
+from codea1_env.testgen.modules import Module, places_named
 from codea1_env.testgen.written_file import WRITTEN, default_output, pytest_file
 
 _SHOWN = 20
@@ -60,51 +62,29 @@ def run(arguments: Sequence[str]) -> int:
     command = parse(FunctionCommand, arguments, name="testgen")
     place, name = _split(command.target)
     console = Console(stderr=command.json)
-    try:
-        with ExitStack() as stack:
-            stack.enter_context(library_errors())
-            analyst = stack.enter_context(Sandbox(packages=()))
-            stack.enter_context(console.status(f"Writing tests for {clean(name)}"))
-            [named] = places_named(command.target, analyst)
-            module = named.module
-            assert module is not None  # a name was given
-            agent = asker(command, analyst, stack)
-            sandbox, imported = stack.enter_context(
-                sandbox_for(
-                    module,
-                    analyst,
-                    workers=command.cores,
-                    level=command.sandbox_level,
-                    packages=command.packages,
-                )
-            )
-            target = read_target(module, name, sandbox, imported)
-            output = command.output or _default_output(module, place, name)
-            _check_output(output, command.overwrite)
-            earlier = command.earlier(target, sandbox)
-            suite = write_function_suite(
-                target,
-                agent(target) if agent is not None else None,
-                sandbox,
-                command.seed,
-                command.timeout,
-                earlier=earlier,
-                all_findings=command.all_findings,
-            )
-            if suite.tests or suite.findings or suite.questions:
-                with output.open("w" if command.overwrite else "x", encoding="utf-8") as file:
-                    file.write(pytest_file(suite, output, sandbox))
-    except TargetError as error:
-        raise InputError(f"e{str(error)[1:]}") from error
-    except BackendError as error:
-        raise FailureError(str(error)) from error
+    with ExitStack() as stack:
+        stack.enter_context(own_code_errors())
+        analyst = stack.enter_context(Sandbox(packages=()))
+        stack.enter_context(console.status(f"Writing tests for {clean(name)}"))
+        [named] = places_named(command.target, analyst)
+        module = named.module
+        assert module is not None  # a name was given
+        output = command.output or _default_output(module, place, name)
+        _check_output(output, command.overwrite)
+        agent = asker(command, analyst, stack)
+        [written] = write_suites(named, command.suites(agent), analyst)
+        suite = written.suite
+        if suite is None:
+            raise written.error or AssertionError("nothing was compared")
+        if suite.tests or suite.findings or suite.questions:
+            with output.open("w" if command.overwrite else "x", encoding="utf-8") as file:
+                file.write(pytest_file(suite, output, analyst))
     if command.json:
         print(json.dumps(_report(suite, output)))
     else:
-        _show(suite, output, imported, console)
+        _show(suite, output, written.acts, console)
     if not suite.tests and not suite.findings:
-        reason = why_nothing(suite)
-        raise InputError(f"e{reason[1:]}")
+        raise InputError(lowered(why_nothing(suite)))
     return command.exit_code(len(suite.findings))
 
 
@@ -154,7 +134,7 @@ def _check_output(output: Path, overwrite: bool) -> None:
         raise InputError(f"expect {output} to be a Python file in a folder, actually: {what}")
 
 
-def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Console) -> None:
+def _show(suite: FunctionSuite, output: Path, acts: Sequence[str], console: Console) -> None:
     target = suite.target
     show_findings(suite, console)
     lines = []
@@ -163,24 +143,21 @@ def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Conso
             f"The file as a whole does not run in the sandbox ({clean(target.left_out)}), so only the part that "
             f"{target.name} needs was run."
         )
-    if imported.acts:
+    if acts:
+        where = target.offered or target.home.name
         lines.append(
-            f"Importing {target.place[1]} {clean(', '.join(imported.acts))}: nothing of that happens in the sandbox."
+            f"Importing {where} {clean(', '.join(acts))}: nothing of that happens in the sandbox."
         )
     if suite.cut:
         lines.append("The time was over before everything was tried; --timeout gives more.")
     if suite.predictions is not None:
         lines.append(clean(f"The agent wrote {suite.predictions.in_words}."))
-    if suite.outside and suite.tests:
-        lines.append(
-            f"Not tested, because the sandbox has no files, no network and no input: {clean(suite.outside[0])}"
-            + (f", and {len(suite.outside) - 1} more calls" if len(suite.outside) > 1 else "")
-        )
-    if suite.unstable:
-        lines.append(
-            f"Not tested, because two runs differ: {clean(suite.unstable[0])}"
-            + (f", and {len(suite.unstable) - 1} more calls" if len(suite.unstable) > 1 else "")
-        )
+    for why, calls in (
+        ("the sandbox has no files, no network and no input", suite.outside if suite.tests else ()),
+        ("two runs differ", suite.unstable),
+    ):
+        more = f", and {len(calls) - 1} more calls" if len(calls) > 1 else ""
+        lines += [f"Not tested, because {why}: {clean(call)}{more}" for call in calls[:1]]
     killed, mutants = len(suite.kills.killed), len(suite.kills.mutants)
     if suite.tests:
         lines.append(
@@ -195,8 +172,7 @@ def _show(suite: FunctionSuite, output: Path, imported: Imported, console: Conso
         lines += [f"  line {each.line}: {clean(each.description)}" for each in left[:_SHOWN]]
         if len(left) > _SHOWN:
             lines.append(f"  and {len(left) - _SHOWN} more")
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    print_lines(lines, console)
 
 
 def _count(number: int, what: str) -> str:

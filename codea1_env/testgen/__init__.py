@@ -4,9 +4,10 @@ For the problems of a set (`problem_suites`), and for a function or class of a u
 """
 
 from codea1_env.mutation.kills import Kills, find_kills
+from codea1_env.testgen.choosing import reduce_suite
 from codea1_env.testgen.function import FunctionSuite, write_function_suite
-from codea1_env.testgen.reduction import reduce_suite
-from codea1_env.testgen.target import Target, TargetError, read_target
+from codea1_env.testgen.modules import TargetError
+from codea1_env.testgen.target import Target, read_target
 from codea1_env.testgen.written_file import pytest_file
 
 __all__ = [

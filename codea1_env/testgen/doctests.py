@@ -11,6 +11,7 @@ import ast
 import builtins
 import cmath
 import collections
+import contextlib
 import datetime
 import decimal
 import doctest
@@ -22,17 +23,20 @@ from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
-_NOISE = re.compile(r"(?<= at )0x[0-9A-Fa-f]+|\b[uU](?=['\"])|\s+")
+_NOISE = re.compile(
+    r"(?<= at )0x[0-9A-Fa-f]+|\b[uU](?=['\"])|\s+|\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_]\w*\()"
+)
+"""What says nothing: addresses, spaces, and modules before the name of a class, which versions and a ``__repr__`` of
+one's own leave out."""
 _OWN_MISTAKES = (NameError, ImportError, SyntaxError, OSError, EOFError)
 """What an example raises that does not run on its own, or that asks for what the sandbox has not."""
 _NEAR = 1e-6
-_PREFIX = re.compile(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_]\w*\()")
-"""Modules before the name of a class, which versions and a ``__repr__`` of one's own leave out."""
 _DATED = re.compile(r"date|time|\d{4}-\d\d")
 _SET = re.compile(r"set\(|\{[^:{}]+\}")
 """An example that makes a set."""
-_VIEWS = (KeysView, ValuesView, ItemsView)
-_CLOCKS = {"time", "now", "today", "utcnow", "localtime", "random", "randint", "shuffle", "uuid4"}
+_ENDS = re.compile(r"\b(input|open|exit|quit)\(")
+_VIEWS = (Iterator, KeysView, ValuesView, ItemsView)
+_CLOCKS = re.compile(r"\b(time|now|today|utcnow|localtime|random|randint|shuffle|uuid4)\b")
 _KNOWN: dict[str, Any] = {
     "OrderedDict": collections.OrderedDict, "defaultdict": collections.defaultdict, "deque": collections.deque,
     "Counter": collections.Counter, "Decimal": decimal.Decimal, "Fraction": fractions.Fraction,
@@ -40,22 +44,13 @@ _KNOWN: dict[str, Any] = {
 }  # fmt: skip
 
 
-class _Elsewhere:
-    """Stands for the package of the program, where it cannot be imported."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.__dict__.update(names)
-
-    def __getattr__(self, name: str) -> Any:
-        raise NameError(name)
-
-
 class _Runner(doctest.DocTestRunner):
-    """Keeps what came of each example instead of printing it."""
+    """Keeps what came of each example that fails instead of printing it."""
 
     def __init__(self, sets: bool) -> None:
         super().__init__(verbose=False, optionflags=_FLAGS)
         self.found: dict[int, tuple[str, str, bool]] = {}
+        """By line: "returns", "prints" or "raises"; what; and whether the example is to blame."""
         self._sets = sets
         self._returned = False
         self._value: Any = None
@@ -98,7 +93,7 @@ class _Runner(doctest.DocTestRunner):
 
 def _is_own_mistake(kind: Any) -> bool:
     known = isinstance(kind, type) and issubclass(kind, _OWN_MISTAKES)
-    return known and not issubclass(kind, UnboundLocalError)
+    return known and kind is not UnboundLocalError
 
 
 def run_examples(text: str, names: dict[str, Any], sets: bool = False) -> list[dict[str, Any]]:
@@ -123,11 +118,7 @@ def run_examples(text: str, names: dict[str, Any], sets: bool = False) -> list[d
     except ValueError:
         return []
     names = dict(names)
-    runnable = []
-    for example in examples:
-        if re.search(r"\b(input|open|exit|quit)\(", example.source) or not _imports(example, names):
-            break
-        runnable.append(example)
+    runnable = [*itertools.takewhile(lambda each: _can_run(each, names), examples)]
     runner, display = _Runner(sets), sys.__displayhook__
     sys.__displayhook__ = runner.display  # which doctest uses
     try:
@@ -138,46 +129,33 @@ def run_examples(text: str, names: dict[str, Any], sets: bool = False) -> list[d
     found: list[dict[str, Any]] = []
     for example in runnable:
         form, got, own = runner.found.get(example.lineno, ("", "", False))
-        if not form:
-            continue
         if own or (form == "raises" and not example.want):
             break  # what follows may need it
-        if not example.want or _CLOCKS & set(re.findall(r"\w+", example.source)):
-            continue
-        source = re.sub(r"\s*#\s*doctest:.*", "", example.source).strip()
-        want = example.exc_msg or example.want
-        found.append(
-            {"line": example.lineno, "source": source, "want": want.strip(), "form": form, "got": got}
-        )  # fmt: skip
+        if form and example.want and not _CLOCKS.search(example.source):
+            source = re.sub(r"\s*#\s*doctest:.*", "", example.source).strip()
+            want = (example.exc_msg or example.want).strip()
+            row = {"line": example.lineno, "source": source, "want": want, "form": form, "got": got}
+            found.append(row)
     return found
 
 
-def _imports(example: Any, names: dict[str, Any]) -> bool:
+def _can_run(example: Any, names: dict[str, Any]) -> bool:
     """Whether an example can be run: the package of the program need not be there, if its names are."""
+    if _ENDS.search(example.source):
+        return False
     try:
         body = ast.parse(example.source).body
     except (SyntaxError, ValueError):
         return True  # doctest says what is wrong
     for node in body:
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
-        try:
-            exec(ast.unparse(node), dict(names))
-        except Exception:
-            roots = {alias.name.partition(".")[0] for alias in node.names}
-            if isinstance(node, ast.ImportFrom):
-                roots = {(node.module or "").partition(".")[0]}
-            known = {alias.name for alias in node.names} <= {*names, "*"}
-            if roots & set(sys.stdlib_module_names):
-                return False
-            if isinstance(node, ast.ImportFrom):
-                if not known or any(alias.asname for alias in node.names):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            try:
+                exec(ast.unparse(node), dict(names))
+            except Exception:
+                known = {alias.asname or alias.name for alias in node.names} <= {*names, "*"}
+                if isinstance(node, ast.Import) or not known:
                     return False
-            else:
-                for alias in node.names:
-                    name = alias.asname or alias.name.partition(".")[0]
-                    names[name] = _Elsewhere(names)
-            example.source = "pass\n"
+                example.source = "pass\n"
     return True
 
 
@@ -186,16 +164,13 @@ def _same(want: str, got: str, names: dict[str, Any]) -> bool:
     if not want.strip() or _plain(want) == _plain(got) or _is_of_today(want, got):
         return True
     scope = {**_KNOWN, **names}
-    try:
+    with contextlib.suppress(Exception):
         found = ast.literal_eval(got.strip())
-    except Exception:
-        found = None
-    if isinstance(found, str) and _plain(found) == _plain(want):
-        return True
-    try:
+        if isinstance(found, str) and _plain(found) == _plain(want):
+            return True
+    with contextlib.suppress(Exception):
         return _equal(eval(want.strip(), dict(scope)), eval(got.strip(), dict(scope)))
-    except Exception:
-        return False
+    return False
 
 
 def _is_of_today(want: str, got: str) -> bool:
@@ -212,49 +187,36 @@ def _is_of_today(want: str, got: str) -> bool:
 
 def _has(value: Any, want: str) -> bool:
     """Whether an iterator or a view gives what is shown as a list."""
-    if not isinstance(value, (Iterator, *_VIEWS)):
-        return False
-    try:
+    with contextlib.suppress(Exception):
         expected = ast.literal_eval(want.strip())
-        return isinstance(expected, (list, tuple, set)) and _equal(
-            list(expected), list(itertools.islice(value, len(expected) + 1))
+        return (
+            isinstance(value, _VIEWS)
+            and isinstance(expected, (list, tuple, set))
+            and _equal([*expected], [*itertools.islice(value, len(expected) + 1)])
         )
-    except Exception:
-        return False
+    return False
 
 
 def _is_reordered(want: str, got: str) -> bool:
     """Whether two lists have the same in another order."""
-    try:
+    with contextlib.suppress(Exception):
         return bool(_sorted(ast.literal_eval(want.strip())) == _sorted(ast.literal_eval(got)))
-    except Exception:
-        return False
+    return False
 
 
 def _sorted(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return sorted(map(_sorted, value), key=repr)
-    return value
+    return sorted(map(_sorted, value), key=repr) if isinstance(value, (list, tuple)) else value
 
 
 def _is_shorthand(source: str, error: BaseException, names: dict[str, Any]) -> bool:
     """Whether a method is called on its class, as in ``Stack.pop()``: readers know that an object is meant."""
-    try:
-        node = ast.parse(source.strip(), mode="eval").body
-    except SyntaxError:
-        return False
-    return (
-        isinstance(error, TypeError)
-        and "missing" in str(error)
-        and isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and isinstance(names.get(node.func.value.id), type)
-    )
+    owner = re.match(r"\s*(\w+)\.\w+\(", source)
+    of_class = owner is not None and isinstance(names.get(owner[1]), type)
+    return of_class and isinstance(error, TypeError) and "missing" in str(error)
 
 
 def _plain(text: str) -> str:
-    return _NOISE.sub("", _PREFIX.sub("", text)).replace('"', "'")
+    return _NOISE.sub("", text).replace('"', "'")
 
 
 def _rounds(found: Any, shown: Any) -> bool:

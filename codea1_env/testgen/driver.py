@@ -18,6 +18,7 @@ is a pair, which is plain data whatever the program returned:
 from __future__ import annotations
 
 import asyncio
+import builtins
 import copy
 import inspect
 import itertools
@@ -34,12 +35,13 @@ _BITS = 14_000
 """Python writes no integer of more than 4300 digits."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DEPTH = 20
-OPERATORS: dict[str, Callable[..., Any]] = {
-    "__getitem__": operator.getitem, "__setitem__": operator.setitem, "__delitem__": operator.delitem,
-    "__contains__": operator.contains, "__iter__": iter, "__next__": next, "__reversed__": reversed,
-    "__str__": str, "__repr__": repr, "__bool__": bool, "__int__": int, "__float__": float,
+OPERATORS = {
+    "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
+    "__contains__": "({1} in {0})", "__iter__": "iter({0})", "__next__": "next({0})",
+    "__reversed__": "reversed({0})", "__str__": "str({0})", "__repr__": "repr({0})",
+    "__bool__": "bool({0})", "__int__": "int({0})", "__float__": "float({0})",
 }  # fmt: skip
-"""How methods are called that nobody calls by their names."""
+"""How methods are called that nobody calls by their names: in `operator`, or a built-in function."""
 
 
 def observe(
@@ -75,7 +77,8 @@ def observe(
     for name, values, words in steps:
         try:
             if name in OPERATORS:
-                returned = OPERATORS[name](made, *values)
+                by_operator = vars(operator).get(name) or getattr(builtins, name.strip("_"))
+                returned = by_operator(made, *values)
             else:
                 returned = getattr(made, name)(*values, **words)
             if inspect.iscoroutine(returned):

@@ -11,9 +11,10 @@ from typing import Any
 from codea1_env.sandbox import AnalysisError, Job, Outcome, Sandbox
 from codea1_env.testgen.findings import Finding, Sort, is_about_surroundings, what_it_did
 from codea1_env.testgen.importing import program_of
+from codea1_env.testgen.modules import TargetError
 from codea1_env.testgen.observing import Seen, differ, is_stable
 from codea1_env.testgen.source import describe
-from codea1_env.testgen.target import Target, TargetError
+from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import Shape, Trial, literal, observed_test, trial_text
 
 _SECONDS = 60
@@ -33,7 +34,8 @@ class Earlier:
 
     def is_same(self, target: Target) -> bool:
         """Whether nothing has changed in the file that the function depends on."""
-        return _lines(self.core) == _lines(target.core)
+        was, now = (text.splitlines() for text in (self.core, target.core))
+        return [*filter(str.strip, was)] == [*filter(str.strip, now)]
 
     def says(self, one: Seen, other: Seen) -> bool:
         """Whether it can be compared with: it does the same in two runs, and takes such arguments."""
@@ -76,17 +78,13 @@ def read_earlier(target: Target, revision: str, sandbox: Sandbox) -> Earlier | N
     if "kind" not in found or (found["kind"] == "class") != target.is_class:
         return None
     if target.module is not None:
-        program = program_of(target.module, target.name, text, found["flags"])
+        program = program_of(target.module, target.name, text)
     else:
         program = found["needed"] if target.left_out else text
     load = sandbox.submit(Job(program, (), target.name)).result().load
     if not load.passed:
         raise TargetError(f"Expect {where} to run when it is imported, actually: {load.message}.")
     return Earlier(revision, program, found["needed"])
-
-
-def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()]
 
 
 def file_at(path: Path, revision: str) -> str | None:
@@ -132,37 +130,26 @@ def difference(
     trial: Trial, was: Seen, now: Seen, shape: Shape, earlier: Earlier
 ) -> tuple[Finding, Sort]:
     """The finding that a function does something else than it did, up to the first step where it does."""
-    number = _first(was, now)
-    if number is not None and was.found["made"]:
-        trial = replace(trial, steps=trial.steps[: number + 1])
-    if number is not None:
-        was, now = _upto(was, number), _upto(now, number)
-    test = observed_test(trial, was.found, shape)
+    if now.outcome is Outcome.PASS:
+        steps = range(min(len(was.found["results"]), len(now.found["results"])))
+        different = (each for each in steps if _differ_upto(each, was, now))
+        if (number := next(different, -1)) >= 0:
+            was, now = _upto(was, number), _upto(now, number)
+            trial = replace(
+                trial, steps=trial.steps[: number + 1] if was.found["made"] else trial.steps
+            )
     did, did_then = what_it_did(now), what_it_did(was)
     sort: tuple[Any, ...] = (_form(was), _form(now))
     if did == did_then:
-        did, did_then = _left(now), _left(was)
-        sort = ("left",)
-    finding = Finding(
-        trial_text(trial, shape),
-        did,
-        f"at {earlier.revision} it {did_then}",
-        "difference",
-        test=test,
-    )
+        did, did_then, sort = _left(now), _left(was), ("left",)
+    source, test = trial_text(trial, shape), observed_test(trial, was.found, shape)
+    finding = Finding(source, did, f"at {earlier.revision} it {did_then}", "difference", test=test)
     return finding, ("difference", trial.steps[-1][0] if trial.steps else "", *sort)
 
 
-def _first(was: Seen, now: Seen) -> int | None:
-    """The first step that gives something else; None if all give the same, or nothing is known."""
-    if now.outcome is not Outcome.PASS:
-        return None
-    steps = min(len(was.found["results"]), len(now.found["results"]))
-    for number in range(steps):
-        one, other = _upto(was, number), _upto(now, number)
-        if differ(one, other) or differ(other, one):
-            return number
-    return None
+def _differ_upto(number: int, was: Seen, now: Seen) -> bool:
+    one, other = _upto(was, number), _upto(now, number)
+    return differ(one, other) or differ(other, one)
 
 
 def _upto(seen: Seen, number: int) -> Seen:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.sandbox import Limit, Outcome
-from codea1_env.testgen.invent import Kind
 from codea1_env.testgen.observing import Seen
-from codea1_env.testgen.texts import (
-    GeneratedTest,
-    Shape,
-    Trial,
-    literal,
-    observed_test,
-    trial_text,
-)
+from codea1_env.testgen.parameters import Kind
+from codea1_env.testgen.target import Parameter, Target
+from codea1_env.testgen.texts import GeneratedTest, Shape, Trial, literal, observed_test, trial_text
 
 Evidence = Literal[
     "example", "tester", "difference", "crash", "annotation", "exception", "endless", "property", "state", "default"
@@ -82,10 +79,10 @@ def what_it_did(seen: Seen) -> str:
     form, content = seen.last
     if form in ("raises", "breaks"):
         name, message = content
-        return _short(f"raises {name}: {message}" if message else f"raises {name}")
+        return short(f"raises {name}: {message}" if message else f"raises {name}")
     if form in ("repr", "type"):
-        return _short(f"returns {content}")
-    return _short(f"returns {literal(content)}")
+        return short(f"returns {content}")
+    return short(f"returns {literal(content)}")
 
 
 def is_wrong_kind(seen: Seen) -> bool:
@@ -140,12 +137,15 @@ def accident(
     return None
 
 
-def question(trial: Trial, seen: Seen, shape: Shape) -> GeneratedTest:
-    """The test that asks whether what a trial gave is right; of one that did not end only the trial."""
+def question(trial: Trial, seen: Seen, why: str, kind: Evidence, shape: Shape) -> Finding:
+    """The finding that asks whether what a trial gave is right; of one that did not end only the trial."""
+    source = trial_text(trial, shape)
     if seen.outcome is Outcome.PASS:
-        return observed_test(trial, {**seen.found, "attributes": {}}, shape)
-    text = trial_text(trial, shape)
-    return GeneratedTest(text, text.replace("; ", "\n") if trial.steps else text, "observed")
+        test = observed_test(trial, {**seen.found, "attributes": {}}, shape)
+    else:
+        shown = source.replace("; ", "\n") if trial.steps else source
+        test = GeneratedTest(source, shown, "observed")
+    return Finding(source, what_it_did(seen), why, kind, test=test)
 
 
 def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
@@ -155,13 +155,12 @@ def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
         findings: Each with what its sort is, see `sort_of`.
     """
     chosen: dict[Sort, Finding] = {}
-    for finding, sort in sorted(findings, key=lambda each: _rank(each[0])):
+    ranked = sorted(
+        findings, key=lambda each: (each[0].kind in DOUBTFUL, len(each[0].source), each[0].source)
+    )
+    for finding, sort in ranked:
         chosen.setdefault(sort, finding)
     return list(chosen.values())
-
-
-def _rank(finding: Finding) -> tuple[bool, int, str]:
-    return finding.kind in DOUBTFUL, len(finding.source), finding.source
 
 
 def sort_of(seen: Seen, step: str) -> Sort:
@@ -185,24 +184,17 @@ def is_of_kind(value: Any, kind: Kind) -> bool:
     name, inside = kind[0], kind[1:]
     if name == "union":
         return any(is_of_kind(value, each) for each in inside)
-    if name == "none":
-        return value is None
     if name == "literal":
         return value in inside
-    if name not in _ALLOWED:
-        return True
-    return isinstance(value, _ALLOWED[name]) and (
-        not isinstance(value, tuple)
-        or name != "tuple"
-        or inside[1:] == (("...",),)
-        or len(inside) == len(value)
-    )
+    if name == "tuple" and isinstance(value, tuple) and inside[1:] != (("...",),):
+        return len(inside) == len(value)
+    return isinstance(value, _ALLOWED.get(name, object))
 
 
 _ALLOWED: dict[str, tuple[type, ...]] = {
-    "int": (int,), "float": (float, int), "complex": (complex, float, int), "str": (str,), "bool": (bool,),
-    "bytes": (bytes,), "tuple": (tuple,), "set": (set, frozenset), "frozenset": (frozenset,), "dict": (dict,),
-    "list": (list, tuple, str, bytes, set, frozenset, dict),
+    "none": (type(None),), "int": (int,), "float": (float, int), "complex": (complex, float, int), "str": (str,),
+    "bool": (bool,), "bytes": (bytes,), "tuple": (tuple,), "set": (set, frozenset), "frozenset": (frozenset,),
+    "dict": (dict,), "list": (list, tuple, str, bytes, set, frozenset, dict),
 }  # fmt: skip
 """What annotations allow. Sequences and iterables are read as lists, so that a list says little."""
 
@@ -218,8 +210,114 @@ def kind_text(kind: Kind) -> str:
         return " or ".join(map(kind_text, kind[1:]))
     if kind[0] == "literal":
         return " or ".join(map(repr, kind[1:]))
-    return "None" if kind[0] == "none" else str(kind[0])
+    return str(kind[0]).replace("none", "None")
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """The text, cut where it is longer than anybody reads."""
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+
+
+_SMALL, _SHORT = 100, 4
+_ORDINARY = (bool, type(None))
+"""Kinds of options with no odd values."""
+
+
+def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accident:
+    """The accident; a doubtful one if the arguments may be to blame.
+
+    An index that is out of range says little of a number that may be one, and where several arguments have to fit
+    together, such as a table and the number of its rows. What an optional argument does that somebody has set to
+    something odd, such as an empty alphabet, was asked for. An index out of range where the
+    docstring names no argument is mostly that of a helper, whose callers give no empty text. Some functions only take long with large arguments, and
+    some objects stand for what has no end.
+
+    Args:
+        found: What looks like an accident.
+        trial: The call, up to where it went wrong.
+        seen: What came of it.
+        target: What was called.
+    """
+    given = _given(trial.arguments, trial.keywords, target.parameters)
+    for name, passed, words in trial.steps[-1:]:
+        given += _given(passed, words, target.methods.get(name, ()))
+    values = [value for _, value in given if type(value) not in _ORDINARY]
+    blamed = any(_is_odd(*each) for each in given)
+    if found.kind == "endless":
+        blamed |= bool(trial.steps) or any(map(_is_large, values))
+    elif any(name == "IndexError" for _, name, _ in seen.errors):
+        known = {each.name for each, _ in given if each is not None}
+        documented = not known or known & set(re.findall(r"\w+", " ".join(target.docs)))
+        blamed |= len(values) > 1 or any(type(value) is int for value in values) or not documented
+    is_doubtful = blamed and found.kind in ("crash", "endless")
+    return replace(found, kind="exception") if is_doubtful else found
+
+
+def _given(
+    values: Sequence[Any], words: Mapping[str, Any], parameters: Sequence[Parameter]
+) -> list[tuple[Parameter | None, Any]]:
+    """Each argument with its parameter; None for one of ``*args``."""
+    places = [*(each for each in parameters if each.way == "place"), *[None] * len(values)]
+    named = {each.name: each for each in parameters}
+    return [
+        *zip(places, values, strict=False),
+        *((named.get(word), value) for word, value in words.items()),
+    ]
+
+
+def _is_large(value: Any) -> bool:
+    """Whether it may take long to do something with it: no number or text that anybody would call small."""
+    if isinstance(value, (int, float)):
+        return abs(value) > _SMALL
+    return hasattr(value, "__len__") and len(value) > _SHORT
+
+
+def _is_odd(parameter: Parameter | None, value: Any) -> bool:
+    """Whether an option has another value than its default, and none of two or three that everybody uses."""
+    return (
+        parameter is not None
+        and parameter.optional
+        and type(value) not in _ORDINARY
+        and [*parameter.default] != [value]
+        and not any(kind[0] == "literal" for kind in parameter.kinds)
+    )
+
+
+def one_line(finding: Finding, target: Target, folder: Path | None = None) -> str:
+    """A command that shows what a finding says. It runs the program as you, in no sandbox.
+
+    Args:
+        finding: What was found.
+        target: The function or class that it was found in.
+        folder: Where the command will run; None for the current one.
+    """
+    test = finding.test
+    names = [target.name, *(test.uses if test else ())]
+    imports = [f"import {each}" for each in (test.modules if test else ())]
+    imports += [f"from {module} import {', '.join(some)}" for module, some in target.imports(names)]
+    *steps, last = finding.source.split("; ") if target.is_class else [finding.source]
+    if target.asynchronous:
+        imports, last = ["import asyncio", *imports], f"asyncio.run({last})"
+    lines = [*imports, *finding.before.splitlines(), *steps]
+    # A statement that shows something, such as a loop that prints, is run as it is.
+    shown = f"print(repr({last}))" if _is_call(last) else last
+    simple = not any(line[:1].isspace() or line.rstrip().endswith(":") for line in lines)
+    text = ("; " if simple else "\n").join([*lines, shown])
+    away = os.path.relpath(target.home.root, folder or Path.cwd())
+    path = "" if away == "." or target.home.installed else f"PYTHONPATH={shlex.quote(away)} "
+    return f"{path}python -c {shlex.quote(text)}"
+
+
+def as_data(finding: Finding, target: Target) -> dict[str, Any]:
+    """A finding for a report."""
+    names = ("source", "did", "expected", "kind")
+    return {name: getattr(finding, name) for name in names} | {
+        "reproduction": one_line(finding, target)
+    }
+
+
+def _is_call(text: str) -> bool:
+    return (
+        not text.startswith(("print(", "for ", "with ", "if ", "while ", "try:"))
+        and "\n" not in text
+    )

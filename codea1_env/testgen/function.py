@@ -10,22 +10,14 @@ import numpy as np
 
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import Kills, find_kills
-from codea1_env.problem_sets.fuzz import Call
+from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.deadline import Deadline, spread
+from codea1_env.testgen.choosing import reduce_suite, search
 from codea1_env.testgen.earlier import Earlier
 from codea1_env.testgen.findings import DOUBTFUL, Finding
-from codea1_env.testgen.proposals import Predictions, Proposals, calls_in, read_proposals
-from codea1_env.testgen.reduction import Reduction, reduce_and_check, reduce_suite
-from codea1_env.testgen.search import search
-from codea1_env.testgen.stated import (
-    Judged,
-    entry_point,
-    examples,
-    judge,
-    of_tester,
-    that_pass,
-)
+from codea1_env.testgen.invent import can_be_called
+from codea1_env.testgen.looking import Deadline, spread
+from codea1_env.testgen.stated import Predictions, calls_in, entry_point, judge, that_pass
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest
 
@@ -111,98 +103,72 @@ def write_function_suite(
     clock = Deadline(timeout)
     most = None if timeout is None else _MOST_MUTANTS
     mutants = [] if only_findings else mutants_of(target, sandbox, most)
-    stated = examples(target)
-    proposals = read_proposals(answers or (), target.name, sandbox)
-    stated += map(of_tester, proposals.tests)
-    doubts = None if all_findings else _DOUBTS
     # Judged as users import it: objects that were made at import are not of a class that is defined anew.
-    judged = judge(stated, replace(target, program=target.imported), sandbox, doubts)
-    judged = replace(judged, kept=_that_hold_anew(judged.kept, target, sandbox))
-    texts = [test.text for test in judged.kept]
-    entry = entry_point(target, judged.kept)
-    reduction = _reduced(target, entry, texts, mutants, sandbox, clock)
-    killed = reduction.after.killed
+    plain = replace(target, program=target.imported)
+    judged = judge(plain, answers, sandbox, None if all_findings else _DOUBTS)
+    kept = judged.kept
+    if target.module is not None:  # others would tell any mutant apart
+        kept = tuple(itertools.compress(kept, that_pass(kept, target, target.program, sandbox)))
+    kills = _kills_of(kept, target, mutants, sandbox, clock)
+    chosen = [] if only_findings else reduce_suite(kills, [test.text for test in kept])
+    killed = frozenset[int]().union(*kills)
     left = [number for number in range(len(mutants)) if number not in killed]
-    # Findings are for the author to decide: what they call is pinned by no test.
-    proposed = proposals.calls(target.name, sandbox, judged.doubted if all_findings else ())
-    some = [mutants[number] for number in left]
     rng = np.random.default_rng(seed)
-    invented = search(target, some, sandbox, rng, clock, earlier, proposed)
+    invented = search(
+        target, [mutants[number] for number in left], sandbox, rng, clock, earlier, judged.calls
+    )
     added: list[tuple[GeneratedTest, frozenset[int]]] = []
-    if (left or not texts) and not only_findings:
+    if (left or not kept) and not only_findings:
         # In their written form, and where nothing is defined anew: as whoever runs the file imports it.
         holds = that_pass(invented.tests, target, target.imported, sandbox)
         added = [*itertools.compress(zip(invented.tests, invented.kills, strict=True), holds)]
-    found = [*judged.findings, *_new(invented.findings, judged.findings)]
+    known = {each.source for each in judged.findings}
+    found = [*judged.findings, *(each for each in invented.findings if each.source not in known)]
     doubtful = [] if all_findings else [each for each in found if each.kind in DOUBTFUL]
+    # Where tests expect what the function gives, nobody is asked about an agent's prediction.
     pinned = calls_in([test.text for test, _ in added], target.name, sandbox)
+    for each in [each for each in doubtful if each.kind == "tester" and not target.is_class]:
+        texts = [each.test.text] if each.test is not None else []
+        if any(call in pinned for call in calls_in(texts, target.name, sandbox)):
+            doubtful.remove(each)
+            found.remove(each)
     return FunctionSuite(
         target=target,
-        tests=(
-            *(judged.kept[number] for number in reduction.chosen if not only_findings),
-            *(test for test, _ in added),
-        ),
+        tests=(*(kept[number] for number in chosen), *(test for test, _ in added)),
         findings=tuple(each for each in found if each not in doubtful),
-        questions=tuple(
-            each
-            for each in doubtful
-            if not (each.kind == "tester" and _is_pinned(each, pinned, target, sandbox))
-        ),
-        candidates=len(texts) + invented.passing,
-        dropped=(*judged.dropped, *judged.contradicted, *proposals.unread),
+        questions=tuple(doubtful),
+        candidates=len(kept) + invented.passing,
+        dropped=judged.dropped,
         unstable=tuple(invented.unstable),
         outside=tuple(invented.outside),
         cut=invented.cut,
         kills=Kills(
             tuple(mutants),
             (
-                *(() if only_findings else reduction.after.by_test),
+                *(kills[number] for number in chosen),
                 *(frozenset(left[number] for number in kills) for _, kills in added),
             ),
         ),
-        predictions=None if answers is None else _predictions(proposals, judged),
+        predictions=judged.predictions,
     )
 
 
-def _is_pinned(finding: Finding, pinned: Sequence[Call], target: Target, sandbox: Sandbox) -> bool:
-    """Whether tests expect what the function gives where an agent expected something else: then nobody is asked."""
-    texts = [] if finding.test is None or target.is_class else [finding.test.text]
-    return any(call in pinned for call in calls_in(texts, target.name, sandbox))
-
-
-def _predictions(proposals: Proposals, judged: Judged) -> Predictions:
-    reasons = [reason for text, reason in judged.dropped if text in proposals.tests]
-    reasons += [reason for _, reason in proposals.unread]
-    return Predictions(
-        proposals.answers,
-        len(proposals.tests),
-        judged.right,
-        judged.wrong,
-        len(reasons),
-        next(iter(reasons), ""),
-    )
-
-
-def _reduced(
+def _kills_of(
+    tests: Sequence[GeneratedTest],
     target: Target,
-    entry: str | None,
-    texts: Sequence[str],
     mutants: Sequence[Mutant],
     sandbox: Sandbox,
     clock: Deadline,
-) -> Reduction:
-    """Tests of the docstring and of a tester, reduced; of as many mutants as there is time for."""
-    if not clock.bounded or not texts:
-        return reduce_and_check(target.program, entry, texts, mutants, sandbox)
+) -> list[frozenset[int]]:
+    """Which mutants each test kills; of as many as there is time for."""
+    texts, entry = [test.text for test in tests], entry_point(target, tests)
     kills: list[set[int]] = [set() for _ in texts]
-    for part in clock.parts(spread(range(len(mutants))), _STATED, first=16, most=64):
+    parts = clock.parts(spread(range(len(mutants))), _STATED, first=16, most=64)
+    for part in parts if texts else ():
         found = find_kills(target.program, entry, texts, [mutants[n] for n in part], sandbox)
         for test, killed in enumerate(found.by_test):
             kills[test] |= {part[place] for place in killed}
-    by_test = tuple(map(frozenset, kills))
-    before = Kills(tuple(mutants), by_test)
-    chosen = tuple(reduce_suite(by_test, texts))
-    return Reduction(chosen, before, Kills(before.mutants, tuple(by_test[n] for n in chosen)))
+    return [*map(frozenset, kills)]
 
 
 def mutants_of(target: Target, sandbox: Sandbox, most: int | None = None) -> list[Mutant]:
@@ -225,16 +191,30 @@ def mutants_of(target: Target, sandbox: Sandbox, most: int | None = None) -> lis
     return [replace(each, code=target.with_definition(each.code)) for each in found]
 
 
-def _that_hold_anew(
-    tests: Sequence[GeneratedTest], target: Target, sandbox: Sandbox
-) -> tuple[GeneratedTest, ...]:
-    """Those that also hold where the function is defined anew, as in mutants: others would tell any of them apart."""
-    if target.module is None:
-        return tuple(tests)
-    holds = that_pass(tests, target, target.program, sandbox, (0,))
-    return tuple(itertools.compress(tests, holds))
-
-
-def _new(findings: Sequence[Finding], known: Sequence[Finding]) -> list[Finding]:
-    sources = {each.source for each in known}
-    return [each for each in findings if each.source not in sources]
+def why_nothing(suite: FunctionSuite) -> str:
+    """Say why a suite has no tests, and what to do."""
+    target = suite.target
+    start = "Expect a function that can be tested, actually: "
+    if suite.unstable:
+        return (
+            f"{start}all {len(suite.unstable)} calls of {target.name} gave different results in two runs, such as "
+            f"{clean(suite.unstable[0])}. Pass in what it draws or reads (a random.Random, a time), and keep "
+            "nothing between calls"
+        )
+    if suite.outside:
+        return (
+            f"{start}{target.name} asks for what the sandbox has not, files, the network or standard input: "
+            f"{clean(suite.outside[0])}. Move the part that computes into a function of its own"
+        )
+    if why := can_be_called(target.parameters):
+        return (
+            f"{start}{why}. Write an example into the docstring (>>> {target.name}(...) and below it the result), "
+            "or name an agent with --agent"
+        )
+    if "SystemExit" in target.raises and not suite.dropped:
+        return (
+            f"{start}no call of {target.name} can be tested, and its code ends the process. Move the part that "
+            "computes into a function of its own"
+        )
+    first = "".join(f"; the first: {clean(reason)}" for _, reason in suite.dropped[:1])
+    return f"{start}no test of {target.name} passes{first}"

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
-from codea1_env.sandbox import Limits, Outcome, OwnCodeSandbox, Sandbox
+from codea1_env.sandbox import CallResult, Limits, Outcome, OwnCodeSandbox, Sandbox
 from codea1_env.testgen import loader
 from codea1_env.testgen.modules import Module, TargetError, folders_for
 
@@ -18,25 +19,32 @@ LIMITS = Limits(
 _IMPORT = Limits(call_cpu_time=10, call_wall_time=20, run_cpu_time=20, run_wall_time=40)
 _QUICK = 0.002
 """Seconds: what is imported faster is not worth a process that has done it."""
-_LOADER = """
-_codea1_loader = {{"__name__": "codea1_loader"}}
-__import__("builtins").exec({text!r}, _codea1_loader)
-""".format(text=Path(loader.__file__).read_text(encoding="utf-8"))
-_LOAD = "globals().update(_codea1_loader['load'](*{arguments!r}))\n"
-_ASK = "\ndef _codea1_ask(*arguments):\n    return _codea1_loader[{name!r}](*arguments)\n"
+_BESIDE = """
+
+_codea1_{name} = {{"__name__": "codea1_{name}"}}
+__import__("builtins").exec({text!r}, _codea1_{name})
+"""
 
 
-def program_of(module: Module, name: str, text: str = "", flags: int = 0) -> str:
+def beside(module: ModuleType) -> str:
+    """The text of a module of ours as a part of a program: it has a namespace of its own there."""
+    name = module.__name__.rpartition(".")[2]
+    return _BESIDE.format(name=name, text=Path(module.__file__ or "").read_text(encoding="utf-8"))
+
+
+_LOADER = beside(loader)
+
+
+def program_of(module: Module, name: str, text: str = "") -> str:
     """A program with the names of a module.
 
     Args:
         module: Which.
         name: A function or class of it.
         text: What defines it anew, on the lines of the file; "" to take it as it is.
-        flags: What the module has imported from `__future__`.
     """
-    arguments = (module.name, str(module.path), text, name, flags)
-    return _LOADER + _LOAD.format(arguments=arguments)
+    arguments = (module.name, str(module.path), text, name)
+    return f"{_LOADER}globals().update(_codea1_loader['load'](*{arguments!r}))\n"
 
 
 @dataclass(frozen=True)
@@ -62,21 +70,18 @@ def try_import(module: Module, sandbox: Sandbox) -> Imported:
     Raises:
         InfraError: The sandbox failed.
     """
-    [result] = sandbox.call(
-        _LOADER + _ASK.format(name="watch") + f"# {module.top}",
-        "_codea1_ask",
-        [((module.name,), {})],
-        limits=_IMPORT,
-    )
+    result = _ask(module, "watch", (module.name,), sandbox)
     if result.outcome is not Outcome.PASS:
         return Imported(result.outcome, result.message)
-    found = result.value
-    error, message = found["error"]
-    acts = tuple(found["acts"])
-    if error:
-        missing = str(found["missing"])
-        return Imported(Outcome.ERROR, f"{error}: {message}", error, missing, acts)
-    return Imported(Outcome.PASS, acts=acts, threads=found["threads"], seconds=found["seconds"])
+    return Imported(Outcome.ERROR if result.value["error"] else Outcome.PASS, **result.value)
+
+
+def _ask(module: Module, what: str, arguments: tuple[str, ...], sandbox: Sandbox) -> CallResult:
+    """Call a function of the loader in a process of its own."""
+    ask = f"\ndef _codea1_ask(*arguments):\n    return _codea1_loader[{what!r}](*arguments)\n"
+    program = f"{_LOADER}{ask}# {module.top}"
+    [result] = sandbox.call(program, "_codea1_ask", [(arguments, {})], limits=_IMPORT)
+    return result
 
 
 @contextmanager
@@ -121,12 +126,7 @@ def defined_in(module: Module, name: str, sandbox: Sandbox) -> tuple[str, str]:
     Raises:
         TargetError: It is compiled.
     """
-    [result] = sandbox.call(
-        _LOADER + _ASK.format(name="home_of") + f"# {module.top}",
-        "_codea1_ask",
-        [((module.name, name), {})],
-        limits=_IMPORT,
-    )
+    result = _ask(module, "home_of", (module.name, name), sandbox)
     home, called = result.value if result.outcome is Outcome.PASS else ("", "")
     if called == "compiled":
         raise TargetError(

@@ -11,13 +11,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from codea1_env.problem_sets.fuzz import Call, in_order
+from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
+from codea1_env.sandbox import Outcome
+from codea1_env.testgen.findings import is_wrong_kind
+from codea1_env.testgen.observing import Seen
+from codea1_env.testgen.parameters import Kind, kind_of_all
+from codea1_env.testgen.target import Hints, Parameter, Target
+from codea1_env.testgen.texts import Trial
 
-Kind = tuple[Any, ...]
 T = TypeVar("T")
 
 ANYTHING: tuple[Kind, ...] = (
@@ -37,27 +42,6 @@ _KINDS = 6
 _DATE, _TIME = datetime.date, datetime.datetime
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a function."""
-
-    name: str
-    way: Literal["place", "keyword", "star"]
-    kinds: tuple[Kind, ...]
-    annotated: bool
-    optional: bool
-    default: tuple[Any, ...]
-    """The default, if it is a literal."""
-
-
-@dataclass(frozen=True)
-class Hints:
-    """What stands in the program and its docstring, and may be worth trying."""
-
-    words: tuple[str, ...] = ()
-    numbers: tuple[int | float, ...] = ()
-
-
 def values(kind: Kind, hints: Hints) -> list[Any]:
     """Values of a kind: empty and small ones first, then those from the program, then larger ones.
 
@@ -72,30 +56,6 @@ def values(kind: Kind, hints: Hints) -> list[Any]:
     return _distinct(_values(kind, hints))
 
 
-def kind_of_value(value: Any) -> Kind:
-    """The kind that an example is of.
-
-    Example:
-        >>> kind_of_value([(1, "a")])
-        ('list', ('tuple', ('int',), ('str',)))
-    """
-    name = type(value).__name__
-    if value is None:
-        return ("none",)
-    if isinstance(value, tuple):
-        return ("tuple", *map(kind_of_value, value))
-    if isinstance(value, dict):
-        return ("dict", _kind_of_all(value), _kind_of_all(value.values()))
-    if isinstance(value, (list, set, frozenset)):
-        return (name, _kind_of_all(value))
-    return (name,)
-
-
-def _kind_of_all(items: Iterable[Any]) -> Kind:
-    kinds = list(dict.fromkeys(map(kind_of_value, items))) or [("int",)]
-    return kinds[0] if len(kinds) == 1 else ("union", *kinds)
-
-
 def with_examples(
     parameters: Sequence[Parameter], examples: Sequence[Call]
 ) -> tuple[Parameter, ...]:
@@ -105,14 +65,14 @@ def with_examples(
         given = [args[place] for args, _ in examples if each.way == "place" and place < len(args)]
         given += [words[each.name] for _, words in examples if each.name in words]
         if given and not each.annotated:
-            each = replace(each, kinds=(_kind_of_all(given),))
+            each = replace(each, kinds=(kind_of_all(given),))
         found.append(each)
     return tuple(found)
 
 
 def plans(parameters: Sequence[Parameter]) -> list[tuple[Kind, ...]]:
     """Which kinds the parameters may have together, likely ones first. There is one plan if all is annotated."""
-    options = [_kinds(parameter)[:_KINDS] for parameter in parameters]
+    options = [(parameter.kinds or ANYTHING)[:_KINDS] for parameter in parameters]
     ranked = itertools.islice(itertools.product(*map(enumerate, options)), 4096)
     ordered = sorted(ranked, key=lambda choice: sum(rank for rank, _ in choice))
     return [tuple(kind for _, kind in choice) for choice in ordered[:_PLANS]]
@@ -156,10 +116,10 @@ def calls(
 
 def can_be_called(parameters: Sequence[Parameter]) -> str:
     """Why nothing can be made up for these parameters; "" if it can."""
-    for parameter in parameters:
-        if not parameter.optional and not any(values(kind, Hints()) for kind in _kinds(parameter)):
-            kind = _kinds(parameter)[0][-1]
-            return f"no value can be made up for {parameter.name} ({kind})"
+    for each in parameters:
+        kinds = each.kinds or ANYTHING
+        if not each.optional and not any(values(kind, Hints()) for kind in kinds):
+            return f"no value can be made up for {each.name} ({kinds[0][-1]})"
     return ""
 
 
@@ -171,10 +131,6 @@ class _LeftOut:
 
 
 _LEFT_OUT = _LeftOut()
-
-
-def _kinds(parameter: Parameter) -> tuple[Kind, ...]:
-    return parameter.kinds or ANYTHING
 
 
 def _combinations(
@@ -227,36 +183,28 @@ def _values(kind: Kind, hints: Hints) -> list[Any]:
     if name == "literal":
         return list(inside)
     if name == "union":
-        each = [_values(inner, hints) for inner in inside]
-        return [
-            v
-            for row in itertools.zip_longest(*each, fillvalue=_LEFT_OUT)
-            for v in row
-            if v is not _LEFT_OUT
-        ]
+        rows = itertools.zip_longest(
+            *(_values(each, hints) for each in inside), fillvalue=_LEFT_OUT
+        )
+        return [value for row in rows for value in row if value is not _LEFT_OUT]
     if name == "list":
         return _sequences(values(inside[0], hints))
     if name == "tuple":
         if len(inside) == 2 and inside[1] == ("...",):
             return [tuple(items) for items in _sequences(values(inside[0], hints))]
         pools = [values(inner, hints) for inner in inside]
-        return (
-            []
-            if not all(pools)
-            else [
-                tuple(pool[(shift + place) % len(pool)] for place, pool in enumerate(pools))
-                for shift in range(max(map(len, pools), default=0))
-            ]
-        )
+        longest = max(map(len, pools), default=0) if all(pools) else 0
+        return [
+            tuple(pool[(shift + place) % len(pool)] for place, pool in enumerate(pools))
+            for shift in range(longest)
+        ]
     if name in ("set", "frozenset"):
         made = set if name == "set" else frozenset
         return [made(items) for items in _sequences(_hashable(values(inside[0], hints)))]
     if name == "dict":
         contents = values(inside[1], hints)
         keys = _sequences(_hashable(values(inside[0], hints)))
-        named = (
-            [word for word in hints.words if word.isidentifier()] if inside[0] == ("str",) else []
-        )
+        named = [word for word in hints.words if word.isidentifier()] * (inside[0] == ("str",))
         keys = [*keys[:1], named, *keys[1:]] if named else keys
         return [
             dict(zip(some, itertools.cycle(contents), strict=False)) for some in keys if contents
@@ -323,3 +271,104 @@ def _distinct(items: Iterable[Any]) -> list[Any]:
     for item in items:
         found.setdefault(in_order(item), item)
     return list(found.values())
+
+
+_CALLS = 100
+"""Made-up calls, of which some are tried on all mutants."""
+_VARIED = 200
+_PROBES = 4
+"""Calls that show whether a function takes arguments of some kinds."""
+_CHOSEN_PLANS = 5
+_ENOUGH = 0.75
+"""Share of the probes that must work."""
+_KINDS_OF_METHODS = 3
+_STEPS = 4
+"""Methods that are called on one object at most."""
+
+Look = Callable[[Sequence[Trial]], Sequence[tuple[Seen, Seen]]]
+"""Runs trials on the program, twice; gives the results of the first ones."""
+
+
+@dataclass(frozen=True)
+class TrialMaker:
+    """Makes up trials.
+
+    Args:
+        target: What they call.
+        look: Shows what the target does with them.
+        rng: Source of chance.
+    """
+
+    target: Target
+    look: Look
+    rng: np.random.Generator
+
+    def calls(self, parameters: Sequence[Parameter], plan: Sequence[Kind]) -> list[Trial]:
+        """Calls with arguments of these kinds."""
+        return as_trials(calls(parameters, plan, self.target.hints, self.rng, _CALLS))
+
+    def working(
+        self, parameters: Sequence[Parameter], options: Sequence[tuple[Kind, ...]]
+    ) -> list[tuple[Kind, ...]]:
+        """The kinds of arguments that a function takes: those that it does not choke on, likely ones first."""
+        if len(options) == 1:
+            return list(options)
+        probes = [
+            calls(parameters, plan, self.target.hints, self.rng, 4 * _PROBES)[-_PROBES:]
+            for plan in options
+        ]
+        results = iter(self.look(as_trials(itertools.chain(*probes))))
+        shares = []
+        for some in probes:
+            good = [_is_fine(seen) for _, (seen, _) in zip(some, results, strict=False)]
+            shares.append(sum(good) / len(good) if good else 0.0)
+        enough = min(_ENOUGH, max(shares))
+        return [plan for plan, share in zip(options, shares, strict=True) if share >= enough][
+            :_CHOSEN_PLANS
+        ]
+
+    def objects(self, varied: bool = False) -> list[Trial]:
+        """Objects of a class, with calls of their methods in some order."""
+        target, rng = self.target, self.rng
+        number = _VARIED if varied else _CALLS
+        made = self._pool(target.parameters)
+        pools = {
+            name: pool
+            for name, parameters in target.methods.items()
+            if (pool := self._pool(parameters))
+        }
+        if not made:
+            return []
+        trials = as_trials(made)
+        # What cannot be made is looked at once; methods are called on what can.
+        runs = zip(made, self.look(trials), strict=False)
+        made = [call for call, (seen, _) in runs if seen.found.get("made")] or made
+        names = list(pools)
+        for index in range(number if names else 0):
+            steps = []
+            for step in range(1 + int(rng.integers(_STEPS)) if index >= len(names) else 1):
+                name = names[(index if step == 0 else int(rng.integers(len(names)))) % len(names)]
+                steps.append((name, *pick(pools[name], rng)))
+            trials.append(Trial(*pick(made, rng), tuple(steps)))
+        return trials
+
+    def _pool(self, parameters: Sequence[Parameter]) -> list[Call]:
+        """Calls with arguments of the likely kinds in turn: those of one kind may all be refused."""
+        options = plans(parameters)[:_KINDS_OF_METHODS]
+        number = _CALLS // 3 // len(options)
+        found = [calls(parameters, plan, self.target.hints, self.rng, number) for plan in options]
+        return [call for row in itertools.zip_longest(*found) for call in row if call is not None]
+
+    def varied(self, known: Iterable[Trial]) -> list[Trial]:
+        """Calls like these."""
+        found = [(trial.arguments, dict(trial.keywords)) for trial in known]
+        return as_trials(vary_calls(found, _VARIED, self.rng))
+
+
+def as_trials(found: Iterable[Call]) -> list[Trial]:
+    """Trials of calls."""
+    return [Trial(*call) for call in found]
+
+
+def _is_fine(seen: Seen) -> bool:
+    return seen.outcome is Outcome.PASS and not is_wrong_kind(seen)

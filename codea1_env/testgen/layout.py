@@ -16,8 +16,21 @@ _ALIKE = 2
 """As many are written as one."""
 _MAX_NAME = 40
 _MODULES = ("pytest", "asyncio", "datetime", "decimal", "fractions")
+_INSIDE = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.Starred)
+_TAKEN = ("expected", "pytest", "list", "repr", "type")
+"""Names that a test of a table uses."""
 _NAME = "\0"
 """Where the name of a test comes when it is known; in no text of ours."""
+
+
+def snake_case(name: str) -> str:
+    """A name in the form that functions and variables have.
+
+    Example:
+        >>> snake_case("LRUCacheOf2")
+        'lrucache_of2'
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def laid_out(
@@ -49,27 +62,21 @@ def laid_out(
         def test_half_1():
             assert half(1) is None
     """
-    alike: dict[tuple[str, ...], list[list[str]]] = {}
-    alone: list[tuple[str, str, str]] = []
-    ways = [_way(body, function, parameters) for body, _, _ in tests]
-    for (body, note, why), way in zip(tests, ways, strict=True):
-        if way is None or why or function == "pytest":
-            alone.append((body, note, why))
-        else:
-            alike.setdefault((note, *way[0]), []).append(way[1])
-    parts: list[tuple[str, str]] = []
-    for key, rows in alike.items():
-        if len(rows) < _ALIKE:
-            alone += [
-                test
-                for test, way in zip(tests, ways, strict=True)
-                if way is not None and (test[1], *way[0]) == key and not test[2]
-            ]
-        else:
-            parts.append(_parametrised(key, rows, snake, local))
+    tables: dict[tuple[str, ...], list[list[str]]] = {}
+    alone: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
+    for number, (body, note, why) in enumerate(tests):
+        way = None if why or function == "pytest" else _way(body, function, parameters)
+        key: tuple[str, ...] = (str(number),)
+        if way is not None:
+            key, row = (note, *way[0]), way[1]
+            tables.setdefault(key, []).append(row)
+        alone.setdefault(key, []).append((body, note, why))
+    tables = {key: rows for key, rows in tables.items() if len(rows) >= _ALIKE}
+    parts = [_parametrised(key, rows, snake, local) for key, rows in tables.items()]
+    singles = [test for key, some in alone.items() if key not in tables for test in some]
     # What is asked stands at the end.
-    alone.sort(key=lambda test: (bool(test[2]), not test[1], len(test[0]), test[0]))
-    parts += [_single(*test, function, snake, local) for test in alone]
+    singles.sort(key=lambda test: (bool(test[2]), not test[1], len(test[0]), test[0]))
+    parts += [_single(*test, function, snake, local) for test in singles]
     return list(_named(parts))
 
 
@@ -77,56 +84,40 @@ def _way(
     body: str, function: str, parameters: list[str]
 ) -> tuple[tuple[str, ...], list[str]] | None:
     """How a body calls the function, and with what; None if it is no single call in a simple statement."""
-    if "#" in body:
-        return None
     [statement, *more] = ast.parse(body).body
+    nodes = [*ast.walk(statement)]
     calls = [
-        node
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == function
+        each for each in nodes if isinstance(each, ast.Call) and _named_so(each.func, function)
     ]
-    if more or len(calls) != 1 or any(_is_lambda(node) for node in ast.walk(statement)):
+    if more or "#" in body or len(calls) != 1 or any(isinstance(each, _INSIDE) for each in nodes):
         return None
     [call] = calls
-    if any(isinstance(each, ast.Starred) for each in call.args) or None in [
-        each.arg for each in call.keywords
-    ]:
-        return None
-    places = [
-        parameters[number] if number < len(parameters) else "" for number in range(len(call.args))
-    ]
-    names = [*places, *(str(each.arg) for each in call.keywords)]
-    row = [ast.unparse(each) for each in [*call.args, *(word.value for word in call.keywords)]]
+    places = [*parameters, *[""] * len(call.args)][: len(call.args)]
+    names = [*places, *(each.arg or "" for each in call.keywords)]
     if not names or "" in names or len({*names}) < len(names):
         return None
-    names = [
-        f"{name}_" if name in (function, "expected", "pytest", "list", "repr", "type") else name
-        for name in names
-    ]
+    row = [ast.unparse(each) for each in [*call.args, *(word.value for word in call.keywords)]]
+    names = [f"{name}_" if name in (function, *_TAKEN) else name for name in names]
     call.args = [ast.Name(name) for name in names[: len(call.args)]]
     for word, name in zip(call.keywords, names[len(call.args) :], strict=True):
         word.value = ast.Name(name)
-    what = ""
-    if isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Compare):
-        [expected] = statement.test.comparators[-1:]
-        if len(statement.test.comparators) > 1 or call in ast.walk(expected):
+    match statement:
+        case ast.Assert(test=ast.Compare(ops=[how], comparators=[expected]) as test):
+            if call in ast.walk(expected):
+                return None
+            row.append(ast.unparse(expected))
+            test.comparators = [ast.Name("expected")]
+            names.append("expected")
+            what = "is" if isinstance(how, ast.Is) else ""
+        case ast.With(items=[ast.withitem(context_expr=ast.Call(args=[error]))]):
+            what = "raises_" + snake_case(ast.unparse(error))
+        case _:
             return None
-        row.append(ast.unparse(expected))
-        statement.test.comparators = [ast.Name("expected")]
-        names.append("expected")
-        what = "is" if isinstance(statement.test.ops[0], ast.Is) else ""
-    elif isinstance(statement, ast.With):
-        first = statement.items[0].context_expr
-        what = "raises_" + _snake(ast.unparse(first).rpartition("(")[2].rstrip(")"))
-    else:
-        return None
     return (what, ast.unparse(statement), *names), row
 
 
-def _is_lambda(node: ast.AST) -> bool:
-    return isinstance(node, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield))
+def _named_so(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _parametrised(
@@ -134,13 +125,12 @@ def _parametrised(
 ) -> tuple[str, str]:
     note, what, statement, *names = key
     rows = sorted(rows, key=lambda row: (sum(map(len, row)), row))
-    shown = (
-        f'"{names[0]}"' if len(names) == 1 else "(" + ", ".join(f'"{name}"' for name in names) + ")"
-    )
-    cells = [row[0] if len(names) == 1 else f"({', '.join(row)})" for row in rows]
+    one = len(names) == 1
+    shown = ", ".join(f'"{name}"' for name in names)
+    cells = [row[0] if one else f"({', '.join(row)})" for row in rows]
     lines = [
         "@pytest.mark.parametrize(",
-        f"    {shown},",
+        f"    {shown}," if one else f"    ({shown}),",
         "    [",
         *(f"        {cell}," for cell in dict.fromkeys(cells)),
         "    ],",
@@ -148,10 +138,8 @@ def _parametrised(
     ]
     documented = "as_documented" if note else ""
     name = "_".join(filter(None, ["test", snake, documented, what]))
-    body = textwrap.indent(statement, "    ")
-    return name, "\n".join(
-        [*lines, f"def {_NAME}({', '.join(names)}):{_comment(note)}", f"{local}{body}"]
-    )
+    head = f"def {_NAME}({', '.join(names)}):{_comment(note)}"
+    return name, "\n".join([*lines, head, local + textwrap.indent(statement, "    ")])
 
 
 def _single(
@@ -168,17 +156,13 @@ def _single(
 
 
 def _steps(tree: ast.Module, function: str) -> list[str]:
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    own = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == function]
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr)]
+    own = [node for node in nodes if isinstance(node, ast.Call) and _named_so(node.func, function)]
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
-    methods = list(filter(None, map(_method, nodes)))
-    if methods:
-        return [_snake(each).strip("_") for each in methods]
-    if not own:
-        return []
-    given = [*own[0].args, *own[0].keywords]
-    return [_words(each) for each in given] if given else ["without_arguments"]
+    if methods := list(filter(None, map(_method, nodes))):
+        return [snake_case(each).strip("_") for each in methods]
+    given = [*own[0].args, *own[0].keywords] if own else []
+    return [_words(each) for each in given] or ["without_arguments"] * bool(own)
 
 
 def _method(node: ast.expr) -> str:
@@ -200,7 +184,7 @@ def _words(node: ast.AST) -> str:
     if isinstance(node, ast.keyword):
         return f"{node.arg}_{_words(node.value)}"
     text = ast.unparse(node)
-    if text in ("''", '""', "[]", "()", "{}", "set()", "b''"):
+    if not re.search(r"[^][(){}'\"]", text.removeprefix("set").removeprefix("b")):
         return "empty"
     text = re.sub(r"-(?=\d)", "minus_", text).replace(".", "_")
     return "_".join(re.findall(r"[a-z0-9_]+", text.lower(), re.A)).strip("_") or "signs"
@@ -220,15 +204,9 @@ def _comment(note: str) -> str:
     return f"  # {note}" if note else ""
 
 
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
 def _on_lines_of_its_own(text: str) -> str:
     """The text so that indenting it changes no string in it."""
     tree = ast.parse(text)
-    long = any(
-        isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno
-        for node in ast.walk(tree)
-    )
+    strings = [each for each in ast.walk(tree) if isinstance(each, (ast.Constant, ast.JoinedStr))]
+    long = any(each.end_lineno != each.lineno for each in strings)
     return ast.unparse(tree) if long else text.strip("\n")

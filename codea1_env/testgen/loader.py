@@ -12,27 +12,22 @@ from typing import Any
 
 _MOST = 5
 """Things that are named of a kind."""
-_EVENTS = {
-    "socket.connect": "connects to",
-    "socket.getaddrinfo": "asks the network for",
-    "socket.gethostbyname": "asks the network for",
-    "socket.__new__": "opens a network socket",
-    "subprocess.Popen": "starts the program",
-    "os.system": "runs the command",
-    "os.fork": "starts a process",
-    "os.mkdir": "makes the folder",
-    "os.remove": "deletes the file",
-    "os.rename": "renames the file",
+_EVENTS: dict[str, tuple[str, int | None]] = {
+    "socket.connect": ("connects to", 1),
+    "socket.getaddrinfo": ("asks the network for", 0),
+    "socket.gethostbyname": ("asks the network for", 0),
+    "socket.__new__": ("opens a network socket", None),
+    "subprocess.Popen": ("starts the program", 1),
+    "os.system": ("runs the command", 0),
+    "os.fork": ("starts a process", None),
+    "os.mkdir": ("makes the folder", 0),
+    "os.remove": ("deletes the file", 0),
+    "os.rename": ("renames the file", 0),
 }
-"""Events of Python's audit in words."""
-_ABOUT = {
-    "socket.connect": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0, "subprocess.Popen": 1, "os.system": 0,
-    "os.mkdir": 0, "os.remove": 0, "os.rename": 0,
-}  # fmt: skip
-"""Which argument of an event says what it is about."""
+"""Events of Python's audit in words, and which of their arguments says what they are about."""
 
 
-def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, Any]:
+def load(module: str, path: str, text: str, name: str) -> dict[str, Any]:
     """The names of a module, with one defined anew, also where its package has taken it from there or derives from it.
 
     Args:
@@ -40,14 +35,13 @@ def load(module: str, path: str, text: str, name: str, flags: int) -> dict[str, 
         path: Its file.
         text: What defines the name anew; "" to leave it as it is.
         name: The function or class.
-        flags: What the module has imported from `__future__`.
     """
     space = _namespace(module, name)
     if text:
         nothing = object()
         before = space.get(name, nothing)
         derived: list[Any] = type.__subclasses__(before) if isinstance(before, type) else []
-        exec(compile(text, path, "exec", flags=flags, dont_inherit=True), space)
+        exec(compile(text, path, "exec", dont_inherit=True), space)
         top = module.partition(".")[0]
         for key, other in list(sys.modules.items()):
             if key.partition(".")[0] == top:
@@ -81,9 +75,9 @@ def watch(module: str) -> dict[str, Any]:
     """Import a module, and say what it does then.
 
     Returns:
-        ``error``: the exception that it raised, its name and its message, or two empty texts; ``missing``:
-        the module that was not found; ``acts``: what it did,
-        or tried to do, to the world, in words; ``threads``: how many it has started; ``seconds``: what it took.
+        ``error`` and ``message``: the exception that it raised, or two empty texts; ``missing``: the module that was
+        not found; ``acts``: what it did, or tried to do, to the world, in words; ``threads``: how many it has started;
+        ``seconds``: what it took.
     """
     acts: dict[str, None] = {}
     watching = True
@@ -95,17 +89,19 @@ def watch(module: str) -> dict[str, Any]:
     sys.addaudithook(note)
     started = time.monotonic()
     threads = threading.active_count()
-    error, missing = ("", ""), ""
+    error = message = missing = ""
     try:
         importlib.import_module(module)
     except Exception as raised:
-        error = (type(raised).__name__, str(raised)[:300])
+        error = type(raised).__name__
+        message = f"{error}: {str(raised)[:300]}"
         missing = str(getattr(raised, "name", "") or "")
     watching = False
     return {
         "error": error,
+        "message": message,
         "missing": missing,
-        "acts": list(acts),
+        "acts": tuple(acts),
         "threads": threading.active_count() - threads,
         "seconds": time.monotonic() - started,
     }
@@ -113,12 +109,11 @@ def watch(module: str) -> dict[str, Any]:
 
 def _act(event: str, arguments: tuple[Any, ...]) -> str:
     """What an event of Python's audit says in words; "" for what does nothing to the world."""
-    what = _EVENTS.get(event, "")
+    what, about = _EVENTS.get(event, ("", None))
     if event == "open" and isinstance(arguments[0], (str, bytes)):
         mode = arguments[1]
-        writes = isinstance(mode, str) and set(mode) & set("wax+")
-        return f"writes to {arguments[0]!r:.100}" if writes else ""
-    return f"{what} {arguments[_ABOUT[event]]!r:.100}" if event in _ABOUT else what
+        what, about = ("writes to", 0) if isinstance(mode, str) and {*mode} & {*"wax+"} else ("", 0)
+    return f"{what} {arguments[about]!r:.100}" if what and about is not None else what
 
 
 def home_of(module: str, name: str) -> tuple[str, str]:

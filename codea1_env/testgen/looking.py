@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from codea1_env.mutation import Mutant
 from codea1_env.sandbox import Outcome, Sandbox
-from codea1_env.testgen.blame import weighed
-from codea1_env.testgen.deadline import Deadline, spread
 from codea1_env.testgen.earlier import Earlier, difference, differs
 from codea1_env.testgen.findings import (
     Accident,
+    Evidence,
     Finding,
     Sort,
     accident,
@@ -19,11 +22,72 @@ from codea1_env.testgen.findings import (
     is_wrong_kind,
     question,
     sort_of,
+    weighed,
     what_it_did,
 )
 from codea1_env.testgen.observing import Observer, Seen, differ, is_stable
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest, Trial, names_around, observed_test, trial_text
+
+T = TypeVar("T")
+
+
+_SPREAD = 16
+
+
+def spread(items: Sequence[T]) -> list[T]:
+    """The items in another order: where only the first are reached, they come from everywhere.
+
+    Example:
+        >>> spread(range(20))[:5]
+        [0, 16, 1, 17, 2]
+    """
+    return [item for start in range(_SPREAD) for item in items[start::_SPREAD]]
+
+
+class Deadline:
+    """Runs from when it was made.
+
+    Args:
+        seconds: What there is in all; None for no bound.
+
+    Example:
+        >>> Deadline(None).is_over(), Deadline(0).is_over()
+        (False, True)
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._started = time.monotonic()
+
+    def is_over(self, share: float = 1.0) -> bool:
+        """Whether so much of the time has passed."""
+        return self._seconds is not None and self.elapsed >= share * self._seconds
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it ever ends."""
+        return self._seconds is not None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that have passed."""
+        return time.monotonic() - self._started
+
+    def parts(
+        self, items: Sequence[T], share: float = 1.0, first: int = 1, most: int = 16
+    ) -> Iterator[Sequence[T]]:
+        """The items in parts that grow, as long as there is time, and the first in any case; all at once without a bound.
+
+        Example:
+            >>> list(Deadline(60).parts("abcdefghi", most=4))
+            ['a', 'bc', 'defg', 'hi']
+        """
+        start, size = 0, first if self.bounded else max(len(items), 1)
+        while start < len(items) and (start == 0 or not self.is_over(share)):
+            yield items[start : start + size]
+            start, size = start + size, min(2 * size, most)
+
 
 LOOKING, SEARCHING = 0.5, 0.6
 """Shares of the time, after which nothing new is tried, and mutants are no longer run."""
@@ -88,15 +152,14 @@ class Looker:
             if not is_stable(one, other):
                 self.moody[name] = trial
                 continue
-            found = accident(one, self._target.raises, self._target.returns, certain=self.certain)
+            found = self._accident(one)
             if is_about_surroundings(one):
                 self.outside.append(f"{name} {what_it_did(one)}")
             elif was is not None and self._earlier is not None and differs(was, one):
                 self.accidents.append(difference(trial, was, one, self._shape, self._earlier))
-            elif found is not None:
-                if self.ordinary:
-                    self._report(trial, one, found)
-            elif self.is_usable(one):
+            elif found is not None and self.ordinary:
+                self._report(trial, one, found)
+            elif found is None and self.is_usable(one):
                 self.usable[name] = trial
                 test = self.test(name)
                 if len(test.text) <= _MAX_CHARS and self._target.name not in names_around(test):
@@ -105,13 +168,15 @@ class Looker:
                     del self.usable[name]
         return usable
 
+    def _accident(self, seen: Seen) -> Accident | None:
+        return accident(seen, self._target.raises, self._target.returns, certain=self.certain)
+
     def is_usable(self, seen: Seen) -> bool:
         """Whether a test may say that it stays so."""
-        target = self._target
         return (
             seen.outcome is Outcome.PASS
             and not is_about_surroundings(seen)
-            and accident(seen, target.raises, target.returns, certain=self.certain) is None
+            and self._accident(seen) is None
             and (self.certain or not is_wrong_kind(seen))
         )
 
@@ -125,11 +190,10 @@ class Looker:
         upto = replace(trial, steps=steps)
         results = seen.found.get("results", ())[: found.number + 1]
         seen = replace(seen, found={**seen.found, "results": results} if results else {})
-        source, test = trial_text(upto, self._shape), question(upto, seen, self._shape)
         found = weighed(found, upto, seen, self._target)
         if found.kind == "endless" and not self._never_ends(upto):
             return
-        finding = Finding(source, what_it_did(seen), found.why, found.kind, test=test)
+        finding = question(upto, seen, found.why, found.kind, self._shape)
         self.accidents.append((finding, sort_of(seen, steps[-1][0] if steps else "")))
 
     def _never_ends(self, trial: Trial) -> bool:
@@ -174,3 +238,141 @@ class Looker:
                 }
         self.cut = self.cut or self._clock.is_over(share)
         return {name: frozenset(numbers) for name, numbers in found.items()}
+
+
+_ENOUGH = 20
+"""Calls for which it holds, at least."""
+_FEW = 0.05
+"""Share of the calls for which it fails, at most."""
+_ALONE = 4
+"""Calls that are tried alone."""
+_DRAWS = 8
+"""Processes in which a first call must give the same."""
+_AGAIN = 60
+"""Results that are given to the function again."""
+_MUTABLE = (list, dict, set)
+_LONG = re.compile(r"0x[0-9a-f]+|\d{9,}")
+
+
+def exceptional(
+    tried: Mapping[str, tuple[Trial, Seen]], target: Target, observer: Observer
+) -> list[tuple[Finding, Sort]]:
+    """Calls that break what holds for nearly all others.
+
+    Looked at are: the kind of what is returned, whether an argument is changed, and whether a function gives the
+    same when it is applied to its own result.
+
+    Args:
+        tried: Calls that raised nothing unexpected.
+        target: What was called.
+        observer: For calls with results.
+    """
+    good = [
+        pair for pair in tried.values() if pair[1].outcome is Outcome.PASS and not pair[1].errors
+    ]
+    if target.is_class or not good:
+        return []
+    found: list[tuple[Finding, Sort]] = []
+    kinds = [_kind(seen) for _, seen in good]
+    [(usual, number)] = Counter(kinds).most_common(1)
+    others = [pair for pair, kind in zip(good, kinds, strict=True) if kind != usual]
+    if target.returns == ("unknown",) and _is_rule(number, others, good):
+        found += [_odd(*pair, f"{number} other calls give {usual}", target) for pair in others]
+    changing = [pair for pair in good if pair[1].found["after"]]
+    number = len(good) - len(changing)
+    if _is_rule(number, changing, good):
+        why = f"it changes its argument, and {number} other calls change no argument"
+        found += [_odd(*pair, why, target) for pair in changing]
+    return [*found, *_not_idempotent(good, target, observer)]
+
+
+def _is_rule(number: int, others: Sequence[Any], of: Sequence[Any]) -> bool:
+    return number >= _ENOUGH and len(others) <= _FEW * len(of)
+
+
+def _kind(seen: Seen) -> str:
+    form, content = seen.last
+    return type(content).__name__ if form == "value" else form
+
+
+def _not_idempotent(
+    good: Sequence[tuple[Trial, Seen]], target: Target, observer: Observer
+) -> list[tuple[Finding, Sort]]:
+    chosen = [
+        (trial, seen)
+        for trial, seen in good
+        if trial.arguments
+        and seen.last[0] == "value"
+        and type(seen.last[1]) in (str, list)
+        and type(seen.last[1]) is type(trial.arguments[0])
+    ][:_AGAIN]
+    again = [Trial((seen.last[1], *trial.arguments[1:]), trial.keywords) for trial, seen in chosen]
+    runs = observer.twice(target.program, again) if len(chosen) >= _ENOUGH else []
+    held, changed, broken = 0, 0, []
+    for (trial, seen), (one, _) in zip(chosen, runs, strict=False):
+        if one.outcome is Outcome.PASS and one.last == seen.last:
+            held += 1
+            changed += seen.last[1] != trial.arguments[0]
+        else:
+            broken.append((trial, seen, what_it_did(one)))
+    if changed < _ENOUGH // 4 or not _is_rule(held, broken, chosen):
+        return []
+    why = f"where {held} other results stay as they are"
+    return [
+        _odd(trial, seen, f"applied to that it {did}, {why}", target) for trial, seen, did in broken
+    ]
+
+
+def remembering(
+    trials: Sequence[Trial], target: Target, observer: Observer
+) -> list[tuple[Finding, Sort]]:
+    """Calls that give the same whenever they are the first, but something else after other calls.
+
+    Args:
+        trials: Calls that gave different results in two orders.
+        target: What was called.
+        observer: For further calls.
+    """
+    some = sorted(trials, key=lambda trial: len(trial_text(trial, target.shape)))[:_ALONE]
+    if not some:
+        return []
+    first, second = (observer.alone(target.program, some) for _ in range(2))
+    found = []
+    for trial, one, other in zip(some, first, second, strict=True):
+        if one.outcome is not Outcome.PASS or not is_stable(one, other):
+            continue
+        twice = observer.again(target.program, trial)
+        if _is_drawn(trial, one, target, observer):
+            continue
+        if twice.outcome is Outcome.PASS and differ(one, twice) and not _by_address(one, twice):
+            kind: Evidence = "state" if _is_shared(one, target) else "property"
+            finding = question(
+                trial, one, f"the first time it {what_it_did(one)}", kind, target.shape
+            )
+            did = f"{what_it_did(twice)} when it is called again"
+            found.append((replace(finding, did=did), ("state",)))
+    return found
+
+
+def _is_shared(seen: Seen, target: Target) -> bool:
+    """Whether calls seem to share an object: a default, or what is returned. A setter may well give the value before."""
+    defaults = (each.default for each in target.parameters)
+    shared = any(isinstance(value, _MUTABLE) for default in defaults for value in default)
+    return shared or isinstance(seen.last[1], _MUTABLE)
+
+
+def _is_drawn(trial: Trial, seen: Seen, target: Target, observer: Observer) -> bool:
+    """Whether the first call does not always give the same: twice the same may be chance."""
+    again = observer.alone(target.program, [trial] * _DRAWS)
+    return not all(is_stable(seen, each) for each in again)
+
+
+def _by_address(one: Seen, other: Seen) -> bool:
+    """Whether two results differ only in numbers as long as addresses."""
+    texts = [_LONG.sub("", repr(each.found["results"])) for each in (one, other)]
+    return texts[0] == texts[1]
+
+
+def _odd(trial: Trial, seen: Seen, why: str, target: Target) -> tuple[Finding, Sort]:
+    finding = question(trial, seen, why, "property", target.shape)
+    return finding, ("property", _kind(seen), why[:12])

@@ -6,13 +6,13 @@ import cmath
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from codea1_env.mutation.kills import Part, until_settled
 from codea1_env.oracle import gather
 from codea1_env.sandbox import CallResult, InfraError, Limit, Limits, Outcome, Sandbox
 from codea1_env.testgen import driver
+from codea1_env.testgen.importing import beside
 from codea1_env.testgen.texts import ABSOLUTE, RELATIVE, Trial
 
 PATIENT = Limits(call_cpu_time=0.5, call_wall_time=5)
@@ -30,17 +30,10 @@ _PATIENCE = 10
 _WRAPPED = 3
 """How deep in an answer of the driver a value lies that was returned."""
 _GROUP = 16
-_OBSERVE = "_codea1_observe"
 _APPENDED = """
-
-_codea1_driver = {{"__name__": "codea1_driver"}}
-__import__("builtins").exec({text!r}, _codea1_driver)
-
-
-def {observe}(*arguments):
+def _codea1_observe(*arguments):
     return _codea1_driver["observe"]({name}, *arguments)
 """
-_DRIVER = Path(driver.__file__)
 
 
 @dataclass(frozen=True)
@@ -82,8 +75,7 @@ class Observer:
     """
 
     def __init__(self, name: str, attributes: Sequence[str], sandbox: Sandbox) -> None:
-        text = _DRIVER.read_text(encoding="utf-8")
-        self._appended = _APPENDED.format(text=text, observe=_OBSERVE, name=name)
+        self._appended = beside(driver) + _APPENDED.format(name=name)
         self._attributes = list(attributes)
         self._sandbox = sandbox
 
@@ -115,11 +107,11 @@ class Observer:
         jobs = [self._submit(program, [trial], PATIENT) for trial in trials]
         return [_seen(result) for [result] in gather(jobs)]
 
-    def after(self, program: str, trial: Trial) -> list[Seen]:
+    def again(self, program: str, trial: Trial) -> Seen:
         """Run a trial a second time in the same process."""
         limits = PATIENT.with_room_for(2)
         [results] = gather([self._submit(program, [trial, trial], limits)])
-        return [_seen(results[-1])]
+        return _seen(results[-1])
 
     def patiently(self, program: str, trial: Trial) -> Seen:
         """Run a trial with much more time, such as a first call may take that loads or fills something."""
@@ -155,21 +147,14 @@ class Observer:
     def _submit(
         self, program: str, trials: Sequence[Trial], limits: Limits, hash_seed: int = 0
     ) -> Future[list[CallResult]]:
-        calls: list[tuple[list[Any], dict[str, Any]]] = [
-            (
-                [
-                    list(trial.arguments),
-                    dict(trial.keywords),
-                    [(name, list(args), dict(words)) for name, args, words in trial.steps],
-                    self._attributes,
-                ],
-                {},
-            )
-            for trial in trials
-        ]
+        calls: list[tuple[list[Any], dict[str, Any]]] = []
+        for trial in trials:
+            steps = [(name, list(args), dict(words)) for name, args, words in trial.steps]
+            given = [list(trial.arguments), dict(trial.keywords), steps, self._attributes]
+            calls.append((given, {}))
         return self._sandbox.submit_calls(
             program + self._appended,
-            _OBSERVE,
+            "_codea1_observe",
             calls,
             limits=limits,
             hash_seed=hash_seed,
@@ -189,19 +174,18 @@ def differ(one: Seen, other: Seen, tolerance: float = RELATIVE) -> bool:
     if one.outcome is not Outcome.PASS:
         return False
     a, b = one.found, other.found
-    if (
+    return (
         a["made"] != b["made"]
         or len(a["results"]) != len(b["results"])
         or any(
             _results_differ(x, y, tolerance)
             for x, y in zip(a["results"], b["results"], strict=True)
         )
-    ):
-        return True
-    return any(
-        a[part].keys() - b[part].keys()
-        or any(_values_differ(value, b[part][key], tolerance) for key, value in a[part].items())
-        for part in ("after", "attributes")
+        or any(
+            key not in b[part] or _values_differ(value, b[part][key], tolerance)
+            for part in ("after", "attributes")
+            for key, value in a[part].items()
+        )
     )
 
 

@@ -10,58 +10,56 @@ about, ``("other", "Config")`` what no plain value can stand for.
 from __future__ import annotations
 
 import ast
+import importlib
+import random
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
+from codea1_env.testgen.driver import OPERATORS
 
 Kind = tuple[Any, ...]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PLAIN = ("int", "float", "str", "bool", "bytes", "complex")
-_SEQUENCES = {
-    "list", "List", "Sequence", "Iterable", "Collection", "MutableSequence", "Reversible", "Iterator",
-}  # fmt: skip
-_SETS = {"set", "Set", "AbstractSet", "MutableSet"}
-_MAPPINGS = {
-    "dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict", "defaultdict",
-}  # fmt: skip
 _OBJECTS = {"date", "datetime", "timedelta", "Decimal", "Fraction"}
+_READ_AS = {
+    **dict.fromkeys(
+        ("list", "List", "Sequence", "Iterable", "Collection", "MutableSequence", "Reversible", "Iterator"), "list"
+    ),
+    **dict.fromkeys(("set", "Set", "AbstractSet", "MutableSet"), "set"),
+    **dict.fromkeys(("frozenset", "FrozenSet"), "frozenset"),
+    **dict.fromkeys(("tuple", "Tuple"), "tuple"),
+    **dict.fromkeys(
+        ("dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict", "defaultdict"), "dict"
+    ),
+}  # fmt: skip
+"""Containers that annotations name, and what is given for them."""
 _ENUMS = {"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"}
-_PLAIN_BASES = {"Generic", "Protocol", *_ENUMS}
+_PLAIN_BASES = {"object", "Generic", "Protocol", *_ENUMS}
 """Bases that do not decide how objects are made, or of which it is known how."""
 _ANYTHING = {"Any", "object", "Hashable"}
-_OPERATORS = {
-    "__getitem__": 1, "__setitem__": 2, "__delitem__": 1, "__contains__": 1, "__iter__": 0, "__next__": 0,
-    "__reversed__": 0, "__str__": 0, "__repr__": 0, "__bool__": 0, "__int__": 0, "__float__": 0,
-}  # fmt: skip
-"""Methods that an operator or a built-in function calls, with how many arguments; see `driver.OPERATORS`."""
 _WRAPPERS = {"Annotated", "Final", "Required", "NotRequired", "ClassVar"}
 _SAMPLES: dict[str, Any] = {
-    "str": "", "list": [], "dict": {}, "set": set(), "int": 0, "float": 0.0, "tuple": (), "bytes": b"",
+    "int": 0, "str": "", "list": [], "float": 0.0, "dict": {}, "tuple": (), "set": set(), "bytes": b"",
 }  # fmt: skip
-_ITERABLE = ("list", "str", "tuple", "dict", "set")
-_TAKING_ITERABLES = {
-    "len", "sorted", "sum", "min", "max", "enumerate", "reversed", "set", "list", "tuple",
-}  # fmt: skip
-_NAMES = {
-    "int": "n i j k m count size index num number length limit width height depth level age year month day "
-    "a b x y low high start stop end step base exponent amount quantity minutes seconds hours days",
-    "str": "s t text string word name line sentence char c letter message path url pattern prefix suffix key "
-    "title email code token query label separator sep delimiter source",
-    "list": "xs ys lst items values numbers nums array arr data elements sequence seq list words rows "
-    "points scores prices intervals",
-    "dict": "d mapping dictionary table config settings record row counts graph tree",
-    "float": "price rate ratio weight temperature fraction percent percentage probability tolerance",
-    "bool": "flag verbose strict reverse ascending inclusive enabled",
+"""Kinds that are guessed from the code, and what has their methods; of equals the first is tried first."""
+_NUMBERS = ("int", "float")
+_ITERABLES = ("list", "list", "str", "tuple", "dict", "set")
+_TAKEN_BY = {
+    "len|sorted|sum|min|max|enumerate|reversed|set|list|tuple": _ITERABLES,
+    "range|chr|bin|hex": ("int", "int"),
+    r"abs|round|math\..*": _NUMBERS,
+    r"ord|re\..*": ("str", "str"),
 }
-"""What people call values of a kind, where nothing else tells."""
-_BY_NAME = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+"""What functions take."""
 _INT: Kind = ("int",)
 _FULL: dict[str, tuple[Kind, ...]] = {
     "list": (("list", _INT), ("list", ("str",)), ("list", ("union", _INT, ("list", _INT)))),
     "tuple": (("tuple", _INT, ("...",)),),
     "set": (("set", _INT),),
-    "frozenset": (("frozenset", _INT),),
     "dict": (("dict", ("str",), _INT),),
 }
 """What may be in containers of which only the container is known."""
@@ -94,18 +92,17 @@ def parameters(source: str, name: str) -> dict[str, Any]:
         for each in ast.walk(tree)
         if isinstance(each, (*_FUNCTIONS, ast.ClassDef)) and each.name == name
     )
-    if not isinstance(node, ast.ClassDef):
-        returns = ("unknown",) if node.returns is None else kind_of(node.returns)
-        return {
-            "init": _of_function(node, 0), "methods": {}, "attributes": [], "sized": False, "returns": returns,
-            "awaited": [], "known": True,
-        }  # fmt: skip
     found: dict[str, Any] = {
-        "init": [], "methods": {}, "attributes": [], "sized": False, "awaited": [], "known": True, "enum": False,
+        "init": [], "methods": {}, "attributes": {}, "sized": False, "awaited": [], "known": True, "enum": False,
+        "returns": ("unknown",),
     }  # fmt: skip
-    for each in _ancestry(node, classes):
-        _add_class(found, each, set(classes))
-    return found | {"returns": ("unknown",), "attributes": list(dict.fromkeys(found["attributes"]))}
+    if isinstance(node, ast.ClassDef):
+        for each in _ancestry(node, classes):
+            _add_class(found, each, set(classes))
+    else:
+        found["init"] = _of_function(node, 0)
+        found["returns"] = kind_of(node.returns or ast.Name("Any"))
+    return found | {"attributes": list(found["attributes"])}
 
 
 def _ancestry(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.ClassDef]:
@@ -120,53 +117,53 @@ def _ancestry(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.
 def _add_class(found: dict[str, Any], node: ast.ClassDef, classes: set[str]) -> None:
     marks = {ast.unparse(each).partition("(")[0].rpartition(".")[2] for each in node.decorator_list}
     bases = {ast.unparse(each).partition("[")[0].rpartition(".")[2] for each in node.bases}
-    found["enum"] = found["enum"] or bool(bases & _ENUMS)
-    found["known"] = (
-        found["known"] and not node.keywords and bases <= {*classes, "object", *_PLAIN_BASES}
-    )
+    found["enum"] |= bool(bases & _ENUMS)
+    found["known"] &= not node.keywords and bases <= classes | _PLAIN_BASES
     if "dataclass" in marks or "NamedTuple" in bases:
         fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
         found["init"] = [*found["init"], *filter(None, map(_of_field, fields))]
-        found["attributes"] += [each["name"] for each in found["init"]]
+        found["attributes"] |= dict.fromkeys(each["name"] for each in found["init"])
         found["known"] = True
     for method in node.body:
         if not isinstance(method, _FUNCTIONS):
             continue
-        kinds = {ast.unparse(each).rpartition(".")[2] for each in method.decorator_list}
-        if method.name == "__init__":
+        name, kinds = (
+            method.name,
+            {ast.unparse(each).rpartition(".")[2] for each in method.decorator_list},
+        )
+        awaited = isinstance(method, ast.AsyncFunctionDef)
+        if name == "__init__":
             found["init"] = _of_function(method, 1)
-            found["attributes"] += _set_on_self(method)
+            found["attributes"] |= dict.fromkeys(_set_on_self(method))
             found["known"] = "ABC" not in bases and not node.keywords
-        elif method.name == "__len__":
+        elif name == "__len__":
             found["sized"] = True
-        elif method.name in _OPERATORS:
-            if _takes(method, _OPERATORS[method.name]):
-                found["methods"][method.name] = _of_function(method, 1)
-        elif method.name.startswith("_"):
-            continue
         elif kinds & {"property", "cached_property"}:
-            found["attributes"].append(method.name)
-        elif not kinds & {"setter", "deleter", "classmethod"}:
-            awaited = isinstance(method, ast.AsyncFunctionDef)
-            if awaited and any(isinstance(each, ast.Yield) for each in ast.walk(method)):
-                continue  # an asynchronous generator
-            found["methods"][method.name] = _of_function(method, "staticmethod" not in kinds)
-            others = [each for each in found["awaited"] if each != method.name]
-            found["awaited"] = [*others, method.name] if awaited else others
+            found["attributes"] |= {} if name.startswith("_") else {name: None}
+        elif _is_called(method, kinds):
+            found["methods"][name] = _of_function(method, "staticmethod" not in kinds)
+            found["awaited"] = [each for each in found["awaited"] if each != name] + [
+                name
+            ] * awaited
     if found["enum"]:
         found["init"] = [_of_members(node)]
-        found["attributes"] += ["name", "value"]
+        found["attributes"] |= {"name": None, "value": None}
         found["known"] = True
 
 
-def _takes(method: Any, number: int) -> bool:
-    """Whether a method takes exactly so many arguments, by position."""
-    given = method.args
-    names = [*given.posonlyargs, *given.args]
-    rest = (
-        given.vararg or given.kwonlyargs or given.kwarg or given.defaults or method.decorator_list
+def _is_called(method: Any, marks: set[str]) -> bool:
+    """Whether people call a method of an object, or an operator does that can be written."""
+    if method.name in OPERATORS:
+        given = method.args
+        places = len([*given.posonlyargs, *given.args])
+        rest = given.vararg or given.kwonlyargs or given.kwarg or given.defaults or marks
+        return places == OPERATORS[method.name].count("{") and not rest
+    generates = any(isinstance(each, ast.Yield) for each in ast.walk(method))
+    return (
+        not method.name.startswith("_")
+        and not marks & {"setter", "deleter", "classmethod"}
+        and not (generates and isinstance(method, ast.AsyncFunctionDef))
     )
-    return len(names) == number + 1 and not rest and isinstance(method, ast.FunctionDef)
 
 
 def _of_members(node: ast.ClassDef) -> dict[str, Any]:
@@ -177,10 +174,10 @@ def _of_members(node: ast.ClassDef) -> dict[str, Any]:
         if isinstance(each, ast.Assign) and not ast.unparse(each.targets[0]).startswith("_")
         for value in _value(each.value)
     ]
-    kind: Kind = ("literal", *given) if given else ("other", "a member")
-    return {
-        "name": "value", "way": "place", "kinds": [kind], "annotated": True, "optional": False, "default": [],
-    }  # fmt: skip
+    found = _parameter(
+        "value", None, None, hints=[("literal", *given) if given else ("other", "a member")]
+    )
+    return found | {"annotated": True}
 
 
 def _set_on_self(method: Any) -> list[str]:
@@ -236,7 +233,7 @@ def _parameter(
     if annotation is not None:
         kinds = [kind_of(annotation)]
     elif value and value[0] is not None:
-        kinds = [_kind_of_value(value[0])]
+        kinds = [kind_of_value(value[0])]
     return {
         "name": name,
         "way": way,
@@ -254,9 +251,31 @@ def _value(node: ast.expr) -> list[Any]:
         return []
 
 
-def _kind_of_value(value: Any) -> Kind:
+def kind_of_value(value: Any) -> Kind:
+    """The kind that an example is of.
+
+    Example:
+        >>> kind_of_value([(1, "a")])
+        ('list', ('tuple', ('int',), ('str',)))
+    """
     name = type(value).__name__
-    return _FULL[name][0] if name in _FULL else (name,)
+    if value is None:
+        return ("none",)
+    if name in _FULL and not value:
+        return _FULL[name][0]
+    if isinstance(value, tuple):
+        return ("tuple", *map(kind_of_value, value))
+    if isinstance(value, dict):
+        return ("dict", kind_of_all(value), kind_of_all(value.values()))
+    if isinstance(value, (list, set, frozenset)):
+        return (name, kind_of_all(value))
+    return (name,)
+
+
+def kind_of_all(items: Iterable[Any]) -> Kind:
+    """The kind that any of these examples is of."""
+    kinds = list(dict.fromkeys(map(kind_of_value, items))) or [_INT]
+    return kinds[0] if len(kinds) == 1 else ("union", *kinds)
 
 
 def kind_of(node: ast.expr) -> Kind:
@@ -280,11 +299,7 @@ def kind_of(node: ast.expr) -> Kind:
         inside = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         return _generic(ast.unparse(node.value).rpartition(".")[2], inside)
     name = ast.unparse(node).rpartition(".")[2]
-    if name in _ANYTHING:
-        return ("unknown",)
-    if name in _PLAIN:
-        return (name,)
-    return _generic(name, [])
+    return ("unknown",) if name in _ANYTHING else _generic(name, [])
 
 
 def _generic(name: str, inside: list[ast.expr]) -> Kind:
@@ -294,28 +309,23 @@ def _generic(name: str, inside: list[ast.expr]) -> Kind:
         ("...",) if isinstance(each, ast.Constant) and each.value is Ellipsis else kind_of(each)
         for each in inside
     ]
-    first = kinds[0] if kinds else ("int",)
+    first = kinds[0] if kinds else _INT
     if name in _WRAPPERS and kinds:
         return first
     if name == "Optional":
         return _union([first, ("none",)])
     if name == "Union":
         return _union(kinds)
-    if name in _SEQUENCES:
-        return ("list", first)
-    if name in ("tuple", "Tuple"):
-        return ("tuple", *kinds) if kinds else ("tuple", ("int",), ("...",))
-    if name in _SETS:
-        return ("set", first)
-    if name in ("frozenset", "FrozenSet"):
-        return ("frozenset", first)
     if name == "Counter":
-        return ("dict", first if kinds else ("str",), ("int",))
-    if name in _MAPPINGS:
-        return ("dict", *(kinds if len(kinds) == 2 else (("str",), ("int",))))
-    if name in _OBJECTS:
-        return (name,)
-    return ("other", name)
+        return ("dict", first if kinds else ("str",), _INT)
+    container = _READ_AS.get(name, "")
+    if container == "tuple":
+        return ("tuple", *(kinds or (_INT, ("...",))))
+    if container == "dict":
+        return ("dict", *(kinds if len(kinds) == 2 else (("str",), _INT)))
+    if container:
+        return (container, first)
+    return (name,) if name in (*_PLAIN, *_OBJECTS) else ("other", name)
 
 
 def _union(kinds: list[Kind]) -> Kind:
@@ -324,12 +334,8 @@ def _union(kinds: list[Kind]) -> Kind:
 
 
 def _hints(function: Any, name: str) -> list[Kind]:
-    """What the body does with a parameter, and what it is called: likely kinds first."""
-    votes: dict[str, int] = {}
-
-    def vote(kinds: Any, weight: int = 4) -> None:
-        for kind in kinds:
-            votes[kind] = votes.get(kind, 0) + weight
+    """What the body does with a parameter: likely kinds first."""
+    votes = dict.fromkeys(_SAMPLES, 0)
 
     def is_it(node: ast.AST) -> bool:
         return isinstance(node, ast.Name) and node.id == name
@@ -337,53 +343,141 @@ def _hints(function: Any, name: str) -> list[Kind]:
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and is_it(node.func):
             return [("other", "a function")]
-        if isinstance(node, ast.Attribute) and is_it(node.value):
-            vote([kind for kind, value in _SAMPLES.items() if hasattr(value, node.attr)])
-        elif isinstance(node, ast.Call) and any(map(is_it, node.args)):
-            _vote_for_call(ast.unparse(node.func), node, is_it, vote)
-        elif isinstance(node, (ast.For, ast.comprehension)) and is_it(node.iter):
-            vote([*_ITERABLE, *_ITERABLE, "list"], 2)
-        elif isinstance(node, ast.Subscript) and is_it(node.value):
-            vote(["list", "str", "dict", "tuple"], 3)
-        elif isinstance(node, ast.BinOp) and (is_it(node.left) or is_it(node.right)):
-            other = node.right if is_it(node.left) else node.left
-            vote(_alike(other) or ["int", "float"])
-        elif isinstance(node, ast.Compare) and any(map(is_it, [node.left, *node.comparators])):
-            for other in [node.left, *node.comparators]:
-                vote(_alike(other), 4)
-            if is_it(node.comparators[0]) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
-                vote([*_ITERABLE, *_ITERABLE, "list"], 2)
-        elif isinstance(node, ast.AugAssign) and is_it(node.target):
-            vote(_alike(node.value) or ["int", "float"])
-    called = _BY_NAME.get(name.lower().rpartition("_")[2]) or (
-        "list" if name.endswith("s") and len(name) > 3 else ""
-    )
-    if called:
-        vote([called], 2)  # less than anything that the body says
-    for rank, kind in enumerate(["int", "str", "list", "float", "dict"]):
-        votes[kind] = votes.get(kind, 0) * 10 + 5 - rank
+        for kind in _fitting(node, is_it):
+            votes[kind] += 1
     order = sorted(votes, key=lambda kind: -votes[kind])
+    order = [kind for kind in order if votes[kind] or kind not in ("tuple", "set", "bytes")]
     first = [_FULL[kind][0] if kind in _FULL else (kind,) for kind in order]
     others = [other for kind in order[:2] for other in _FULL.get(kind, ())[1:]]
     return list(dict.fromkeys([*first[:2], *others, *first[2:]]))
 
 
-def _vote_for_call(called: str, node: ast.Call, is_it: Any, vote: Any) -> None:
-    if called == "isinstance" and len(node.args) == 2 and is_it(node.args[0]):
-        kinds = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
-        vote(kinds & set(_SAMPLES), 5)
-    elif called in _TAKING_ITERABLES:
-        vote([*_ITERABLE, *_ITERABLE, "list"], 2)
-    elif called in ("range", "chr", "bin", "hex"):
-        vote(["int"], 5)
-    elif called in ("abs", "round") or called.startswith("math."):
-        vote(["int", "float"])
-    elif called == "ord" or called.startswith("re."):
-        vote(["str"], 5)
+def _fitting(node: ast.AST, is_it: Callable[[ast.AST], bool]) -> Sequence[str]:
+    """The kinds that a use of a parameter fits; those that it fits best more than once."""
+    match node:
+        case ast.Attribute(value=it, attr=attr) if is_it(it):
+            return [kind for kind, value in _SAMPLES.items() if hasattr(value, attr)]
+        case ast.Call(func=ast.Name(id="isinstance"), args=[it, kinds]) if is_it(it):
+            names = [each.id for each in ast.walk(kinds) if isinstance(each, ast.Name)]
+            return 2 * [each for each in names if each in _SAMPLES]
+        case ast.Call(func=called, args=args) if any(map(is_it, args)):
+            text = ast.unparse(called)
+            return next(
+                (kinds for names, kinds in _TAKEN_BY.items() if re.fullmatch(names, text)), ()
+            )
+        case ast.For(iter=it) | ast.comprehension(iter=it) if is_it(it):
+            return _ITERABLES
+        case ast.Subscript(value=it) if is_it(it):
+            return ("list", "str", "dict", "tuple")
+        case ast.BinOp(left=one, right=other) if is_it(one) or is_it(other):
+            return _alike(other if is_it(one) else one) or _NUMBERS
+        case ast.AugAssign(target=it, value=other) if is_it(it):
+            return _alike(other) or _NUMBERS
+        case ast.Compare(left=left, ops=ops, comparators=others) if any(
+            map(is_it, [left, *others])
+        ):
+            inside = is_it(others[0]) and isinstance(ops[0], (ast.In, ast.NotIn))
+            alike = [kind for each in (left, *others) for kind in _alike(each)]
+            return [*alike, *(_ITERABLES if inside else ())]
+    return ()
 
 
-def _alike(node: ast.AST) -> list[str]:
+def _alike(node: ast.AST) -> Sequence[str]:
     """The kinds of a literal."""
     value = _value(node) if isinstance(node, ast.expr) else []
     name = type(value[0]).__name__ if value else ""
-    return ["int", "float"] if name == "int" else [name] if name in _SAMPLES else []
+    return _NUMBERS if name == "int" else (name,) if name in _SAMPLES else ()
+
+
+# Regular expressions
+
+# Private, but the only parser that agrees with re.
+_PARSER: Any = importlib.import_module("re._parser")
+_NUMBER = 8
+_REPEATS = 2
+_MAX = 60
+_CATEGORIES = {
+    "CATEGORY_DIGIT": "12037",
+    "CATEGORY_SPACE": " ",
+    "CATEGORY_WORD": "ab1x_",
+    "CATEGORY_NOT_DIGIT": "ax-",
+    "CATEGORY_NOT_SPACE": "a1-",
+    "CATEGORY_NOT_WORD": " -.",
+}
+
+
+def samples(patterns: list[str]) -> list[str]:
+    r"""Texts made from regular expressions: with as little as each allows, and with more.
+
+    What looks ahead or behind is passed over, so that not every text has to match.
+
+    Example:
+        >>> samples([r"(?:(\d+)h)?(\d+)m"])[:3]
+        ['1m', '11h11m', '0m']
+        >>> samples(["("])
+        []
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = _PARSER.parse(pattern)
+            for number in range(_NUMBER):
+                text = _Sampler(number).write(tree)
+                if 0 < len(text) <= _MAX:
+                    found[text] = None
+        except Exception:  # no samples then: this is guesswork
+            continue
+    return list(found)
+
+
+class _Sampler:
+    """Writes one text: the shortest for the number 0, one with every part for 1, others at random."""
+
+    def __init__(self, number: int) -> None:
+        self._random = random.Random(number) if number > 1 else None
+        self._more = number
+        self._groups: dict[int | None, str] = {}
+
+    def write(self, tree: Any) -> str:
+        return "".join(self._part(str(kind), content) for kind, content in tree)
+
+    def _pick(self, items: Any) -> Any:
+        return items[0] if self._random is None else self._random.choice(items)
+
+    def _part(self, kind: str, content: Any) -> str:
+        match kind:
+            case "LITERAL":
+                return chr(content)
+            case "NOT_LITERAL":
+                return "a" if content != ord("a") else "b"
+            case "ANY":
+                return str(self._pick("a1 "))
+            case "IN":
+                return self._member(content)
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                low, high, inner = content
+                more = self._more if self._random is None else self._random.randint(0, _REPEATS)
+                return "".join(self.write(inner) for _ in range(min(low + more, int(high), _MAX)))
+            case "SUBPATTERN":
+                self._groups[content[0]] = text = self.write(content[-1])
+                return text
+            case "BRANCH":
+                return self.write(self._pick(content[1]))
+            case "GROUPREF":
+                return self._groups.get(content, "")
+        return self.write(content) if kind == "ATOMIC_GROUP" else ""
+
+    def _member(self, content: Any) -> str:
+        kind, inner = self._pick(content)
+        if str(kind) == "NEGATE":
+            return next(
+                (each for each in "a1 -_." if ord(each) not in [c for _, c in content]), "a"
+            )
+        if str(kind) == "RANGE":
+            low, high = inner
+            return chr(low if self._random is None else self._random.randint(low, high))
+        if str(kind) == "CATEGORY":
+            return str(self._pick(_CATEGORIES.get(str(inner), "a")))
+        return chr(inner)

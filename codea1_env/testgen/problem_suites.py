@@ -32,7 +32,7 @@ from codea1_env.problems import Problem
 from codea1_env.rollout import ask
 from codea1_env.sandbox import AnalysisError, Sandbox
 from codea1_env.spaces import observe
-from codea1_env.testgen.reduction import reduce_and_check
+from codea1_env.testgen.choosing import reduce_and_check
 
 PROBLEMS = "problems.jsonl"
 _REFERENCE_SHARE = 0.25

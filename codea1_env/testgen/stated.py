@@ -2,34 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import itertools
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from codea1_env.evaluation.test_programs.answers import read_test_programs
 from codea1_env.evaluation.test_programs.facts import facts
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
+from codea1_env.oracle import gather
+from codea1_env.problem_sets.calls import literal_calls
+from codea1_env.problem_sets.fuzz import Call
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.sandbox import Job, Outcome, Sandbox
-from codea1_env.testgen.contradictions import contradictions
-from codea1_env.testgen.findings import Finding, what_it_did
+from codea1_env.sandbox import AnalysisError, Job, Limits, Outcome, Sandbox
+from codea1_env.testgen import doctests
+from codea1_env.testgen.docstrings import wrong_defaults
+from codea1_env.testgen.findings import Finding, short, what_it_did
+from codea1_env.testgen.importing import beside
 from codea1_env.testgen.observing import Observer
 from codea1_env.testgen.target import Target
 from codea1_env.testgen.texts import GeneratedTest, Trial, stated_test
 
+
+@dataclass(frozen=True)
+class Predictions:
+    """What became of the tests that an agent wrote, each as often as it was written."""
+
+    answers: int
+    tests: int
+    right: int
+    """Those that the program passes."""
+    wrong: int
+    """Those that fail: another value, an exception, no end."""
+    useless: int
+    """What says nothing about the program."""
+    reason: str = ""
+    """Why the first of these does not."""
+
+    @property
+    def in_words(self) -> str:
+        """For the screen."""
+        first = f" (the first: {self.reason})" if self.reason else ""
+        return (
+            f"{self.tests} tests in {self.answers} answers: {self.right} right, {self.wrong} wrong, "
+            f"{self.useless} of no use{first}"
+        )
+
+
+def calls_in(texts: Sequence[str], name: str, sandbox: Sandbox) -> list[Call]:
+    """The calls with literal arguments in texts."""
+    try:
+        found: list[Call] = sandbox.analyse(literal_calls, list(texts), name)
+    except AnalysisError:  # they were only a hint
+        return []
+    return found
+
+
+_LIMITS = Limits(call_cpu_time=2, call_wall_time=10)
+"""For all examples of a docstring."""
+_RUN = "_codea1_examples"
+_APPENDED = """
+def _codea1_examples(text):
+    return _codea1_doctests["run_examples"](text, globals(), {sets})
+"""
+_SETS = re.compile(r"\b(?:frozen)?set[(\[]|\{[^:{}]+\bfor\b")
+"""A program that makes sets, whose order may be another in every process; two of them may have the same by chance."""
+
+
+def contradictions(target: Target, sandbox: Sandbox) -> list[Finding]:
+    """Run the examples of the docstrings; what differs between two processes is none.
+
+    Raises:
+        InfraError: The sandbox failed.
+    """
+    texts = [inspect.cleandoc(text) for text in target.docs if ">>>" in text]
+    sets = bool(_SETS.search(target.core))
+    program = target.program + beside(doctests) + _APPENDED.format(sets=sets)
+    jobs = [
+        sandbox.submit_calls(
+            program,
+            _RUN,
+            [([each], {}) for each in texts],
+            limits=_LIMITS.with_room_for(len(texts)),
+            hash_seed=seed,
+        )
+        for seed in (0, 1)
+    ]
+    findings = _defaults(target, sandbox)
+    for one, other in zip(*gather(jobs), strict=True) if texts else ():
+        if one.outcome is Outcome.PASS and other.outcome is Outcome.PASS and _is_answer(one.value):
+            findings += [_contradiction(row, target) for row in one.value if row in other.value]
+    return findings
+
+
+def _defaults(target: Target, sandbox: Sandbox) -> list[Finding]:
+    """Default values that are documented as others."""
+    if not any("default" in text.lower() for text in target.docs):
+        return []
+    try:
+        rows = sandbox.analyse(wrong_defaults, target.source, target.name)
+    except AnalysisError:  # a docstring may say anything
+        return []
+    found = []
+    for row in rows:
+        owner, name = row["owner"], row["name"]
+        source = f"inspect.signature({owner}).parameters[{name!r}].default"
+        test = stated_test("import inspect", source, "value", row["says"])
+        did, says = f"is {row['value']}", f"the docstring says that it is {row['says']}"
+        found.append(Finding(source, did, says, "default", "import inspect", test))
+    return found
+
+
+def _is_answer(value: Any) -> bool:
+    """Whether it is what `doctests.run_examples` gives: it has run in the process of the program."""
+    return isinstance(value, list) and all(
+        isinstance(row, dict)
+        and row.keys() == {"line", "source", "want", "form", "got"}
+        and all(isinstance(text, str) for key, text in row.items() if key != "line")
+        for row in value
+    )
+
+
+def _contradiction(row: Mapping[str, str], target: Target) -> Finding:
+    says = f"says {short(row['want'])}"
+    if row["form"] == "raises" and row["got"].partition(":")[0] == row["want"].partition(":")[0]:
+        says = "says otherwise"
+    source, before, test = row["source"], "", None
+    printed = source.removeprefix("print(").removesuffix(")")
+    for each in target.examples:
+        if each["source"] in (source, f"({source})", printed):
+            if each["form"] == "error":
+                says = f"says {each['text']} is raised"
+            before, test = each["before"], _test_of(each)
+            break
+    if row["form"] == "prints":
+        did, says = f"prints {short(row['got'])!r}", f"prints {short(row['want'])!r}"
+    else:
+        did = f"{row['form']} {short(row['got'])}"
+    return Finding(source, did, f"the docstring {says}", "example", before, test)
+
+
+def _test_of(example: Mapping[str, Any]) -> GeneratedTest:
+    """The test that an example of a docstring is."""
+    parts = (example[name] for name in ("before", "source", "form", "text", "uses"))
+    return stated_test(*parts)
+
+
 _DISAGREES = (
-    InvalidReason.WRONG_VALUE,
-    InvalidReason.RAISES,
-    InvalidReason.TIMEOUT,
-    InvalidReason.LIMIT,
-)
+    InvalidReason.WRONG_VALUE, InvalidReason.RAISES, InvalidReason.TIMEOUT, InvalidReason.LIMIT,
+)  # fmt: skip
 _OWN_MISTAKES = (
-    "NameError",
-    "ImportError",
-    "ModuleNotFoundError",
-    "SyntaxError",
-    "UnboundLocalError",
-)
-_WANTED = ("value", "holds", "shown", "printed", "error")
+    "NameError", "ImportError", "ModuleNotFoundError", "SyntaxError", "UnboundLocalError",
+)  # fmt: skip
 _NOT_ALONE = "an example of the docstring that does not hold on its own"
 _UNSAFE = "uses more than the function and plain values, and would run outside the sandbox"
 
@@ -41,92 +167,91 @@ class Judged:
     kept: tuple[GeneratedTest, ...]
     findings: tuple[Finding, ...]
     dropped: tuple[tuple[str, str], ...]
-    """Text and reason of those that are no use, through no fault of the program."""
-    contradicted: tuple[tuple[str, str], ...]
-    """The same of a tester's tests that the program contradicts, beside those that became findings."""
-    doubted: tuple[str, ...]
-    """Texts of a tester's tests that became findings."""
-    right: int
-    """Tests of a tester that pass, each as often as it was written."""
-    wrong: int
-    """Those that the program contradicts, likewise."""
-
-
-def examples(target: Target) -> list[GeneratedTest]:
-    """The examples of the docstring."""
-    found = []
-    for each in target.examples:
-        wanted = {key: each[key] for key in _WANTED if key in each}
-        found.append(stated_test(each["before"], each["source"], wanted, each["uses"]))
-    return found
-
-
-def of_tester(text: str) -> GeneratedTest:
-    """A test that a tester wrote."""
-    return GeneratedTest(text, text, "tester")
+    """Text and reason of those that are no use, or that are an agent's and wrong without being a finding."""
+    calls: tuple[Call, ...] = ()
+    """What an agent's tests call, worth a trial whatever it gives."""
+    predictions: Predictions | None = None
+    """What became of an agent's tests."""
 
 
 def judge(
-    stated: Sequence[GeneratedTest], target: Target, sandbox: Sandbox, doubts: int | None = None
+    target: Target, answers: Sequence[str] | None, sandbox: Sandbox, doubts: int | None = None
 ) -> Judged:
-    """Run stated tests on the program; of those that say the same, the first counts.
+    """Run the examples of the docstring, and the tests of an agent; of those that say the same, the first counts.
 
     Args:
-        stated: The tests.
         target: The program.
+        answers: What an agent wrote, if one was asked.
         sandbox: Where everything runs.
-        doubts: So many tests of a tester that fail become findings at most, those that most answers agree on; None
-            for all.
+        doubts: So many tests of an agent that fail become findings at most, those that most answers agree on; None for
+            all. Then findings are for the author to decide, and what they call is no use.
 
     Raises:
         InfraError: The sandbox failed.
     """
-    own = [each for each in stated if each.origin == "docstring"]
+    own = [_test_of(each) for each in target.examples]
     # What the author says is a test: nobody asks whether it is one.
     holds = that_pass(own, target, target.program, sandbox)
-    kept = [each for each, held in zip(own, holds, strict=True) if held]
-    failed = [each for each, held in zip(own, holds, strict=True) if not held]
     findings = contradictions(target, sandbox)
-    known = {each.test for each in findings}
-    dropped = [(each.text, _NOT_ALONE) for each in failed if each not in known]
-    texts = [each.text for each in stated if each.origin == "tester"]
+    asked = [*itertools.compress(own, holds), *(each.test for each in findings)]
+    judged = Judged(
+        tuple(itertools.compress(own, holds)),
+        tuple({each.source: each for each in findings[::-1]}.values())[::-1],
+        tuple((each.text, _NOT_ALONE) for each in own if each not in asked),
+    )
+    return judged if answers is None else _with_answers(judged, target, answers, sandbox, doubts)
+
+
+def _with_answers(
+    judged: Judged, target: Target, answers: Sequence[str], sandbox: Sandbox, doubts: int | None
+) -> Judged:
+    suites = read_test_programs([(answer, target.name) for answer in answers], sandbox)
+    useless = [(rest.text, rest.reason) for suite in suites for rest in suite.rest]
+    texts = [test for suite in suites for test in suite.tests]
     rulings = Reference(sandbox, share=1.0).rule(RuledProblem.of(target.problem), texts)
     alike: dict[str, list[str]] = {}
     for text in texts:
         alike.setdefault(rulings[text].key, []).append(text)
-    wrong = []
+    kept, wrong = [], []
     for some in alike.values():
         # Who predicts something else elsewhere is not sure of it: one that is right is enough.
         text = next((each for each in some if rulings[each].status == "kept"), some[0])
-        ruling = rulings[text]
-        if ruling.status == "kept" and ruling.stable:
-            kept.append(of_tester(text))
-        elif ruling.status != "kept" and ruling.fault in _DISAGREES and ruling.stable:
+        if not rulings[text].stable:
+            useless.append((text, _UNSAFE))
+        elif rulings[text].status == "kept":
+            kept.append(GeneratedTest(text, text, "tester"))
+        elif rulings[text].fault in _DISAGREES:
             wrong.append(max(some, key=some.count))
         else:
-            dropped.append((text, _UNSAFE if not ruling.stable else _said(ruling)))
+            useless.append((text, _said(rulings[text])))
     wrong.sort(key=lambda text: -texts.count(text))
-    doubted: list[str] = []
-    contradicted: list[tuple[str, str]] = []
+    found: dict[str, Finding] = {}
     for text in wrong:
-        finding = None
-        if doubts is None or len(doubted) < doubts:
-            finding = _finding(of_tester(text), target, sandbox)
-        if finding is not None:
-            findings.append(finding)
-            doubted.append(text)
-        else:
-            contradicted.append((text, _said(rulings[text])))
-    distinct = {each.source: each for each in reversed(findings)}
-    statuses = [rulings[text] for text in texts]
+        if doubts is None or len(found) < doubts:
+            finding = _finding(GeneratedTest(text, text, "tester"), target, sandbox)
+            found |= {} if finding is None else {text: finding}
+    doubtful = calls_in([*found], target.name, sandbox) if doubts is None else []
+    calls = calls_in(texts, target.name, sandbox)
+    findings = [*judged.findings, *found.values()]
+    disagree = [rulings[text].fault in _DISAGREES for text in texts]
+    right = [rulings[text].status == "kept" for text in texts]
     return Judged(
-        tuple(kept),
-        tuple(reversed(distinct.values())),
-        tuple(dropped),
-        tuple(contradicted),
-        tuple(doubted),
-        sum(each.status == "kept" for each in statuses),
-        sum(each.status != "kept" and each.fault in _DISAGREES for each in statuses),
+        (*judged.kept, *kept),
+        tuple({each.source: each for each in findings[::-1]}.values())[::-1],
+        (
+            *judged.dropped,
+            *((text, _said(rulings[text])) for text in wrong if text not in found),
+            *useless,
+        ),
+        tuple(call for call in calls if call not in doubtful),
+        Predictions(
+            len(answers),
+            len(texts),
+            sum(right),
+            sum(no and not yes for no, yes in zip(disagree, right, strict=True)),
+            len(useless),
+            next((reason for _, reason in useless), ""),
+        ),
     )
 
 
@@ -135,21 +260,16 @@ def _said(ruling: TestValidity) -> str:
 
 
 def that_pass(
-    tests: Sequence[GeneratedTest],
-    target: Target,
-    program: str,
-    sandbox: Sandbox,
-    hash_seeds: Sequence[int] = (0, 1),
+    tests: Sequence[GeneratedTest], target: Target, program: str, sandbox: Sandbox
 ) -> list[bool]:
-    """Which tests pass on a program, each alone, and in each of several processes with other hash seeds."""
+    """Which tests pass on a program, each alone, and in two processes with different hash seeds."""
     jobs = [
         Job(program, (each.text,), entry_point(target, [each]), hash_seed=seed)
         for each in tests
-        for seed in hash_seeds
+        for seed in (0, 1)
     ]
     passed = [result.passed for [result] in sandbox.run_many(jobs)]
-    number = len(hash_seeds)
-    return [all(passed[place : place + number]) for place in range(0, len(passed), number)]
+    return [one and other for one, other in zip(passed[::2], passed[1::2], strict=True)]
 
 
 def entry_point(target: Target, tests: Sequence[GeneratedTest]) -> str | None:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from codea1_env.problem_sets.fuzz import in_order
 from codea1_env.sandbox.inside.analysis.literals import write
+from codea1_env.testgen.driver import OPERATORS
+from codea1_env.testgen.layout import snake_case
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-12
 """How close a float must come: the tolerance of `pytest.approx`."""
@@ -21,12 +23,6 @@ _USED = (*_MODULES, "pytest", "math", "cmath", "found", "error", "sys", "Path")
 _STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"")
 _MODULE_OF = {"Decimal": "decimal", "Fraction": "fractions"}
 
-_OPERATORS = {
-    "__getitem__": "{0}[{1}]", "__setitem__": "{0}[{1}] = {2}", "__delitem__": "del {0}[{1}]",
-    "__contains__": "({1} in {0})", "__iter__": "iter({0})", "__next__": "next({0})",
-    "__reversed__": "reversed({0})", "__str__": "str({0})", "__repr__": "repr({0})",
-    "__bool__": "bool({0})", "__int__": "int({0})", "__float__": "float({0})",
-}  # fmt: skip
 _STATEMENTS = ("__setitem__", "__delitem__")
 
 Origin = Literal["docstring", "tester", "observed"]
@@ -77,7 +73,7 @@ class Shape:
     """Names of the arguments by position, for those that the function changes."""
     asynchronous: bool = False
     is_class: bool = False
-    awaited: tuple[str, ...] = ()
+    awaited: Sequence[str] = ()
     """Methods that are asynchronous."""
 
     @property
@@ -90,16 +86,6 @@ class Shape:
         while name in (self.name, *_USED, *taken) or hasattr(builtins, name):
             name += "_"
         return name
-
-
-def snake_case(name: str) -> str:
-    """A name in the form that functions and variables have.
-
-    Example:
-        >>> snake_case("LRUCacheOf2")
-        'lrucache_of2'
-    """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def literal(value: Any) -> str:
@@ -153,8 +139,8 @@ def step_text(made: str, step: Step, *, statement: bool = False) -> str:
         ('d.__delitem__(1)', 'del d[1]')
     """
     name, arguments, keywords = step
-    if name in _OPERATORS and (statement or name not in _STATEMENTS):
-        return _OPERATORS[name].format(made, *map(literal, arguments))
+    if name in OPERATORS and (statement or name not in _STATEMENTS):
+        return OPERATORS[name].format(made, *map(literal, arguments))
     return f"{made}.{call_text(name, arguments, keywords)}"
 
 
@@ -184,58 +170,43 @@ def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Genera
     """
     writer = _Writer()
     results = list(seen["results"])
-    if shape.is_class:
-        made = call_text(shape.name, trial.arguments, trial.keywords)
-        if not seen["made"]:
-            writer.expect(made, results[0])
-        else:
-            writer.line(f"{shape.object} = {made}")
-            for step, result in zip(trial.steps, results, strict=True):
-                source = step_text(shape.object, step, statement=True)
-                if step[0] in shape.awaited:
-                    source = f"asyncio.run({source})"
-                if result[0] == "self":
-                    writer.line(f"assert {source} is {shape.object}")
-                elif step[0] in _STATEMENTS and result[0] == "value":
-                    writer.line(source)
-                elif step[0] == "__iter__" and result[0] in ("items", "first", "breaks"):
-                    writer.expect(shape.object, result)
-                else:
-                    writer.expect(source, result)
-            for name, value in seen["attributes"].items():
-                place = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
-                writer.expect(place, ("value", value))
-    else:
+    if not shape.is_class:
         writer.function(trial, results[0], seen["after"], shape)
+    elif not seen["made"]:
+        writer.expect(call_text(shape.name, trial.arguments, trial.keywords), results[0])
+    else:
+        writer.line(f"{shape.object} = {call_text(shape.name, trial.arguments, trial.keywords)}")
+        for step, result in zip(trial.steps, results, strict=True):
+            writer.step(step, result, shape)
+        for name, value in seen["attributes"].items():
+            place = f"len({shape.object})" if name == "len()" else f"{shape.object}.{name}"
+            writer.expect(place, ("value", value))
     return writer.test("observed")
 
 
 def stated_test(
-    before: str, source: str, wanted: Mapping[str, str], uses: Sequence[str] = ()
+    before: str, source: str, form: str, text: str, uses: Sequence[str] = ()
 ) -> GeneratedTest:
     """The test that an example of a docstring gives what the docstring says.
 
     Args:
         before: Statements above the example.
         source: An expression.
-        wanted: ``value`` (a literal), ``holds`` (it is a comparison that is true), ``shown`` (its repr), ``printed``
-            (its text), or ``error`` (the name of an exception).
+        form: See `codea1_env.testgen.docstrings.examples`.
+        text: The same.
         uses: Other names of the file in it.
     """
     writer = _Writer()
     if before:
         writer.line(before)
-    if "error" in wanted:
-        writer.expect(source, ("raises", (wanted["error"], "")))
-    elif "shown" in wanted:
-        writer.expect(source, ("repr", wanted["shown"]))
-    elif "printed" in wanted:
-        writer.expect(f"str({source})", ("value", wanted["printed"]))
-    elif "holds" in wanted:
+    if form == "holds":
         writer.line(f"assert {source}")
-    else:
-        text = wanted["value"]
+    elif form == "value":
         writer.line(f"assert {source} {'is' if text in ('None', 'True', 'False') else '=='} {text}")
+    elif form == "printed":
+        writer.expect(f"str({source})", ("value", text))
+    else:
+        writer.expect(source, ("repr", text) if form == "shown" else ("raises", (text, "")))
     return writer.test("docstring", uses)
 
 
@@ -254,41 +225,54 @@ class _Writer:
     def function(
         self, trial: Trial, result: tuple[str, Any], after: Mapping[Any, Any], shape: Shape
     ) -> None:
-        arguments = [literal(value) for value in trial.arguments]
-        keywords = {key: literal(value) for key, value in trial.keywords.items()}
+        texts: dict[Any, str] = {
+            place: literal(value)
+            for place, value in (*enumerate(trial.arguments), *trial.keywords.items())
+        }
         names: dict[Any, str] = {}
         for place in after:
             wanted = place
             if isinstance(place, int):  # the last one may stand for any number of values
                 wanted = shape.parameters[min(place, len(shape.parameters) - 1)]
             names[place] = name = shape.variable(wanted, names.values())
-            self.line(f"{name} = {arguments[place] if isinstance(place, int) else keywords[place]}")
-            if isinstance(place, int):
-                arguments[place] = name
-            else:
-                keywords[place] = name
-        words = [*arguments, *(f"{key}={text}" for key, text in keywords.items())]
+            self.line(f"{name} = {texts[place]}")
+            texts[place] = name
+        words = [text if isinstance(key, int) else f"{key}={text}" for key, text in texts.items()]
         call = f"{shape.name}({', '.join(words)})"
         self.expect(f"asyncio.run({call})" if shape.asynchronous else call, result)
         for place, value in after.items():
             self.expect(names[place], ("value", value))
 
+    def step(self, step: Step, result: tuple[str, Any], shape: Shape) -> None:
+        source = step_text(shape.object, step, statement=True)
+        if step[0] in shape.awaited:
+            source = f"asyncio.run({source})"
+        if result[0] == "self":
+            self.line(f"assert {source} is {shape.object}")
+        elif step[0] in _STATEMENTS and result[0] == "value":
+            self.line(source)
+        elif step[0] == "__iter__" and result[0] in ("items", "first", "breaks"):
+            self.expect(shape.object, result)
+        else:
+            self.expect(source, result)
+
     def expect(self, source: str, result: tuple[str, Any]) -> None:
         form, content = result
-        if form == "raises":
-            self._raising(source, content[0])
-        elif form == "breaks":
-            self._raising(f"list({source})", content[0])
-        elif form == "type":
-            self.line(f"assert type({source}).__name__ == {content!r}")
-        elif form == "repr":
-            self.line(f"assert repr({source}) == {content!r}")
-        elif form == "items":
-            self._equal(f"list({source})", content)
-        elif form == "first":
-            self._equal(f"[item for item, _ in zip({source}, range({len(content)}))]", content)
-        else:
-            self._equal(source, content)
+        match form:
+            case "raises":
+                self._raising(source, content[0])
+            case "breaks":
+                self._raising(f"list({source})", content[0])
+            case "type":
+                self.line(f"assert type({source}).__name__ == {content!r}")
+            case "repr":
+                self.line(f"assert repr({source}) == {content!r}")
+            case "items":
+                self._equal(f"list({source})", content)
+            case "first":
+                self._equal(f"[item for item, _ in zip({source}, range({len(content)}))]", content)
+            case _:
+                self._equal(source, content)
 
     def _equal(self, source: str, value: Any) -> None:
         text = literal(value)
@@ -340,11 +324,11 @@ def is_builtin_error(name: str) -> bool:
 
 def _is_rough(value: Any) -> bool:
     """Whether a float has so many digits that an exact comparison would ask for too much."""
-    if type(value) is complex:
-        return _is_rough(value.real) or _is_rough(value.imag)
-    return (
-        type(value) is float
-        and len(re.sub(r"\D", "", repr(value).partition("e")[0]).strip("0")) > _DIGITS
+    parts = (value.real, value.imag) if type(value) is complex else (value,)
+    return any(
+        type(part) is float
+        and len(re.sub(r"\D", "", repr(part).partition("e")[0]).strip("0")) > _DIGITS
+        for part in parts
     )
 
 

@@ -13,9 +13,9 @@ from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import Finding
 from codea1_env.testgen.function import FunctionSuite
-from codea1_env.testgen.layout import laid_out
+from codea1_env.testgen.layout import laid_out, snake_case
 from codea1_env.testgen.target import Target
-from codea1_env.testgen.texts import is_builtin_error, snake_case
+from codea1_env.testgen.texts import is_builtin_error
 
 WRITTEN = "written by codea1 testgen"
 """Stands at the top of every file."""
@@ -52,20 +52,18 @@ def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
     for finding in asked:
         tests.append((_question(finding, target), "", clean(str(finding))))
     used = [*suite.tests, *(each.test for each in asked if each.test is not None)]
-    names = {target.name, *(each for test in used for each in test.uses)}
-    names |= {each for test in used for each in test.errors if each in target.names}
+    names = {target.name, *(each for test in used for each in (*test.uses, *test.errors))}
+    names &= {target.name, *target.names, *(each for test in used for each in test.uses)}
     # What pytest would take for tests is imported where it does not look.
     inside = sorted(name for name in names if name.lower().startswith("test"))
-    local = "".join(
-        f"    from {module} import {', '.join(some)}\n" for module, some in target.imports(inside)
-    )
-    local += "\n" if inside else ""
+    imports = [*_from_imports(target, inside), *[""] * bool(inside)]
+    local = "".join(f"    {line}".rstrip() + "\n" for line in imports)
     snake = snake_case(target.name).strip("_")
     parameters = list(target.shape.parameters)
     functions = sandbox.analyse(laid_out, tests, target.name, snake, parameters, local)
     text = "".join(f"\n\n{each}\n" for each in functions)
     standard = {each for test in used for each in test.modules}
-    head = _imports(target, standard, text, output, sorted(names.difference(inside)))
+    head = _head(target, standard, text, output, sorted(names.difference(inside)))
     return formatted(_docstring(suite) + head + text, output)
 
 
@@ -123,28 +121,26 @@ def _docstring(suite: FunctionSuite) -> str:
     return '"""' + "\n".join(lines) + '\n"""\n'
 
 
-def _imports(
-    target: Target, standard: set[str], text: str, output: Path, names: Sequence[str]
-) -> str:
-    root = target.place[0]
-    added = ""
-    if not target.installed and _import_base(output.resolve().parent) != root.resolve():
-        standard |= {"sys"}
-        away = os.path.relpath(root.resolve(), output.resolve().parent)
-        added = f"\nsys.path.insert(0, str(Path(__file__).resolve().parent / {away!r}))\n"
-    lines = [f"import {name}" for name in sorted(standard)]
-    if added:
-        lines.append("from pathlib import Path")
-    if "pytest." in text:
-        lines += [*([""] if lines else []), "import pytest"]
-    head = "".join(f"{line}\n" for line in lines)
-    late = "  # noqa: E402" if added else ""
-    imported = "".join(
-        f"from {module} import {', '.join(some)}{late}\n" for module, some in target.imports(names)
-    )
-    if not head and not names:
-        return ""
-    return f"\n{head}{added}{chr(10) if head and names else ''}{imported}"
+def _head(target: Target, standard: set[str], text: str, output: Path, names: Sequence[str]) -> str:
+    """The imports, in blocks."""
+    folder, root = output.resolve().parent, target.home.root.resolve()
+    away = not target.home.installed and _import_base(folder) != root
+    standard |= {"sys"} if away else set()
+    blocks = [
+        [f"import {name}" for name in sorted(standard)],
+        ["import pytest"] if "pytest." in text else [],
+        _from_imports(target, names),
+    ]
+    if away:
+        place = f"Path(__file__).resolve().parent / {os.path.relpath(root, folder)!r}"
+        blocks[0].append("from pathlib import Path")
+        blocks[2] = [f"{line}  # noqa: E402" for line in blocks[2]]
+        blocks.insert(2, [f"sys.path.insert(0, str({place}))"])
+    return "".join("\n" + "\n".join(block) + "\n" for block in blocks if block)
+
+
+def _from_imports(target: Target, names: Sequence[str]) -> list[str]:
+    return [f"from {module} import {', '.join(some)}" for module, some in target.imports(names)]
 
 
 def _import_base(folder: Path) -> Path:

@@ -7,13 +7,11 @@ import pytest
 from codea1_env.testgen.docstrings import examples
 from codea1_env.testgen.texts import stated_test
 
-FORMS = ("value", "holds", "shown", "printed", "error")
-
 
 def assertion(text: str, offered=()) -> str:
     [found] = examples([f"Do.\n\n{text}"], list(offered))
-    [form] = [each for each in FORMS if each in found]
-    return stated_test(found["before"], found["source"], {form: found[form]}).shown
+    parts = (found[name] for name in ("before", "source", "form", "text"))
+    return stated_test(*parts).shown
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from user_files import write
 
 from codea1_env.testgen.earlier import file_at, read_earlier
 from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.target import TargetError, read_target
+from codea1_env.testgen.modules import TargetError
+from codea1_env.testgen.target import read_target
 from codea1_env.testgen.written_file import pytest_file
 
 BEFORE = """\

@@ -9,9 +9,8 @@ import sys
 import pytest
 from user_files import write
 
-from codea1_env.testgen.findings import DOUBTFUL
+from codea1_env.testgen.findings import DOUBTFUL, one_line
 from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.reproduction import one_line
 from codea1_env.testgen.target import read_target
 
 DEFAULT = "def f(n: int, into=[]) -> list[int]:\n    into.append(n)\n    return into\n"

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from codea1_env.testgen.invent import (
-    Hints,
-    Parameter,
     calls,
     can_be_called,
-    kind_of_value,
     plans,
     values,
     with_examples,
 )
+from codea1_env.testgen.parameters import kind_of_value
+from codea1_env.testgen.target import Hints, Parameter
 
 
 def parameter(name, kind, way="place", default=None):

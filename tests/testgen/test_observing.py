@@ -7,7 +7,7 @@ import re
 from codea1_env.sandbox import Limits, Outcome
 from codea1_env.testgen import observing
 from codea1_env.testgen.observing import Observer, differ, is_stable
-from codea1_env.testgen.patterns import samples
+from codea1_env.testgen.parameters import samples
 from codea1_env.testgen.texts import Trial
 
 TRIALS = [Trial((n,)) for n in range(40)]

@@ -81,7 +81,7 @@ def test_only_what_it_needs_is_kept_line_by_line():
         assert text in needed
     for text in ("import json", "own_helper", "OTHER", "__main__", "unused"):
         assert text not in needed
-    assert describe(FILE, "unused")["imports"] == [("json", ["json"])]
+    assert describe(FILE, "unused")["imports"] == ["json"]
 
 
 def test_docstrings_and_names():

@@ -6,8 +6,8 @@ import pytest
 from user_files import write
 
 from codea1_env.testgen.function import write_function_suite
-from codea1_env.testgen.source_files import import_root
-from codea1_env.testgen.target import TargetError, read_target
+from codea1_env.testgen.modules import TargetError, module_of_file
+from codea1_env.testgen.target import read_target
 
 GOOD = "def median(xs: list[int]) -> int:\n    return sorted(xs)[len(xs) // 2] if xs else 0\n"
 
@@ -100,6 +100,11 @@ def test_marks_of_windows_do_not_matter(tmp_path, sandbox):
     path = tmp_path / "things.py"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     assert read_target(path, "median", sandbox).lines == (1, 2)
+
+
+def import_root(path):
+    module = module_of_file(path.resolve())
+    return module.root, module.name
 
 
 def test_the_module_of_a_file(tmp_path):

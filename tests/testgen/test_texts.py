@@ -132,11 +132,11 @@ def test_methods_that_operators_call_are_written_as_operators(sandbox):
 
 
 def test_examples_of_docstrings():
-    assert stated_test("", "f(1)", {"value": "None"}).shown == "assert f(1) is None"
-    assert stated_test("", "f(1)", {"value": "2"}).shown == "assert f(1) == 2"
-    assert stated_test("", "f(1)", {"shown": "P(1)"}).shown == "assert repr(f(1)) == 'P(1)'"
-    assert stated_test("", "f(1)", {"printed": "a\nb"}).shown == "assert str(f(1)) == 'a\\nb'"
-    test = stated_test("x = 1", "f(x)", {"error": "ValueError"}, ["helper"])
+    assert stated_test("", "f(1)", "value", "None").shown == "assert f(1) is None"
+    assert stated_test("", "f(1)", "value", "2").shown == "assert f(1) == 2"
+    assert stated_test("", "f(1)", "shown", "P(1)").shown == "assert repr(f(1)) == 'P(1)'"
+    assert stated_test("", "f(1)", "printed", "a\nb").shown == "assert str(f(1)) == 'a\\nb'"
+    test = stated_test("x = 1", "f(x)", "error", "ValueError", ["helper"])
     assert test.shown == "x = 1\nwith pytest.raises(ValueError):\n    f(x)"
     assert (test.origin, test.uses) == ("docstring", ("helper",))
 

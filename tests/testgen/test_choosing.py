@@ -11,7 +11,7 @@ from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import find_kills
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Job, Limits, Outcome
-from codea1_env.testgen.reduction import reduce_suite
+from codea1_env.testgen.choosing import reduce_suite
 
 STARTER = load_problems("starter")
 QUICK = Limits(call_cpu_time=0.1, calls_per_test=1)

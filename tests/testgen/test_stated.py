@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from user_files import write
 
-from codea1_env.testgen.contradictions import contradictions
+from codea1_env.testgen.stated import contradictions
 from codea1_env.testgen.target import read_target
 
 PROGRAM = """\
