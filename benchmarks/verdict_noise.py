@@ -37,7 +37,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from codea1_env.evaluation.machine import this_machine
+from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.evaluation.statistics import Estimate, Floats, bootstrap
 from codea1_env.problem_sets.validate import LIMITS
 from codea1_env.problems import Problem, load_problems

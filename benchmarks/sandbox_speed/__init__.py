@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from codea1_env.evaluation.machine import Machine, this_machine
+from codea1_env.evaluation.result_folder import Machine, this_machine
 from codea1_env.problems import load_problems
 from codea1_env.sandbox.levels import check_works, strongest_level
 from sandbox_speed import (

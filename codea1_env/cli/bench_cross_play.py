@@ -16,7 +16,7 @@ from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
 from codea1_env.evaluation.cross_play import cross_play, write_cross_play
-from codea1_env.evaluation.names import short_names
+from codea1_env.evaluation.result_folder import short_names
 from codea1_env.problems import Problem, load_problems
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox

@@ -14,7 +14,7 @@ from codea1_env.cli.errors import InputError
 from codea1_env.cli.eval_agents import check_agent, is_language_model, player_of
 from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.testgen_findings import FindingOptions
-from codea1_env.evaluation.running import AgentOf
+from codea1_env.evaluation.runner import AgentOf
 from codea1_env.rollout import AnswerError, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe

@@ -11,19 +11,38 @@ import dataclasses
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.running import Numbered
+from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile, digest
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
 
+
+class Numbered(Protocol):
+    """What every sample has."""
+
+    @property
+    def task_id(self) -> str:
+        """Its problem."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Number among the samples of its problem, from 0."""
+        ...
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """As samples.jsonl has it."""
+        ...
+
+
 S = TypeVar("S", bound=Numbered)
 V = TypeVar("V")
-
 
 OF_SAMPLE = ("task_id", "sample", "fields")
 """What a row of verdicts.jsonl says of the sample."""
@@ -80,8 +99,6 @@ class Evaluation(Generic[S, V]):
     """Whether figures are shares, shown in percent."""
     kind: ClassVar[str] = ""
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
-    default_samples: ClassVar[int] = 1
-    """How many samples of each problem an agent is asked for if nobody says."""
     usable: ClassVar[str] = "that pass its check"
     """How messages call problems without a fault."""
     check_type: ClassVar[Any] = ProblemFault
@@ -90,6 +107,8 @@ class Evaluation(Generic[S, V]):
     """What `judge` returns, in the same way; None for a mapping of names to numbers, flags, texts and None."""
     help: ClassVar[Mapping[str, str]] = {}
     """Other help texts, of options that all evaluations have."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Other defaults of these."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Common options that the evaluation chooses itself, see `choose`."""
 
@@ -109,6 +128,10 @@ class Evaluation(Generic[S, V]):
     def choose(self) -> dict[str, Any]:
         """Values of the options in `fixed`."""
         return {}
+
+    def named(self) -> dict[str, Any]:
+        """The setting that says which evaluation it is."""
+        return {"evaluates": self.kind} if self.kind else {}
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Own settings that verdicts depend on: all fields. `asked` says whether there is an agent, or a file."""
@@ -265,6 +288,13 @@ class Evaluation(Generic[S, V]):
     def faults(self) -> dict[str, str]:
         """Task -> why it cannot be used."""
         return {task: check.fault for task, check in self.checks.items() if check.fault}
+
+    def left_out(self) -> dict[str, str]:
+        """Task -> why the report excludes it."""
+        return self.faults()
+
+    def write_files(self, folder: ResultFolder, by: str) -> None:
+        """Write what the folder has besides, at the end; `by` is who wrote the samples: an agent, or a file."""
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """The figures of a report as rows of texts, the headings first."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
-from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.registry import evaluation_names
+from codea1_env.evaluation.result_folder import short_names
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.rendering.display import clean
 from codea1_env.report.cells import Cell, Sheet, figure_cell, text_cell

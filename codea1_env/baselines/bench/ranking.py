@@ -11,7 +11,7 @@ from codea1_env.baselines.bench.score_table import CONTROLS, COPIER, MEASURES, O
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
 from codea1_env.baselines.bench.unseen_section import unseen_lines
-from codea1_env.evaluation.names import short_names
+from codea1_env.evaluation.result_folder import short_names
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.rendering.markdown import in_line
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.evaluation.statistics import REPETITIONS, Estimate, estimate_of
-from codea1_env.evaluation.suites.score import SuiteScore
+from codea1_env.evaluation.suites.judging import SuiteScore
 
 Floats = NDArray[np.float64]
 Values = Mapping[str, float | None]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.evaluation.programs.needed_packages import missing_packages
 from codea1_env.evaluation.task import ProblemFault
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.stdin_tests import too_large
@@ -159,3 +160,34 @@ def _limits(seconds: float) -> Limits:
         run_wall_time=_WALL_FACTOR * seconds,
         calls_per_test=1,
     )
+
+
+def missing_packages(problem: Problem, sandbox: Sandbox) -> str:
+    """Why a problem cannot be judged in a sandbox for want of packages; "" if it can.
+
+    Args:
+        problem: Its metadata may have `packages`: names as programs import them, with spaces between.
+        sandbox: Where its programs would run.
+    """
+    missing = [
+        name
+        for name in problem.metadata.get("packages", "").split()
+        if name not in sys.stdlib_module_names and name not in sandbox.packages
+    ]
+    if not missing:
+        return ""
+    absent = [name for name in missing if not _is_installed(name)]
+    remedy = f"add --packages {' '.join(missing)}"
+    if absent:
+        return (
+            f"needs {', '.join(missing)}; {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not "
+            f"installed: install, and {remedy}"
+        )
+    return f"needs {', '.join(missing)}, which programs may not use here: {remedy}"
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
