@@ -12,7 +12,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from codea1_env.cli import eval_run
+from codea1_env.cli import bench_cross_play, eval_run
 from codea1_env.cli.errors import InputError, unknown_name
 from codea1_env.cli.eval_display import print_comparison
 from codea1_env.cli.eval_options import EvaluationOptions
@@ -25,6 +25,7 @@ USAGE = """\
 usage: codea1 eval code [OPTIONS]
        codea1 eval tests [OPTIONS]
        codea1 eval best-of-n --programs DIR [OPTIONS]
+       codea1 eval cross-play --coders NAME ... --testers NAME ... [OPTIONS]
        codea1 eval suites [OPTIONS]
        codea1 eval run FILE.py:NAME [OPTIONS]
        codea1 eval compare A B
@@ -32,6 +33,7 @@ usage: codea1 eval code [OPTIONS]
 code       judge programs: pass@k and avg@n of an agent, or of a file of samples
 tests      judge tests: pass@k, mut@k, Mul and coverage, of a tester or a file
 best-of-n  what choosing among programs by generated tests gains
+cross-play let every coder play against every tester
 suites     write a small suite of right tests for every problem of a set
 run        an evaluation of yours: docs/evaluation.md says how to write one
 compare    what has changed between two evaluations, with intervals
@@ -64,6 +66,8 @@ def run(arguments: Sequence[str]) -> int:
     name, *rest = arguments
     if name == "compare":
         return _compare(rest)
+    if name == "cross-play":  # its players are no --agent
+        return bench_cross_play.run(rest, "eval cross-play")
     if name == "run":
         if rest[:1] in (["-h"], ["--help"]):
             parse(EvaluationOptions, rest, name="eval run FILE.py:NAME")

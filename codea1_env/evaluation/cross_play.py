@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from codea1_env.evaluation.pass_at_k import mean_over_problems
+from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.result_folder import FolderError, read_json
-from codea1_env.evaluation.statistics import Estimate, check_bootstrap, estimate_of
+from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.evaluation.task import Evaluation, Question
 from codea1_env.judging.programs import read_programs
 from codea1_env.problems import Problem, check_playable
 from codea1_env.referee import Referee, Round, Verdict
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
+from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
 Floats = NDArray[np.float64]
@@ -63,6 +67,149 @@ class CrossPlay:
         )
 
 
+@dataclass(frozen=True)
+class AttackedProgram:
+    """What the suite of each tester did to one program."""
+
+    tests: tuple[int, ...]
+    """Tests of each tester that are right as written."""
+    passed: tuple[int, ...]
+    """Those of them that the program passes."""
+    won: tuple[bool, ...]
+    """Whether the program runs, and none of them breaks it."""
+
+    def row(self) -> dict[str, Any]:
+        """As a row of a file."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> AttackedProgram:
+        """What `row` made."""
+        return cls(*(tuple(row[name]) for name in ("tests", "passed", "won")))
+
+
+class Players(NamedTuple):
+    """All who play, by name."""
+
+    coders: Mapping[str, Agent]
+    testers: Mapping[str, Agent]
+
+
+@dataclass(kw_only=True, eq=False)
+class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
+    """Let every coder play against every tester.
+
+    A coder writes its programs once; each tester writes one suite against each of them. The tester wins if
+    the program does not run, or if a test that is right as written breaks it; otherwise the coder wins.
+    """
+
+    role = "coder"
+    unit = "programs"
+    kind = "cross-play"
+    figure = "programs that win"
+    in_percent = True
+    verdict_type = AttackedProgram
+
+    coders: tuple[str, ...]
+    """Coders, by name."""
+    testers: tuple[str, ...]
+    """Testers, by name."""
+    referee: Referee = field(init=False, repr=False)
+
+    def begin(self, sandbox: Sandbox) -> None:
+        """Make the referee."""
+        super().begin(sandbox)
+        self.referee = Referee(sandbox)
+
+    def questions(self, num_samples: int) -> list[Question]:
+        """All problems for one coder after the other."""
+        return [
+            Question(problem, place * num_samples + i, coder)
+            for place, coder in enumerate(self.coders)
+            for problem in self.problems.values()
+            for i in range(num_samples)
+        ]
+
+    def write(self, agent: Any, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
+        """Let the coder of the batch write programs, and all testers attack them; `agent` are `Players`."""
+        (coder,) = {each.code for each in batch}
+        problems = [each.problem for each in batch]
+        answers = ask(agent.coders[coder], "coder", list(map(observe, problems)))
+        programs = read_programs(problems, answers, self.sandbox)
+        seen = [
+            observe(problem, code=program.code, turn=1)
+            for problem, program in zip(problems, programs, strict=True)
+        ]
+        attacks = [ask(agent.testers[name], "tester", seen) for name in self.testers]
+        return [
+            {"task_id": problem.task_id, "coder": coder, "answer": answer, "suites": suites}
+            for problem, answer, *suites in zip(problems, answers, *attacks, strict=True)
+        ]
+
+    def read(self, question: Question, row: Mapping[str, Any]) -> SuiteSample:
+        """A program with the suites against it."""
+        return SuiteSample(question.problem.task_id, question.index, row)
+
+    def judge(self, problem: Problem, sample: SuiteSample) -> AttackedProgram:
+        """Run the suites on the program."""
+        return self.judge_all([sample])[0]
+
+    def judge_all(self, samples: Sequence[SuiteSample]) -> list[AttackedProgram]:
+        """The same for many programs at once."""
+        problems = [self.problems[each.task_id] for each in samples]
+        answers = [each.row["answer"] for each in samples]
+        programs = read_programs(problems, answers, self.sandbox)
+        texts = [
+            (text, problem)
+            for problem, each in zip(problems, samples, strict=True)
+            for text in each.row["suites"]
+        ]
+        suites = iter(parse_suites(texts, self.sandbox))
+        rounds = [
+            Round(problem, program, [next(suites) for _ in self.testers])
+            for problem, program in zip(problems, programs, strict=True)
+        ]
+        return [_attacked(verdict) for verdict in self.referee.judge(rounds)]
+
+    def values(self, verdicts: Sequence[AttackedProgram]) -> Mapping[str, float | None]:
+        """For each pair, the share of programs that no right test of the suite breaks."""
+        shares = np.array([verdict.won for verdict in verdicts], float)
+        shares = shares.reshape(len(self.coders), -1, len(self.testers)).mean(axis=1)
+        return {
+            f"{self.coders[row]} against {self.testers[column]}": float(share)
+            for (row, column), share in np.ndenumerate(shares)
+        }
+
+    def estimate(self) -> Estimate | None:
+        """The share of programs that win, against all testers together."""
+        shares = [np.mean([each.won for each in found]) for found in self.verdicts.values()]
+        return mean_over_problems(list(map(float, shares))) if shares else None
+
+    def played(self) -> CrossPlay:
+        """What came of all pairs."""
+        found = [self.verdicts[task] for task in self.problems]
+        passed, tests, wins = (
+            np.array([[getattr(each, name) for each in one] for one in found], float)
+            .reshape(len(found), len(self.coders), -1, len(self.testers))
+            .sum(axis=2)
+            for name in ("passed", "tests", "won")
+        )
+        games = np.full_like(wins, len(found[0]) // len(self.coders))
+        return CrossPlay(
+            self.coders, self.testers, tuple(self.problems), passed, tests, wins, games
+        )
+
+
+def _attacked(verdict: Verdict) -> AttackedProgram:
+    kept = [[test for test in suite.tests if test.status == "kept"] for suite in verdict.suites]
+    broken = [sum(test.broke for test in tests) for tests in kept]
+    return AttackedProgram(
+        tuple(map(len, kept)),
+        tuple(len(tests) - number for tests, number in zip(kept, broken, strict=True)),
+        tuple(verdict.code_executes and not number for number in broken),
+    )
+
+
 def cross_play(
     coders: Mapping[str, Agent],
     testers: Mapping[str, Agent],
@@ -70,10 +217,7 @@ def cross_play(
     referee: Referee,
     samples: int = 4,
 ) -> CrossPlay:
-    """Let every coder's programs be attacked by every tester.
-
-    A coder writes its programs once; each tester writes one suite against each of them. The tester wins if
-    the program does not run, or if a test that is right as written breaks it; otherwise the coder wins.
+    """Let every coder's programs be attacked by every tester, see `CrossPlayEvaluation`.
 
     Args:
         coders: Name -> coder.
@@ -89,38 +233,17 @@ def cross_play(
         if not given:
             raise ValueError(f"Expect at least one {name} for cross-play, actually: none")
     check_playable(problems)
-    shape = (len(problems), len(coders), len(testers))
-    passed, tests, wins = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    asked = [problem for problem in problems for _ in range(samples)]
-    for row, coder in enumerate(coders.values()):
-        answers = ask(coder, "coder", [observe(problem) for problem in asked])
-        programs = read_programs(asked, answers, referee.sandbox)
-        seen = [
-            observe(problem, code=program.code, turn=1)
-            for problem, program in zip(asked, programs, strict=True)
-        ]
-        for column, tester in enumerate(testers.values()):
-            attacks = ask(tester, "tester", seen)
-            suites = parse_suites(list(zip(attacks, asked, strict=True)), referee.sandbox)
-            rounds = [
-                Round(problem, program, [suite])
-                for problem, program, suite in zip(asked, programs, suites, strict=True)
-            ]
-            for number, verdict in enumerate(referee.judge(rounds)):
-                right, broken = _right_tests(verdict)
-                place = (number // samples, row, column)
-                tests[place] += right
-                passed[place] += right - broken
-                wins[place] += verdict.code_executes and not broken
-    names = tuple(problem.task_id for problem in problems)
-    games = np.full(shape, float(samples))
-    return CrossPlay(tuple(coders), tuple(testers), names, passed, tests, wins, games)
-
-
-def _right_tests(verdict: Verdict) -> tuple[int, int]:
-    """Tests that are right as written, and how many of them broke the program."""
-    kept = [test for suite in verdict.suites for test in suite.tests if test.status == "kept"]
-    return len(kept), sum(test.broke for test in kept)
+    own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
+    own.load(problems)
+    own.sandbox, own.referee = referee.sandbox, referee
+    questions = own.questions(samples)
+    for start in range(0, len(questions), len(problems) * samples):
+        batch = questions[start : start + len(problems) * samples]
+        written = own.write(Players(coders, testers), batch)
+        attacked = [own.read(*each) for each in zip(batch, written, strict=True)]
+        for sample, verdict in zip(attacked, own.judge_all(attacked), strict=True):
+            own.add(sample, verdict)
+    return own.played()
 
 
 def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:
@@ -222,74 +345,3 @@ def _draw(path: Path, result: CrossPlay) -> bool:
 
 
 Floats = NDArray[np.float64]
-
-_PRIOR = 0.5
-"""Wins that every player is given against every opponent: who never lost would have no finite rating."""
-_ITERATIONS = 500
-_SCALE = 400 / math.log(10)
-
-
-def bradley_terry(coder_wins: ArrayLike, games: ArrayLike) -> tuple[Floats, Floats]:
-    """Ratings of coders and testers from all their games.
-
-    Args:
-        coder_wins: Games that each coder won against each tester, of shape (..., coders, testers).
-        games: Games that they played, of the same shape.
-
-    Returns:
-        Ratings of the coders and of the testers; their common mean is 0.
-
-    Example:
-        >>> coders, testers = bradley_terry([[9.5], [0.5]], [[10.0], [10.0]])
-        >>> coders.round().tolist(), testers.round().tolist()
-        ([400.0, -400.0], [0.0])
-    """
-    played = np.asarray(games, dtype=np.float64)
-    wins = np.asarray(coder_wins, dtype=np.float64) + _PRIOR
-    losses = played - np.asarray(coder_wins, dtype=np.float64) + _PRIOR
-    played = wins + losses
-    coders = np.ones(played.shape[:-1])
-    testers = np.ones((*played.shape[:-2], played.shape[-1]))
-    for _ in range(_ITERATIONS):
-        shared = played / (coders[..., :, None] + testers[..., None, :])
-        coders = wins.sum(axis=-1) / shared.sum(axis=-1)
-        shared = played / (coders[..., :, None] + testers[..., None, :])
-        testers = losses.sum(axis=-2) / shared.sum(axis=-2)
-        scale = np.exp(np.log(np.concatenate([coders, testers], axis=-1)).mean(axis=-1))[..., None]
-        coders, testers = coders / scale, testers / scale
-    return _SCALE * np.log(coders), _SCALE * np.log(testers)
-
-
-def rating_intervals(
-    coder_wins: ArrayLike,
-    games: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    confidence: float = 0.95,
-    repetitions: int = 300,
-) -> tuple[list[Estimate], list[Estimate]]:
-    """Ratings with intervals from problems drawn with replacement.
-
-    Args:
-        coder_wins: Games won, of shape (problems, coders, testers).
-        games: Games played, of the same shape.
-        rng: Draws the problems.
-        confidence: Coverage of the intervals, between 0 and 1.
-        repetitions: Bootstrap samples.
-
-    Returns:
-        Estimates for the coders and for the testers.
-
-    Raises:
-        ValueError: A number is out of its range.
-    """
-    check_bootstrap(confidence, repetitions)
-    wins, played = np.asarray(coder_wins, dtype=float), np.asarray(games, dtype=float)
-    drawn = rng.integers(len(wins), size=(repetitions, len(wins)))
-    values = bradley_terry(wins.sum(axis=0), played.sum(axis=0))
-    samples = bradley_terry(wins[drawn].sum(axis=1), played[drawn].sum(axis=1))
-    coders, testers = (
-        [estimate_of(one, each, confidence) for one, each in zip(value, sample.T, strict=True)]
-        for value, sample in zip(values, samples, strict=True)
-    )
-    return coders, testers

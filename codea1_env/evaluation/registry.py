@@ -15,6 +15,7 @@ BUILT_IN = {
     "code": "codea1_env.evaluation.programs:CodeEvaluation",
     "tests": "codea1_env.evaluation.suites.evaluation:SuiteEvaluation",
     "best-of-n": "codea1_env.evaluation.best_of_n:BestOfN",
+    "cross-play": "codea1_env.evaluation.cross_play:CrossPlayEvaluation",
     "suites": "codea1_env.testgen.problem_suites:ProblemSuites",
 }
 """Name -> where it is; loaded when it is asked for."""

@@ -27,6 +27,7 @@ from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
 USAGE = "usage.jsonl"
+LOGS = frozenset([SETTINGS, REPORT, REFERENCES, SAMPLES, VERDICTS, USAGE])
 VERSION = 1
 """Rises when verdicts of before cannot be compared with verdicts of now."""
 
@@ -47,9 +48,12 @@ class FolderKind:
     """Rises when results of before cannot be compared with results of now."""
     extensible: tuple[str, ...] = ()
     """Settings that may be others when it goes on."""
+    beside: bool = False
+    """Whether other files may be in the folder, too: it has no `LOGS` of another kind."""
 
 
 EVALUATION = FolderKind("an evaluation", SETTINGS, VERSION)
+CROSS_PLAY = FolderKind("a cross-play", "crossplay-eval.json", VERSION, beside=True)
 
 
 class ResultFolder(LogFolder):
@@ -85,7 +89,7 @@ class ResultFolder(LogFolder):
                 f"Expect {path} to be a new folder, actually it holds {kind.name}. Add --resume to go on "
                 "with it, or name another folder."
             )
-        if not begun and path.exists() and not _is_free(path):
+        if not begun and path.exists() and not _is_free(path, kind):
             raise FolderError(
                 f"Expect {path} to be a new or an empty folder, actually it is not. Name another folder."
             )
@@ -165,9 +169,10 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _is_free(path: Path) -> bool:
+def _is_free(path: Path, kind: FolderKind) -> bool:
     """Whether a folder is empty, but for what a process leaves that was killed before it wrote anything."""
-    return path.is_dir() and all(child.name == ".lock" for child in path.iterdir())
+    found = {child.name for child in path.iterdir()} if path.is_dir() else {SETTINGS}
+    return not (found & LOGS if kind.beside else found - {".lock"})
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:

@@ -284,4 +284,4 @@ def test_a_missing_extra_is_named(monkeypatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(packaged, "packaged_sandbox", packaged.packaged_sandbox.__wrapped__)
     with pytest.raises(ImportError, match=r"coverage to be installed.*codea1-env\[evaluation\]"):
-        coverable.coverable.__wrapped__("x = 1", "none", 0)
+        packaged.coverable.__wrapped__("x = 1", "none", 0)

@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 
 from codea1_env.agents import BoundaryTester, FixedAgent, GoldenTester, MutantCoder, ReferenceCoder
-from codea1_env.evaluation.cross_play import (
-    bradley_terry,
-    cross_play,
-    rating_intervals,
-    write_cross_play,
-)
+from codea1_env.evaluation.cross_play import cross_play, write_cross_play
+from codea1_env.evaluation.ratings import bradley_terry, rating_intervals
 from codea1_env.problems import load_problems
 from codea1_env.referee import Referee
 

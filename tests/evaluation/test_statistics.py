@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from codea1_env.evaluation.cross_play import rating_intervals
+from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.statistics import (
     bootstrap,
     interquartile_mean,

@@ -1,0 +1,88 @@
+"""Ratings of players who never meet their own kind: the model of Bradley and Terry.
+
+Each player has a strength, and a coder beats a tester with the probability s_coder / (s_coder + s_tester)
+(Bradley and Terry 1952). Strengths are found by the iteration of Hunter 2004, "MM algorithms for generalized
+Bradley-Terry models", and given on the scale of Elo: 400 points more are odds of ten to one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from codea1_env.evaluation.statistics import Estimate, check_bootstrap, estimate_of
+
+Floats = NDArray[np.float64]
+
+_PRIOR = 0.5
+"""Wins that every player is given against every opponent: who never lost would have no finite rating."""
+_ITERATIONS = 500
+_SCALE = 400 / math.log(10)
+
+
+def bradley_terry(coder_wins: ArrayLike, games: ArrayLike) -> tuple[Floats, Floats]:
+    """Ratings of coders and testers from all their games.
+
+    Args:
+        coder_wins: Games that each coder won against each tester, of shape (..., coders, testers).
+        games: Games that they played, of the same shape.
+
+    Returns:
+        Ratings of the coders and of the testers; their common mean is 0.
+
+    Example:
+        >>> coders, testers = bradley_terry([[9.5], [0.5]], [[10.0], [10.0]])
+        >>> coders.round().tolist(), testers.round().tolist()
+        ([400.0, -400.0], [0.0])
+    """
+    played = np.asarray(games, dtype=np.float64)
+    wins = np.asarray(coder_wins, dtype=np.float64) + _PRIOR
+    losses = played - np.asarray(coder_wins, dtype=np.float64) + _PRIOR
+    played = wins + losses
+    coders = np.ones(played.shape[:-1])
+    testers = np.ones((*played.shape[:-2], played.shape[-1]))
+    for _ in range(_ITERATIONS):
+        shared = played / (coders[..., :, None] + testers[..., None, :])
+        coders = wins.sum(axis=-1) / shared.sum(axis=-1)
+        shared = played / (coders[..., :, None] + testers[..., None, :])
+        testers = losses.sum(axis=-2) / shared.sum(axis=-2)
+        scale = np.exp(np.log(np.concatenate([coders, testers], axis=-1)).mean(axis=-1))[..., None]
+        coders, testers = coders / scale, testers / scale
+    return _SCALE * np.log(coders), _SCALE * np.log(testers)
+
+
+def rating_intervals(
+    coder_wins: ArrayLike,
+    games: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    confidence: float = 0.95,
+    repetitions: int = 300,
+) -> tuple[list[Estimate], list[Estimate]]:
+    """Ratings with intervals from problems drawn with replacement.
+
+    Args:
+        coder_wins: Games won, of shape (problems, coders, testers).
+        games: Games played, of the same shape.
+        rng: Draws the problems.
+        confidence: Coverage of the intervals, between 0 and 1.
+        repetitions: Bootstrap samples.
+
+    Returns:
+        Estimates for the coders and for the testers.
+
+    Raises:
+        ValueError: A number is out of its range.
+    """
+    check_bootstrap(confidence, repetitions)
+    wins, played = np.asarray(coder_wins, dtype=float), np.asarray(games, dtype=float)
+    drawn = rng.integers(len(wins), size=(repetitions, len(wins)))
+    values = bradley_terry(wins.sum(axis=0), played.sum(axis=0))
+    samples = bradley_terry(wins[drawn].sum(axis=1), played[drawn].sum(axis=1))
+    coders, testers = (
+        [estimate_of(one, each, confidence) for one, each in zip(value, sample.T, strict=True)]
+        for value, sample in zip(values, samples, strict=True)
+    )
+    return coders, testers
