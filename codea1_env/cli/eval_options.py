@@ -26,7 +26,7 @@ from codea1_env.cli.eval_agents import (
 )
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
 from codea1_env.evaluation.samples import digest_of_file
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of
 
@@ -88,10 +88,10 @@ class AskingOptions(ComputingOptions):
         """Sandbox processes."""
         return self.workers or len(os.sched_getaffinity(0))
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self, limits: Limits | None = None) -> Sandbox:
         """A new sandbox."""
         packages = ("numpy", *self.packages)
-        return Sandbox(self.cores, level=self.sandbox_level, packages=packages)
+        return Sandbox(self.cores, limits, level=self.sandbox_level, packages=packages)
 
     def asking(self, wording: PromptTemplate, num_tests: int = 8) -> SamplingOptions:
         """How the agent is asked: in this wording, and a scripted tester for so many tests."""

@@ -102,7 +102,8 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
     if command.agent is not None:
         check_agent(own.role, command.agent)
     if (command.samples is None) == (command.agent is None):
-        raise InputError("expect either --samples FILE.jsonl or --agent NAME, one of them")
+        either = "" if "samples" in kind.fixed else "either --samples FILE.jsonl or "
+        raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
     with user_input():
         problems = load_problems(command.problems, command.split)[: command.max_problems]
     if command.resume and command.output_dir is None:
@@ -230,7 +231,7 @@ def _evaluate(
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request())
         stop.step = "what is being judged"
-        own.begin(stack.enter_context(command.sandbox()))
+        own.begin(stack.enter_context(command.sandbox(own.limits)))
         shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)

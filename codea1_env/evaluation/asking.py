@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,23 @@ class ProgramEvaluation(Evaluation[ProgramSample, V]):
     def key(self, sample: ProgramSample) -> Hashable:
         """Equal programs are judged once."""
         return sample.task_id, sample.code
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers for one problem, where they are judged together."""
+
+    task_id: str
+    samples: tuple[SuiteSample, ...]
+    index: int = 0
+    row: Mapping[str, Any] = field(default_factory=dict)
+
+
+def by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[Sequence[Answers]]:
+    """The answers of each problem together; they come one after the other."""
+    samples = itertools.chain.from_iterable(batches)
+    for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
+        yield [Answers(task_id, tuple(some))]
 
 
 @dataclass(kw_only=True, eq=False)

@@ -19,7 +19,7 @@ from codea1_env.evaluation.samples import SampleFile, digest
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 
 
 class Numbered(Protocol):
@@ -110,7 +110,9 @@ class Evaluation(Generic[S, V]):
     defaults: ClassVar[Mapping[str, Any]] = {}
     """Other defaults of these."""
     fixed: ClassVar[tuple[str, ...]] = ()
-    """Common options that the evaluation chooses itself, see `choose`."""
+    """Common options that there are none of; the evaluation may choose their values, see `choose`."""
+    limits: ClassVar[Limits] = Limits()
+    """What programs may use where nothing else is said."""
 
     problems: dict[str, Problem] = field(init=False, default_factory=dict)
     sandbox: Sandbox = field(init=False, repr=False)

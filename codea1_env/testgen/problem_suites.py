@@ -7,15 +7,14 @@ the fewest tests are kept that kill the same mutants of the reference.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from codea1_env.evaluation.asking import TestEvaluation
+from codea1_env.evaluation.asking import Answers, TestEvaluation, by_problem
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile
@@ -37,16 +36,6 @@ _NUMBERS = ("written", "right", "corrected", "distinct", "mutants", "killed_befo
 _COLUMNS = ("written", "right", "corrected", "kept", "mutants", "killed")
 _SHOWN = 20
 """Problems that are printed."""
-
-
-@dataclass(frozen=True)
-class SuiteAnswers:
-    """All answers for one problem."""
-
-    task_id: str
-    samples: tuple[SuiteSample, ...]
-    index: int = 0
-    row: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,7 +78,7 @@ class ProblemSuite:
 
 
 @dataclass(kw_only=True, eq=False)
-class ProblemSuites(TestEvaluation[SuiteAnswers, ProblemSuite]):
+class ProblemSuites(TestEvaluation[Answers, ProblemSuite]):
     """Write a suite for every problem of a set with a tester: right, and as small as it can be.
 
     Tests that predict a wrong value get the reference's. Of all tests the fewest are kept that kill the same mutants of
@@ -157,15 +146,12 @@ class ProblemSuites(TestEvaluation[SuiteAnswers, ProblemSuite]):
 
     def group(
         self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
-    ) -> Iterator[Sequence[SuiteAnswers]]:
-        """The answers of each problem together; they come one after the other."""
+    ) -> Iterator[Sequence[Answers]]:
+        """The answers of each problem together."""
         faults = self.faults()
-        samples = itertools.chain.from_iterable(batches)
-        for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
-            if task_id not in faults:
-                yield [SuiteAnswers(task_id, tuple(some))]
+        return (each for each in by_problem(batches) if each[0].task_id not in faults)
 
-    def judge(self, problem: Problem, sample: SuiteAnswers) -> ProblemSuite:
+    def judge(self, problem: Problem, sample: Answers) -> ProblemSuite:
         """Make the suite of a problem."""
         subject = RuledProblem.of(problem)
         texts: list[str] = []

@@ -178,7 +178,7 @@ def test_what_is_no_evaluation_is_named(wrong, message):
         (["--agent", "mutant"], "expect the evaluation behind run"),
         (
             ["nothing"],
-            "Expect an evaluation to be code, tests, best-of-n, suites or FILE.py:NAME, actually: 'nothing'",
+            "Expect an evaluation to be code, tests, best-of-n, cross-play, held-out, suites or FILE.py:NAME, actually: 'nothing'",
         ),
         (["no.py:No"], "there is no such file"),
         ([f"{EXAMPLE}:RightLine", "--agent", "mutant"], "Did you mean RightLines"),

@@ -113,6 +113,17 @@ def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> E
     return _estimate(table, lambda means: made.combine(means[size:]) - made.combine(means[:size]))
 
 
+def share(problems: Sequence[Values], part: str, whole: str) -> Estimate | None:
+    """A number of all problems over another one, with the same interval; None where the other is 0.
+
+    Example:
+        >>> print(share([{"killed": 1, "mutants": 4}, {"killed": 2, "mutants": 8}], "killed", "mutants"))
+        0.250 [0.250, 0.250]
+    """
+    with np.errstate(invalid="ignore"):  # no problem that is drawn has any
+        return _estimate(_table(problems, (part, whole)), lambda means: means[0] / means[1])
+
+
 def _table(problems: Sequence[Values], parts: Sequence[str]) -> Floats:
     rows = [[_number(values.get(part)) for part in parts] for values in problems]
     return np.asarray(rows, dtype=np.float64).reshape(len(problems), len(parts))
