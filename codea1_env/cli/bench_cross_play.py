@@ -21,7 +21,7 @@ from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
-from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Players, write_cross_play
+from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import (
     CROSS_PLAY,
@@ -125,7 +125,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
 
         def as_loaded(_: int) -> Any:
             """The players as they are asked about the programs of any one coder."""
-            return Players(
+            return Opponents(
                 *({n: _copy(each) for n, each in of.items()} for of in (coders, testers))
             )
 

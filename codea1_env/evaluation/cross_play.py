@@ -88,7 +88,7 @@ class AttackedProgram:
         return cls(*(tuple(row[name]) for name in ("tests", "passed", "won")))
 
 
-class Players(NamedTuple):
+class Opponents(NamedTuple):
     """All who play, by name."""
 
     coders: Mapping[str, Agent]
@@ -131,7 +131,7 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
         ]
 
     def write(self, agent: Any, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
-        """Let the coder of the batch write programs, and all testers attack them; `agent` are `Players`."""
+        """Let the coder of the batch write programs, and all testers attack them; `agent` are `Opponents`."""
         (coder,) = {each.code for each in batch}
         problems = [each.problem for each in batch]
         answers = ask(agent.coders[coder], "coder", list(map(observe, problems)))
@@ -239,7 +239,7 @@ def cross_play(
     questions = own.questions(samples)
     for start in range(0, len(questions), len(problems) * samples):
         batch = questions[start : start + len(problems) * samples]
-        written = own.write(Players(coders, testers), batch)
+        written = own.write(Opponents(coders, testers), batch)
         attacked = [own.read(*each) for each in zip(batch, written, strict=True)]
         for sample, verdict in zip(attacked, own.judge_all(attacked), strict=True):
             own.add(sample, verdict)
