@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -13,10 +12,8 @@ from typing import Any
 from rich.console import Console
 
 import codea1_env
-from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
-from codea1_env.agents.llm.language_player import LanguagePlayer
-from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
+from codea1_env.cli.eval_agents import reseeding
 from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import SandboxLevel, parse
@@ -32,7 +29,7 @@ from codea1_env.evaluation.result_folder import (
     ResultFolder,
     short_names,
 )
-from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped
+from codea1_env.evaluation.runner import AgentOf, EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.samples import digest_of_problems
 from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.sandbox import Limits, Sandbox
@@ -113,21 +110,20 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         problems = _problems(command, list(runs.values()))
         check_playable(problems)
 
-        def player(name: str, known: Sequence[str]) -> Agent:
+        def player(name: str, known: Sequence[str]) -> AgentOf:
             if name in runs:
                 players = runs[name].players
-                return players.coder if known is CODERS else players.tester
-            return make_player(name, known, problems, sandbox, command.seed)
+                return reseeding(players.coder if known is CODERS else players.tester)
+            return reseeding(make_player(name, known, problems, sandbox, command.seed))
 
         names = short_names(every)
         coders = {names[name]: player(name, CODERS) for name in command.coders}
         testers = {names[name]: player(name, TESTERS) for name in command.testers}
 
-        def as_loaded(_: int) -> Any:
-            """The players as they are asked about the programs of any one coder."""
-            return Opponents(
-                *({n: _copy(each) for n, each in of.items()} for of in (coders, testers))
-            )
+        def opponents(_: int) -> Any:
+            """All players; what they draw begins anew with each coder."""
+            sides = ({n: of(command.seed) for n, of in side.items()} for side in (coders, testers))
+            return Opponents(*sides)
 
         own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
         own.load(problems)
@@ -145,7 +141,7 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         shown.begin(own.unit, size * len(coders))
         at_work = EvaluationRun(own, folder, lambda: stop.requested, command.workers + 1)
         plan = EvaluationPlan(command.num_samples, size, command.seed)
-        at_work.judge_agent(as_loaded, plan, shown.judged)
+        at_work.judge_agent(opponents, plan, shown.judged)
         folder.write(REPORT, build_report(own, settings, {}))
     return write_cross_play(command.output_dir, own.played())
 
@@ -155,18 +151,6 @@ def _remove(path: Path) -> None:
     if (path / CROSS_PLAY.settings).is_file():
         for name in (CROSS_PLAY.settings, SAMPLES, VERDICTS, REPORT):
             (path / name).unlink(missing_ok=True)
-
-
-def _copy(agent: Agent) -> Agent:
-    """A player that draws from where this one stands, which stays there."""
-    copied = copy.copy(agent)
-    if isinstance(copied, ScriptedAgent | TabularAgent | TabularSelfPlayer):
-        copied.rng = copy.deepcopy(copied.rng)
-    elif isinstance(copied, LanguagePlayer):
-        copied.agent = copy.copy(copied.agent)
-    else:
-        return agent
-    return copied
 
 
 def _settings(

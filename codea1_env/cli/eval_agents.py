@@ -139,7 +139,7 @@ def player_of(
     """
     known = _SCRIPTED[role]
     if name in known:
-        return _reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
+        return reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
     try:
         if is_server(name):
             sampling = asking.sampling
@@ -172,7 +172,7 @@ def player_of(
             name, known, problems, sandbox, 0, asking.num_tests
         )  # a wrong name is an error now
         return lambda seed: make_player(name, known, problems, sandbox, seed, asking.num_tests)
-    return _reseeding(make_player(name, known, problems, sandbox, 0))
+    return reseeding(make_player(name, known, problems, sandbox, 0))
 
 
 def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
@@ -206,10 +206,10 @@ def _table(
             + (f" --split {run.config.split}" if run.config.split else "")
             + (f" --max-problems {len(run.problems)}" if run.config.max_problems else "")
         )
-    return _reseeding(run.players.coder if role == "coder" else run.players.tester)
+    return reseeding(run.players.coder if role == "coder" else run.players.tester)
 
 
-def _reseeding(agent: Agent) -> AgentOf:
+def reseeding(agent: Agent) -> AgentOf:
     """One player for all batches; if it draws from a generator of its own, that begins anew in each."""
 
     def of(seed: int) -> Agent:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from codea1_env.evaluation.samples import ProgramSample, SampleFile, read_samples, sample_row
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
@@ -73,7 +73,7 @@ class TestEvaluation(Evaluation[S, V]):
     """An evaluation of tests that testers write; `read_suite` takes them out of a `SuiteSample`."""
 
     __test__ = False  # pytest would collect a class of this name
-    role = "tester"
+    role: ClassVar[Literal["coder", "tester"]] = "tester"
     unit = "suites"
 
     num_tests: int = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.result_folder import FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.samples import SuiteSample
-from codea1_env.evaluation.task import Evaluation, Question
+from codea1_env.evaluation.task import Evaluation, Kept, Question
 from codea1_env.judging.programs import read_programs
 from codea1_env.problems import Problem, check_playable
 from codea1_env.referee import Referee, Round, Verdict
@@ -68,7 +68,7 @@ class CrossPlay:
 
 
 @dataclass(frozen=True)
-class AttackedProgram:
+class AttackedProgram(Kept):
     """What the suite of each tester did to one program."""
 
     tests: tuple[int, ...]
@@ -77,15 +77,6 @@ class AttackedProgram:
     """Those of them that the program passes."""
     won: tuple[bool, ...]
     """Whether the program runs, and none of them breaks it."""
-
-    def row(self) -> dict[str, Any]:
-        """As a row of a file."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> AttackedProgram:
-        """What `row` made."""
-        return cls(*(tuple(row[name]) for name in ("tests", "passed", "won")))
 
 
 class Opponents(NamedTuple):
@@ -342,6 +333,3 @@ def _draw(path: Path, result: CrossPlay) -> bool:
     figure.colorbar(image, label="share of right tests passed")
     figure.savefig(path, dpi=120, bbox_inches="tight")
     return True
-
-
-Floats = NDArray[np.float64]

@@ -6,11 +6,10 @@ import importlib.util
 import math
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.evaluation.task import ProblemFault
+from codea1_env.evaluation.task import Kept, ProblemFault
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.stdin_tests import too_large
 from codea1_env.problems import Problem
@@ -40,13 +39,13 @@ class ReferenceRun(ProblemFault):
 
 
 @dataclass(frozen=True)
-class CodeVerdict:
+class CodeVerdict(Kept):
     """What came of one program."""
 
     outcome: str
     """Value of the `Outcome` of the first test that it did not pass, "pass", or "excluded"."""
     message: str
-    base: bool | None
+    base: bool | None = None
     """Whether it passes the base tests; None where the data does not tell them from the others."""
 
     @property
@@ -55,14 +54,9 @@ class CodeVerdict:
         return self.outcome == Outcome.PASS.value
 
     def row(self) -> dict[str, Any]:
-        """As a row of a file."""
+        """As a row of a file, without `base` where it is None."""
         base = {} if self.base is None else {"base": self.base}
         return {"outcome": self.outcome, **base, "message": self.message}
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> CodeVerdict:
-        """What `row` made."""
-        return cls(row["outcome"], row["message"], row.get("base"))
 
 
 def has_base(problem: Problem) -> bool:

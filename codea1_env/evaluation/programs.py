@@ -35,11 +35,10 @@ from codea1_env.evaluation.result_folder import (
     FolderError,
     read_json,
 )
-from codea1_env.evaluation.samples import ProgramSample, digest, read_samples
+from codea1_env.evaluation.samples import ProgramSample, check_task, digest, read_samples, rows_of
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.task import EvaluationError, Question
-from codea1_env.problem_sets.sources import rows
-from codea1_env.problems import Problem, ProblemsError
+from codea1_env.problems import Problem
 from codea1_env.sandbox import Outcome
 
 DEFAULT_K = (1, 5, 10)
@@ -257,7 +256,7 @@ class CodeResults:
 
         Raises:
             FolderError: The files, or the problems, have changed since.
-            SamplesError: The file of samples cannot be read.
+            SamplesError: The file of samples, or of verdicts, cannot be read.
         """
         results = self._report["results"]
         changed = [
@@ -271,12 +270,12 @@ class CodeResults:
                 f"such as {changed[0]}. Evaluate the programs again."
             )
         samples = read_samples(self.path / SAMPLES, problems).samples
-        verdicts = self._verdicts()
         found: dict[str, list[JudgedProgram]] = {
             each.task_id: [] for each in problems if each.task_id in results
         }
-        for sample, verdict in zip(samples, verdicts, strict=False):
-            if (verdict.get("task_id"), verdict.get("sample")) != (sample.task_id, sample.index):
+        for sample, row in zip(samples, rows_of(self.path / VERDICTS), strict=False):
+            task_id, verdict = check_task(row.fields, row.where), row.fields
+            if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
                 break
             if verdict.get("outcome") != EXCLUDED:
                 right = verdict.get("outcome") == Outcome.PASS.value
@@ -288,15 +287,4 @@ class CodeResults:
                 f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
                 f"{SAMPLES} and {REPORT}. The files were changed; evaluate the programs again."
             )
-        return found
-
-    def _verdicts(self) -> list[Mapping[str, Any]]:
-        found = []
-        try:
-            for row in rows(str(self.path / VERDICTS)):
-                if isinstance(row, ProblemsError) or not isinstance(row.fields, Mapping):
-                    raise FolderError(f"Expect rows of verdicts, actually: {row!s:.200}")
-                found.append(row.fields)
-        except (OSError, ProblemsError) as error:
-            raise FolderError(str(error)) from error
         return found

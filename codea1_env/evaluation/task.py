@@ -53,21 +53,28 @@ class EvaluationError(ValueError):
 
 
 @dataclass(frozen=True)
-class ProblemFault:
-    """Whether a problem can be used."""
-
-    task_id: str
-    fault: str
-    """Why the problem cannot be used; empty if it can."""
+class Kept:
+    """What is kept as a row of a file; its fields are plain, or tuples of plain values."""
 
     def row(self) -> dict[str, Any]:
-        """As a row of references.jsonl."""
+        """As JSON has it."""
         return dataclasses.asdict(self)
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """What `row` made."""
-        return cls(**row)
+        return cls(
+            **{k: tuple(each) if isinstance(each, list) else each for k, each in row.items()}
+        )
+
+
+@dataclass(frozen=True)
+class ProblemFault(Kept):
+    """Whether a problem can be used."""
+
+    task_id: str
+    fault: str
+    """Why the problem cannot be used; empty if it can."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +108,10 @@ class Evaluation(Generic[S, V]):
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
     usable: ClassVar[str] = "that pass its check"
     """How messages call problems without a fault."""
-    check_type: ClassVar[Any] = ProblemFault
-    """What `check` returns: has `row` and `of`, as `ProblemFault`."""
-    verdict_type: ClassVar[Any] = None
-    """What `judge` returns, in the same way; None for a mapping of names to numbers, flags, texts and None."""
+    check_type: ClassVar[type[Kept]] = ProblemFault
+    """What `check` returns."""
+    verdict_type: ClassVar[type[Kept] | None] = None
+    """What `judge` returns; None for a mapping of names to numbers, flags, texts and None."""
     help: ClassVar[Mapping[str, str]] = {}
     """Other help texts, of options that all evaluations have."""
     defaults: ClassVar[Mapping[str, Any]] = {}
@@ -206,7 +213,7 @@ class Evaluation(Generic[S, V]):
 
     def row_of(self, verdict: V) -> Mapping[str, Any]:
         """A verdict, as JSON has it."""
-        return verdict if self.verdict_type is None else verdict.row()  # type: ignore[return-value, attr-defined]
+        return verdict.row() if isinstance(verdict, Kept) else verdict  # type: ignore[return-value]
 
     def verdict_of(self, row: Mapping[str, Any]) -> V:
         """The verdict of a row of verdicts.jsonl."""

@@ -20,7 +20,7 @@ from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suite
-from codea1_env.evaluation.task import ProblemFault
+from codea1_env.evaluation.task import Kept, ProblemFault
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
@@ -39,7 +39,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class ProblemSuite:
+class ProblemSuite(Kept):
     """The suite of one problem."""
 
     written: int
@@ -66,15 +66,6 @@ class ProblemSuite:
     def counts(self) -> dict[str, int]:
         """All numbers, and how many tests are kept."""
         return {name: getattr(self, name) for name in _NUMBERS} | {"kept": len(self.tests)}
-
-    def row(self) -> dict[str, Any]:
-        """As a row of a file."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> ProblemSuite:
-        """What `row` made."""
-        return cls(**dict(row) | {"tests": tuple(row["tests"])})
 
 
 @dataclass(kw_only=True, eq=False)

@@ -34,6 +34,14 @@ from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
 
 DEFAULT_K = (1, 2, 5)
+_REASONS = 3
+"""Reasons that are shown of many."""
+_ODD = {
+    "repeated": "right tests repeat an earlier one of their suite; they count",
+    "repeated_suites": "suites repeat another of their problem; they count",
+    "late": "tests come after those that were asked for, and do not count",
+}
+"""Numbers of the report, in words."""
 MISSING = "missing"
 """Kind of a test that was asked for and not written."""
 
@@ -207,14 +215,29 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """A row for each figure, a column for each k."""
-        return table_of_suites(report)
+        figures = report["figures"]
+        ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
+        rows = [
+            [name, *(percent(figures.get(_at(name, k))) for k in ks)]
+            for name in dict.fromkeys(_at(name, "k") for name in figures if "@" in name)
+        ]
+        return [["percent [95%]", *(f"k = {k}" for k in ks)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """What was wrong with tests, and what they do on wrong programs."""
-        return [
-            f"{super().lines(report)[0]}, {lines_of_suites(report)[0]}",
-            *lines_of_suites(report)[1:],
-        ]
+        kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
+        lines = [f"{super().lines(report)[0]}, {report['mutants']} mutants. Tests: {kinds}"]
+        if report["not_installed"]:
+            found = ", ".join(f"{name} ({n})" for name, n in report["not_installed"].items())
+            lines.append(
+                f"Imported by tests, and not there: {found}. --packages NAME allows what is installed"
+            )
+        if report["without_tests"]:
+            counts = Counter(report["without_tests"])
+            why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))
+            lines.append(f"{counts.total()} answers have no test, most often: {why}")
+        lines += [f"{report[name]} {text}" for name, text in _ODD.items() if report[name]]
+        return lines + _powers(report)
 
 
 def _code(answer: str) -> str:
@@ -246,43 +269,6 @@ def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
                 f"and {num_tests} tests. Ask for a smaller k, or for more tests with --num-tests."
             )
     return tuple(sorted(set(k)))
-
-
-_REASONS = 3
-"""Reasons that are shown of many."""
-
-
-def table_of_suites(report: Mapping[str, Any]) -> list[list[str]]:
-    """A row for each figure, a column for each k."""
-    figures = report["figures"]
-    ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
-    rows = [
-        [name, *(percent(figures.get(_at(name, k))) for k in ks)]
-        for name in dict.fromkeys(_at(name, "k") for name in figures if "@" in name)
-    ]
-    return [["percent [95%]", *(f"k = {k}" for k in ks)], *rows]
-
-
-def lines_of_suites(report: Mapping[str, Any]) -> list[str]:
-    """What was wrong with tests, and what they do on wrong programs."""
-    kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
-    lines = [f"{report['mutants']} mutants. Tests: {kinds}"]
-    if report["not_installed"]:
-        found = ", ".join(f"{name} ({n})" for name, n in report["not_installed"].items())
-        lines.append(
-            f"Imported by tests, and not there: {found}. --packages NAME allows what is installed"
-        )
-    if report["without_tests"]:
-        counts = Counter(report["without_tests"])
-        why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))
-        lines.append(f"{counts.total()} answers have no test, most often: {why}")
-    for name, text in {
-        "repeated": "right tests repeat an earlier one of their suite; they count",
-        "repeated_suites": "suites repeat another of their problem; they count",
-        "late": "tests come after those that were asked for, and do not count",
-    }.items():
-        lines += [f"{report[name]} {text}"] if report[name] else []
-    return lines + _powers(report)
 
 
 def _at(name: str, k: str) -> str:

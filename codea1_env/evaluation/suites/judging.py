@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
 from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
-from codea1_env.evaluation.task import ProblemFault
+from codea1_env.evaluation.task import Kept, ProblemFault
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import (
@@ -47,12 +47,6 @@ class ProblemCheck(ProblemFault):
     """Numbers of the wrong programs among the candidates: those that fail golden tests. None where the problem has
     no golden tests that could say it."""
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
-        """What `row` made."""
-        wrong = None if row["wrong"] is None else tuple(row["wrong"])
-        return cls(row["task_id"], row["fault"], wrong)
-
 
 @dataclass(frozen=True)
 class JudgedTest:
@@ -85,7 +79,7 @@ class PoolRuns:
 
 
 @dataclass(frozen=True)
-class SuiteScore:
+class SuiteScore(Kept):
     """What came of one suite. All of it follows from the suite and its problem."""
 
     excluded: str = ""
@@ -113,7 +107,7 @@ class SuiteScore:
         """As a row of a file."""
         if self.excluded:
             return {"excluded": self.excluded}
-        row = asdict(self)
+        row = super().row()
         del row["excluded"]
         for test in row["tests"]:
             if test["missing_module"] is None:
@@ -121,20 +115,12 @@ class SuiteScore:
         return row
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> SuiteScore:
+    def of(cls, row: Mapping[str, Any]) -> Self:
         """What `row` made."""
-        if "excluded" in row:
-            return cls(row["excluded"])
-        return cls(
-            tests=tuple(JudgedTest(**test) for test in row["tests"]),
-            late=row["late"],
-            dropped=tuple(row["dropped"]),
-            empty=row["empty"],
-            mutants=row["mutants"],
-            killed=tuple(row["killed"]),
-            coverage=tuple(Coverage(**each) for each in row["coverage"]),
-            pool=PoolRuns(**row["pool"]),
-        )
+        tests = tuple(JudgedTest(**each) for each in row.get("tests", ()))
+        coverage = tuple(Coverage(**each) for each in row.get("coverage", ()))
+        pool = PoolRuns(**row.get("pool", {}))
+        return super().of({**row, "tests": tests, "coverage": coverage, "pool": pool})
 
 
 MAX_POOL = 20
