@@ -52,7 +52,7 @@ class ProgramEvaluation(Evaluation[ProgramSample, V]):
 
 
 @dataclass(frozen=True)
-class Answers:
+class ProblemAnswers:
     """All answers for one problem, where they are judged together."""
 
     task_id: str
@@ -61,11 +61,11 @@ class Answers:
     row: Mapping[str, Any] = field(default_factory=dict)
 
 
-def by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[Sequence[Answers]]:
+def by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[Sequence[ProblemAnswers]]:
     """The answers of each problem together; they come one after the other."""
     samples = itertools.chain.from_iterable(batches)
     for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
-        yield [Answers(task_id, tuple(some))]
+        yield [ProblemAnswers(task_id, tuple(some))]
 
 
 @dataclass(kw_only=True, eq=False)

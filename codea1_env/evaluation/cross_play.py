@@ -16,7 +16,7 @@ from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.result_folder import FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.samples import SuiteSample
-from codea1_env.evaluation.task import Evaluation, Kept, Question
+from codea1_env.evaluation.task import Evaluation, Question, Stored
 from codea1_env.judging.programs import read_programs
 from codea1_env.problems import Problem, check_playable
 from codea1_env.referee import Referee, Round, Verdict
@@ -68,7 +68,7 @@ class CrossPlay:
 
 
 @dataclass(frozen=True)
-class AttackedProgram(Kept):
+class AttackedProgram(Stored):
     """What the suite of each tester did to one program."""
 
     tests: tuple[int, ...]

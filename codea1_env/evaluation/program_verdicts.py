@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.evaluation.task import Kept, ProblemFault
+from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.stdin_tests import too_large
 from codea1_env.problems import Problem
@@ -39,7 +39,7 @@ class ReferenceRun(ProblemFault):
 
 
 @dataclass(frozen=True)
-class CodeVerdict(Kept):
+class CodeVerdict(Stored):
     """What came of one program."""
 
     outcome: str

@@ -53,7 +53,7 @@ class EvaluationError(ValueError):
 
 
 @dataclass(frozen=True)
-class Kept:
+class Stored:
     """What is kept as a row of a file; its fields are plain, or tuples of plain values."""
 
     def row(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class ProblemFault(Kept):
+class ProblemFault(Stored):
     """Whether a problem can be used."""
 
     task_id: str
@@ -108,9 +108,9 @@ class Evaluation(Generic[S, V]):
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
     usable: ClassVar[str] = "that pass its check"
     """How messages call problems without a fault."""
-    check_type: ClassVar[type[Kept]] = ProblemFault
+    check_type: ClassVar[type[Stored]] = ProblemFault
     """What `check` returns."""
-    verdict_type: ClassVar[type[Kept] | None] = None
+    verdict_type: ClassVar[type[Stored] | None] = None
     """What `judge` returns; None for a mapping of names to numbers, flags, texts and None."""
     help: ClassVar[Mapping[str, str]] = {}
     """Other help texts, of options that all evaluations have."""
@@ -213,7 +213,7 @@ class Evaluation(Generic[S, V]):
 
     def row_of(self, verdict: V) -> Mapping[str, Any]:
         """A verdict, as JSON has it."""
-        return verdict.row() if isinstance(verdict, Kept) else verdict  # type: ignore[return-value]
+        return verdict.row() if isinstance(verdict, Stored) else verdict  # type: ignore[return-value]
 
     def verdict_of(self, row: Mapping[str, Any]) -> V:
         """The verdict of a row of verdicts.jsonl."""

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from codea1_env.evaluation.asking import Answers, TestEvaluation, by_problem
+from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suite
-from codea1_env.evaluation.task import Kept, ProblemFault
+from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
@@ -39,7 +39,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class ProblemSuite(Kept):
+class ProblemSuite(Stored):
     """The suite of one problem."""
 
     written: int
@@ -69,7 +69,7 @@ class ProblemSuite(Kept):
 
 
 @dataclass(kw_only=True, eq=False)
-class ProblemSuites(TestEvaluation[Answers, ProblemSuite]):
+class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
     """Write a suite for every problem of a set with a tester: right, and as small as it can be.
 
     Tests that predict a wrong value get the reference's. Of all tests the fewest are kept that kill the same mutants of
@@ -137,12 +137,12 @@ class ProblemSuites(TestEvaluation[Answers, ProblemSuite]):
 
     def group(
         self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
-    ) -> Iterator[Sequence[Answers]]:
+    ) -> Iterator[Sequence[ProblemAnswers]]:
         """The answers of each problem together."""
         faults = self.faults()
         return (each for each in by_problem(batches) if each[0].task_id not in faults)
 
-    def judge(self, problem: Problem, sample: Answers) -> ProblemSuite:
+    def judge(self, problem: Problem, sample: ProblemAnswers) -> ProblemSuite:
         """Make the suite of a problem."""
         subject = RuledProblem.of(problem)
         texts: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from codea1_env.agents import FixedAgent
 from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rates
-from codea1_env.evaluation.asking import Answers, TestEvaluation, by_problem
+from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
 from codea1_env.evaluation.suites.figures import share
 from codea1_env.evaluation.suites.samples import SuiteSample
@@ -38,7 +38,7 @@ class _Says(FixedAgent):
 
 
 @dataclass(kw_only=True, eq=False)
-class HeldOutEvaluation(TestEvaluation[Answers, Mapping[str, float | None]]):
+class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None]]):
     """Measure a player on golden tests and mutants that training holds back.
 
     The figures are those of metrics.jsonl (`held_out/pass_rate`, `held_out/kill_rate`, ...), the values of a problem those of
@@ -103,11 +103,11 @@ class HeldOutEvaluation(TestEvaluation[Answers, Mapping[str, float | None]]):
 
     def group(
         self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
-    ) -> Iterator[Sequence[Answers]]:
+    ) -> Iterator[Sequence[ProblemAnswers]]:
         """The answers of each problem together."""
         return by_problem(batches)
 
-    def judge(self, problem: Problem, sample: Answers) -> Mapping[str, float | None]:
+    def judge(self, problem: Problem, sample: ProblemAnswers) -> Mapping[str, float | None]:
         """Measure the player by its answers."""
         split, number = [self.splits[sample.task_id]], len(sample.samples)
         player = _Says([each.row["answer"] for each in sample.samples])

@@ -10,7 +10,7 @@ from typing import Any, Self
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
 from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
-from codea1_env.evaluation.task import Kept, ProblemFault
+from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import (
@@ -79,7 +79,7 @@ class PoolRuns:
 
 
 @dataclass(frozen=True)
-class SuiteScore(Kept):
+class SuiteScore(Stored):
     """What came of one suite. All of it follows from the suite and its problem."""
 
     excluded: str = ""
