@@ -19,7 +19,7 @@ from codea1_env.evaluation.asking import TestEvaluation
 from codea1_env.evaluation.choosing import CHOICES, CHOSEN, RANDOM, Matrix
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.programs import CodeResults, JudgedProgram
-from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.statistics import percent
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suite
 from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem
@@ -224,10 +224,9 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         chances = {name: choose(matrix) for name, choose in CHOICES.items()}
         self.chosen[sample.task_id] = ChosenProgram(matrix, sample.tests, chances)
 
-    def estimate(self) -> Estimate | None:
-        """How often CodeT's choice is right, so far."""
-        found = [each.chances["codet"] for each in self.chosen.values()]
-        return mean_over_problems(found) if found else None
+    def so_far(self) -> list[float]:
+        """How often CodeT's choice is right."""
+        return [each.chances["codet"] for each in self.chosen.values()]
 
     def _means(self, less: str = "") -> dict[str, dict[str, float]]:
         """Name of a choice -> how often it is right; less another one, problem by problem."""

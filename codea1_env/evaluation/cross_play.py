@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.result_folder import FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
@@ -19,7 +19,7 @@ from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.task import Evaluation, Question, Stored
 from codea1_env.judging.programs import read_programs
 from codea1_env.problems import Problem, check_playable
-from codea1_env.referee import Referee, Round, Verdict
+from codea1_env.referee import Referee, Round
 from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
 from codea1_env.sandbox import Sandbox
@@ -143,24 +143,17 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
 
     def judge(self, problem: Problem, sample: SuiteSample) -> AttackedProgram:
         """Run the suites on the program."""
-        return self.judge_all([sample])[0]
-
-    def judge_all(self, samples: Sequence[SuiteSample]) -> list[AttackedProgram]:
-        """The same for many programs at once."""
-        problems = [self.problems[each.task_id] for each in samples]
-        answers = [each.row["answer"] for each in samples]
-        programs = read_programs(problems, answers, self.sandbox)
-        texts = [
-            (text, problem)
-            for problem, each in zip(problems, samples, strict=True)
-            for text in each.row["suites"]
-        ]
-        suites = iter(parse_suites(texts, self.sandbox))
-        rounds = [
-            Round(problem, program, [next(suites) for _ in self.testers])
-            for problem, program in zip(problems, programs, strict=True)
-        ]
-        return [_attacked(verdict) for verdict in self.referee.judge(rounds)]
+        programs = read_programs([problem], [sample.row["answer"]], self.sandbox)
+        texts = [(text, problem) for text in sample.row["suites"]]
+        attack = Round(problem, programs[0], parse_suites(texts, self.sandbox))
+        (verdict,) = self.referee.judge([attack])
+        kept = [[test for test in suite.tests if test.status == "kept"] for suite in verdict.suites]
+        broken = [sum(test.broke for test in tests) for tests in kept]
+        return AttackedProgram(
+            tuple(map(len, kept)),
+            tuple(len(tests) - number for tests, number in zip(kept, broken, strict=True)),
+            tuple(verdict.code_executes and not number for number in broken),
+        )
 
     def values(self, verdicts: Sequence[AttackedProgram]) -> Mapping[str, float | None]:
         """For each pair, the share of programs that no right test of the suite breaks."""
@@ -171,10 +164,9 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
             for (row, column), share in np.ndenumerate(shares)
         }
 
-    def estimate(self) -> Estimate | None:
+    def so_far(self) -> list[float]:
         """The share of programs that win, against all testers together."""
-        shares = [np.mean([each.won for each in found]) for found in self.verdicts.values()]
-        return mean_over_problems(list(map(float, shares))) if shares else None
+        return [float(np.mean([each.won for each in one])) for one in self.verdicts.values()]
 
     def played(self) -> CrossPlay:
         """What came of all pairs."""
@@ -189,16 +181,6 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
         return CrossPlay(
             self.coders, self.testers, tuple(self.problems), passed, tests, wins, games
         )
-
-
-def _attacked(verdict: Verdict) -> AttackedProgram:
-    kept = [[test for test in suite.tests if test.status == "kept"] for suite in verdict.suites]
-    broken = [sum(test.broke for test in tests) for tests in kept]
-    return AttackedProgram(
-        tuple(map(len, kept)),
-        tuple(len(tests) - number for tests, number in zip(kept, broken, strict=True)),
-        tuple(verdict.code_executes and not number for number in broken),
-    )
 
 
 def cross_play(
@@ -228,12 +210,15 @@ def cross_play(
     own.load(problems)
     own.sandbox, own.referee = referee.sandbox, referee
     questions = own.questions(samples)
-    for start in range(0, len(questions), len(problems) * samples):
-        batch = questions[start : start + len(problems) * samples]
-        written = own.write(Opponents(coders, testers), batch)
-        attacked = [own.read(*each) for each in zip(batch, written, strict=True)]
-        for sample, verdict in zip(attacked, own.judge_all(attacked), strict=True):
-            own.add(sample, verdict)
+    size = len(problems) * samples
+    with ThreadPoolExecutor(referee.sandbox.workers + 1) as threads:
+        for start in range(0, len(questions), size):
+            batch = questions[start : start + size]
+            rows = own.write(Opponents(coders, testers), batch)
+            attacked = [own.read(*each) for each in zip(batch, rows, strict=True)]
+            verdicts = threads.map(lambda it: own.judge(own.problems[it.task_id], it), attacked)
+            for sample, verdict in zip(attacked, verdicts, strict=True):
+                own.add(sample, verdict)
     return own.played()
 
 

@@ -36,7 +36,7 @@ from codea1_env.evaluation.result_folder import (
     read_json,
 )
 from codea1_env.evaluation.samples import ProgramSample, check_task, digest, read_samples, rows_of
-from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.statistics import percent
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Outcome
@@ -99,10 +99,9 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         super().add(sample, verdict)
         self.written[sample.task_id, sample.code] += 1
 
-    def estimate(self) -> Estimate | None:
-        """pass@1 of the problems that were reached so far; None if there is none yet."""
-        shares = [self._right(task) / len(self.verdicts[task]) for task in self.scored]
-        return mean_over_problems(shares) if shares else None
+    def so_far(self) -> list[float]:
+        """pass@1 of each problem."""
+        return [self._right(task) / len(self.verdicts[task]) for task in self.scored]
 
     def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""

@@ -232,7 +232,12 @@ class Evaluation(Generic[S, V]):
         self.verdicts.setdefault(sample.task_id, []).append(verdict)
 
     def estimate(self) -> Estimate | None:
-        """A figure of the problems so far, to show while it runs; None if there is none yet."""
+        """The mean of `so_far`, to show while it runs; None if there is nothing yet."""
+        found = self.so_far()
+        return mean_over_problems(found) if found else None
+
+    def so_far(self) -> list[float]:
+        """A figure of each problem so far."""
         values = [self.values(self.verdicts[task]) for task in self.scored]
         names = dict.fromkeys(name for each in values for name in each)
         if self.figure and names and self.figure not in names:
@@ -240,8 +245,7 @@ class Evaluation(Generic[S, V]):
                 f"expect figure to name a value that judge gives ({', '.join(names)}), actually: {self.figure!r}"
             )
         name = self.figure or next(iter(names), "")
-        known = [value for each in values if (value := each.get(name)) is not None]
-        return mean_over_problems(known) if known else None
+        return [value for each in values if (value := each.get(name)) is not None]
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
         """The values of one problem: the mean of every number and flag of its verdicts; None where there is none."""

@@ -15,21 +15,19 @@ from typing import Annotated, Any
 import tyro
 
 from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
-from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile
-from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.statistics import percent
+from codea1_env.evaluation.suites.judging import REFERENCE_SHARE, reference_fault
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
-from codea1_env.sandbox import AnalysisError, Sandbox
+from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.reduction import reduce_and_check
 
 PROBLEMS = "problems.jsonl"
-_REFERENCE_SHARE = 0.25
-"""A right test takes at most this share of a program's time on the reference."""
 _MAX_TESTS = 256
 """Tests of one answer that are looked at."""
 _NUMBERS = ("written", "right", "corrected", "distinct", "mutants", "killed_before", "killed")
@@ -102,23 +100,14 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
     def begin(self, sandbox: Sandbox) -> None:
         """Make what rules tests."""
         super().begin(sandbox)
-        self._reference = Reference(sandbox, _REFERENCE_SHARE)
+        self._reference = Reference(sandbox, REFERENCE_SHARE)
 
     def check(self, problem: Problem) -> ProblemFault:
         """Find out whether a problem can have a suite."""
-        return ProblemFault(problem.task_id, self._fault(problem))
-
-    def _fault(self, problem: Problem) -> str:
-        if not problem.playable:
-            return "it has no reference whose function tests can call"
-        failure = self._reference.load_failure(RuledProblem.of(problem))
-        if failure is not None:
-            return f"its reference does not run: {failure.outcome.value}, {failure.message}"
-        try:
-            generate_mutants(problem.reference, self.sandbox, 1)
-        except AnalysisError as error:
-            return f"its reference cannot be parsed: {error}"
-        return ""
+        fault = reference_fault(
+            problem, self._reference, lambda: generate_mutants(problem.reference, self.sandbox, 1)
+        )
+        return ProblemFault(problem.task_id, fault)
 
     def shown(self, problem: Problem, index: int) -> str:
         """The reference, as the program under test."""
@@ -181,10 +170,9 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         """Task -> its suite."""
         return {task: suite for task, (suite,) in self.verdicts.items()}
 
-    def estimate(self) -> Estimate | None:
-        """The mean mutation score so far."""
-        scores = [suite.score for suite in self.suites.values()]
-        return mean_over_problems(scores) if scores else None
+    def so_far(self) -> list[float]:
+        """The mutation scores."""
+        return [suite.score for suite in self.suites.values()]
 
     def left_out(self) -> dict[str, str]:
         """Also problems without a test that can be used."""

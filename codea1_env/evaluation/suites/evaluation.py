@@ -16,10 +16,9 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from codea1_env.evaluation.asking import TestEvaluation
-from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
-from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.statistics import percent
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
 from codea1_env.evaluation.suites.figures import estimate, names, values_of
 from codea1_env.evaluation.suites.judging import ProblemCheck, SuiteJudge, SuiteScore
@@ -151,12 +150,11 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         """Judge a suite."""
         return self.suite_judge.judge(problem, self.checks[problem.task_id], sample)
 
-    def estimate(self) -> Estimate | None:
-        """Pass@k for all tests that were asked for, of the problems so far; None if there is none yet."""
+    def so_far(self) -> list[float]:
+        """Pass@k of each problem, for all tests that were asked for."""
         k = self.num_tests
         found = [self.verdicts[task] for task in self.scored]
-        shares = [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
-        return mean_over_problems(shares) if shares else None
+        return [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
 
     def values(self, verdicts: Sequence[SuiteScore]) -> Mapping[str, float | None]:
         """The values of one problem."""

@@ -125,13 +125,36 @@ class SuiteScore(Stored):
 
 MAX_POOL = 20
 """Mutants of a problem that are taken as wrong programs where none are given."""
-_REFERENCE_SHARE = 0.25
+REFERENCE_SHARE = 0.25
 """A right test takes at most this share of a program's time on the reference."""
 _PATIENT = Limits(60, 600, 60, 600, calls_per_test=1)
 """What a reference may use on the golden tests of its problem."""
 _REMEMBERED = 32
 Mutator = Callable[[str], Sequence[Mutant]]
 """Program text -> its mutants, always the same."""
+
+
+def reference_fault(problem: Problem, reference: Reference, look: Callable[[], object]) -> str:
+    """Why tests of a problem cannot be judged by its reference; "" if they can.
+
+    Args:
+        problem: The problem.
+        reference: Runs it.
+        look: Raises an `AnalysisError` if the reference cannot be parsed.
+
+    Raises:
+        InfraError: The sandbox failed.
+    """
+    if not problem.playable:
+        return "it has no reference whose function tests can call"
+    failure = reference.load_failure(RuledProblem.of(problem))
+    if failure is not None:
+        return f"its reference does not run: {failure.outcome.value}, {failure.message}"
+    try:
+        look()
+    except AnalysisError as error:
+        return f"its reference cannot be parsed: {error}"
+    return ""
 
 
 class SuiteJudge:
@@ -156,7 +179,7 @@ class SuiteJudge:
         self._mutator = mutator or (lambda source: generate_mutants(source, sandbox))
         self._programs = programs
         self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
-        self._reference = Reference(sandbox, _REFERENCE_SHARE)
+        self._reference = Reference(sandbox, REFERENCE_SHARE)
         self._mutants = lru_cache(_REMEMBERED)(self._make_mutants)
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
 
@@ -166,24 +189,22 @@ class SuiteJudge:
         Raises:
             InfraError: The sandbox failed.
         """
-        if not problem.playable:
-            return ProblemCheck(
-                problem.task_id, "it has no reference whose function tests can call"
-            )
-        failure = self._reference.load_failure(RuledProblem.of(problem))
-        if failure is not None:
-            fault = f"its reference does not run: {failure.outcome.value}, {failure.message}"
-            return ProblemCheck(problem.task_id, fault)
-        try:  # what will be asked of it later
-            candidates = self._candidates(problem)
+
+        def look() -> None:
+            """What will be asked of the reference later."""
+            self._candidates(problem)
             measure_coverage(problem, [], self._sandbox)
-        except AnalysisError as error:
-            return ProblemCheck(problem.task_id, f"its reference cannot be parsed: {error}")
+
+        if fault := reference_fault(problem, self._reference, look):
+            return ProblemCheck(problem.task_id, fault)
         golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
         if not problem.all_tests or not _passes(golden):
             return ProblemCheck(problem.task_id, "")
         limits = limits_beside(golden, self._min_seconds)
-        jobs = [submit_to_tests(problem, each, limits, self._sandbox) for each in candidates]
+        jobs = [
+            submit_to_tests(problem, each, limits, self._sandbox)
+            for each in self._candidates(problem)
+        ]
         wrong = tuple(i for i, result in enumerate(gather(jobs)) if not _passes(result))
         return ProblemCheck(problem.task_id, "", wrong)
 
