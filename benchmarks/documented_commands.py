@@ -60,7 +60,7 @@ SHORTER = {
     "best-of-n": "--num-samples 1",
     "--agent tester-adapter": "--max-problems 2 --num-samples 1",
     "-o report.html": "--force",  # the page may have written one already
-    "testgen --problems starter": "--max-problems 2",
+    "(testgen|eval suites) --problems starter": "--max-problems 2",
     "RUN RUN2": "--max-problems 4",
 }
 """Pattern of a command -> options that are added to it."""

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.evaluation.machine import this_machine
+from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.evaluation.samples import evalplus_id
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems

@@ -196,3 +196,38 @@ def test_the_example_of_an_algorithm(tmp_path: Path, capsys):
     assert run(["bench", "algorithms", *arguments, "--output-dir", str(tmp_path / "out")]) == 0
     text = json.loads(capsys.readouterr().out)["leaderboard"]
     assert "| custom_algorithm.py:RankGradient | - | 0." in text
+
+
+def test_an_interrupted_cross_play_goes_on_to_the_same_results(tmp_path: Path, capsys):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    play = ["eval", "cross-play", "--max-problems", "3", "--num-samples", "2", "--output-dir"]
+    assert run([*play, str(whole)]) == 0
+    names = ("samples.jsonl", "verdicts.jsonl", "report.json", "crossplay.json", "CROSSPLAY.md")
+    parts.mkdir()
+    (parts / "crossplay-eval.json").write_bytes((whole / "crossplay-eval.json").read_bytes())
+    for name, kept in (("samples.jsonl", 8), ("verdicts.jsonl", 5)):  # the first coder has six
+        rows = (whole / name).read_text().splitlines(keepends=True)
+        (parts / name).write_text("".join(rows[:kept]))
+    assert run([*play, str(parts), "--resume"]) == 0
+    for name in names:
+        assert (parts / name).read_bytes() == (whole / name).read_bytes(), name
+    report = json.loads((whole / "report.json").read_text())
+    assert report["kind"] == "cross-play"
+    assert report["figures"]["reference against golden"]["value"] == 1.0
+    capsys.readouterr()
+    assert run([*play, str(parts), "--resume", "--seed", "1"]) == 2
+    assert "seed was 0, now 1" in capsys.readouterr().err
+    assert run([*play, str(parts), "--seed", "1"]) == 0, "without --resume it begins anew"
+    assert run(["eval", "compare", str(whole), str(parts)]) == 0
+
+
+def test_cross_play_leaves_the_files_of_others_alone(tmp_path: Path, capsys):
+    play = ["bench", "cross-play", "--max-problems", "1", "--num-samples", "1"]
+    (tmp_path / "notes.txt").write_text("mine")
+    assert run([*play, "--output-dir", str(tmp_path)]) == 0
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    evaluated = tmp_path / "evaluated"
+    evaluated.mkdir()
+    (evaluated / "samples.jsonl").write_text("{}\n")
+    assert run([*play, "--output-dir", str(evaluated)]) == 2
+    assert "to be a new or an empty folder" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`codea1 bench cross-play`: every coder against every tester."""
+"""`codea1 eval cross-play`, also called `codea1 bench cross-play`: every coder against every tester."""
 
 from __future__ import annotations
 
@@ -7,21 +7,37 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from codea1_env.agents import Agent
-from codea1_env.cli.errors import InputError, library_errors, user_input
+import codea1_env
+from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
+from codea1_env.cli.eval_agents import reseeding
+from codea1_env.cli.eval_display import EvaluationProgress
+from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
-from codea1_env.cli.tables import print_markdown
-from codea1_env.evaluation.cross_play import cross_play, write_cross_play
-from codea1_env.evaluation.names import short_names
-from codea1_env.problems import Problem, load_problems
-from codea1_env.referee import Referee
+from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
+from codea1_env.evaluation.report import build_report
+from codea1_env.evaluation.result_folder import (
+    CROSS_PLAY,
+    REPORT,
+    SAMPLES,
+    VERDICTS,
+    FolderError,
+    ResultFolder,
+    short_names,
+)
+from codea1_env.evaluation.runner import AgentOf, EvaluationPlan, EvaluationRun, Stopped
+from codea1_env.evaluation.samples import digest_of_problems
+from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.support.plugins import digest_of
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import SavedRun, load_run
+from codea1_env.training.checkpoints import checkpoints
+from codea1_env.training.interrupt import stop_request
+from codea1_env.training.saved_run import SavedRun, load_run
 
 
 @dataclass(frozen=True)
@@ -50,41 +66,29 @@ class CrossPlayCommand:
     """Sandbox processes that work at the same time. Has no influence on the results."""
     output_dir: Path = Path("runs/cross-play")
     """Where the results are written."""
+    resume: bool = False
+    """Go on with what --output-dir holds, after the last coder whose programs were attacked; the other options must be
+    the same."""
     sandbox_level: SandboxLevel = None
     json: bool = False
     """Print the results to stdout as one JSON object."""
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run `codea1 bench cross-play`; returns the exit code."""
-    command = parse(CrossPlayCommand, arguments, name="bench cross-play")
+def run(arguments: Sequence[str], title: str = "bench cross-play") -> int:
+    """Run the command, called `codea1 TITLE`; returns the exit code."""
+    command = parse(CrossPlayCommand, arguments, name=title)
     _check(command)
-    limits = Limits(call_cpu_time=0.5)
-    with library_errors(), ExitStack() as stack:
-        sandbox = stack.enter_context(Sandbox(command.workers, limits, level=command.sandbox_level))
-        try:
-            runs = {
-                name: load_run(Path(name), sandbox, stack)
-                for name in dict.fromkeys((*command.coders, *command.testers))
-                if Path(name).is_dir()
-            }
-        except RunError as error:
-            raise InputError(str(error)) from error
-        problems = _problems(command, list(runs.values()))
-
-        def player(name: str, known: Sequence[str]) -> Agent:
-            if name in runs:
-                players = runs[name].players
-                return players.coder if known is CODERS else players.tester
-            return make_player(name, known, problems, sandbox, command.seed)
-
-        names = short_names((*command.coders, *command.testers))
-        coders = {names[name]: player(name, CODERS) for name in command.coders}
-        testers = {names[name]: player(name, TESTERS) for name in command.testers}
-        referee = Referee(sandbox)
-        with Console(stderr=True).status("playing"):
-            result = cross_play(coders, testers, problems, referee, command.num_samples)
-    written = write_cross_play(command.output_dir, result)
+    try:
+        written = _play(command)
+    except (FolderError, RunError) as error:
+        raise InputError(str(error)) from error
+    except (Stopped, KeyboardInterrupt):
+        Console(stderr=True).print(
+            f"Stopped. To go on, add: --resume --output-dir {command.output_dir}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return INTERRUPTED
     if command.json:
         print(json.dumps(json.loads(written[1].read_text(encoding="utf-8"))))
         return 0
@@ -94,6 +98,81 @@ def run(arguments: Sequence[str]) -> int:
     for path in written:
         console.print(str(path), highlight=False, soft_wrap=True)
     return 0
+
+
+def _play(command: CrossPlayCommand) -> list[Path]:
+    """Make the players, let them play, and write what came of it."""
+    limits = Limits(call_cpu_time=0.5)
+    with library_errors(), ExitStack() as stack:
+        sandbox = stack.enter_context(Sandbox(command.workers, limits, level=command.sandbox_level))
+        every = tuple(dict.fromkeys((*command.coders, *command.testers)))
+        runs = {name: load_run(Path(name), sandbox, stack) for name in every if Path(name).is_dir()}
+        problems = _problems(command, list(runs.values()))
+        check_playable(problems)
+
+        def player(name: str, known: Sequence[str]) -> AgentOf:
+            if name in runs:
+                players = runs[name].players
+                return reseeding(players.coder if known is CODERS else players.tester)
+            return reseeding(make_player(name, known, problems, sandbox, command.seed))
+
+        names = short_names(every)
+        coders = {names[name]: player(name, CODERS) for name in command.coders}
+        testers = {names[name]: player(name, TESTERS) for name in command.testers}
+
+        def opponents(_: int) -> Any:
+            """All players; what they draw begins anew with each coder."""
+            sides = ({n: of(command.seed) for n, of in side.items()} for side in (coders, testers))
+            return Opponents(*sides)
+
+        own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
+        own.load(problems)
+        settings = _settings(command, every, problems) | own.named()
+        if not command.resume:
+            _remove(command.output_dir)
+        folder = stack.enter_context(
+            ResultFolder(command.output_dir, settings, resume=command.resume, kind=CROSS_PLAY)
+        )
+        stop = stack.enter_context(stop_request())
+        stop.step = "what is being judged"
+        own.begin(sandbox)
+        shown = stack.enter_context(EvaluationProgress(Console(stderr=True), own))
+        size = len(problems) * command.num_samples
+        shown.begin(own.unit, size * len(coders))
+        at_work = EvaluationRun(own, folder, lambda: stop.requested, command.workers + 1)
+        plan = EvaluationPlan(command.num_samples, size, command.seed)
+        at_work.judge_agent(opponents, plan, shown.judged)
+        folder.write(REPORT, build_report(own, settings, {}))
+    return write_cross_play(command.output_dir, own.played())
+
+
+def _remove(path: Path) -> None:
+    """Remove the logs of another cross-play."""
+    if (path / CROSS_PLAY.settings).is_file():
+        for name in (CROSS_PLAY.settings, SAMPLES, VERDICTS, REPORT):
+            (path / name).unlink(missing_ok=True)
+
+
+def _settings(
+    command: CrossPlayCommand, players: Sequence[str], problems: Sequence[Problem]
+) -> dict[str, Any]:
+    """All that the results depend on."""
+    states = {
+        name: checkpoints(Path(name))[-1].name if Path(name).is_dir() else digest_of(name)
+        for name in players
+    }
+    return {
+        "codea1_env": codea1_env.__version__,
+        "coders": list(command.coders),
+        "testers": list(command.testers),
+        "states": {name: state for name, state in states.items() if state},
+        "problems": command.problems,
+        "split": command.split,
+        "max_problems": command.max_problems,
+        "problems_sha256": digest_of_problems(problems),
+        "num_samples": command.num_samples,
+        "seed": command.seed,
+    }
 
 
 def _check(command: CrossPlayCommand) -> None:

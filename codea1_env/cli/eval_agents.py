@@ -14,23 +14,26 @@ from typing import Any, Literal
 import numpy as np
 
 from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
-from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LLMAgent
+from codea1_env.agents.llm.agent import LLMAgent, Usage
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
-from codea1_env.agents.llm.engines import Engine, is_model, load_player
+from codea1_env.agents.llm.language_player import FrozenLanguagePlayer, LanguagePlayer
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.agents.models import ModelError
 from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError
+from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.export import find_weights
 from codea1_env.cli.players import CODERS, TESTERS, check_name, is_own, make_player
-from codea1_env.evaluation.running import AgentOf
+from codea1_env.evaluation.runner import AgentOf
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
+from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import load_run
+from codea1_env.training.interrupt import StopRequest
+from codea1_env.training.saved_run import load_run
 
 Role = Literal["coder", "tester"]
 
@@ -135,7 +138,7 @@ def player_of(
     """
     known = _SCRIPTED[role]
     if name in known:
-        return _reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
+        return reseeding(make_player(name, known, problems, sandbox, 0, asking.num_tests))
     try:
         if is_server(name):
             sampling = asking.sampling
@@ -168,7 +171,7 @@ def player_of(
             name, known, problems, sandbox, 0, asking.num_tests
         )  # a wrong name is an error now
         return lambda seed: make_player(name, known, problems, sandbox, seed, asking.num_tests)
-    return _reseeding(make_player(name, known, problems, sandbox, 0))
+    return reseeding(make_player(name, known, problems, sandbox, 0))
 
 
 def _drawing(agent: LLMAgent, wording: PromptTemplate) -> AgentOf:
@@ -202,10 +205,10 @@ def _table(
             + (f" --split {run.config.split}" if run.config.split else "")
             + (f" --max-problems {len(run.problems)}" if run.config.max_problems else "")
         )
-    return _reseeding(run.players.coder if role == "coder" else run.players.tester)
+    return reseeding(run.players.coder if role == "coder" else run.players.tester)
 
 
-def _reseeding(agent: Agent) -> AgentOf:
+def reseeding(agent: Agent) -> AgentOf:
     """One player for all batches; if it draws from a generator of its own, that begins anew in each."""
 
     def of(seed: int) -> Agent:
@@ -214,3 +217,46 @@ def _reseeding(agent: Agent) -> AgentOf:
         return agent
 
     return of
+
+
+def watched(agent: AgentOf, name: str, shown: EvaluationProgress, stop: StopRequest) -> AgentOf:
+    """Show how far answers are while a language model writes them; other players are as they were.
+
+    Args:
+        agent: The player of a seed.
+        name: What the user calls it.
+        shown: Where it is shown.
+        stop: Says what a request to stop waits for.
+    """
+
+    def of(seed: int) -> Agent:
+        player = agent(seed)
+        return _Watched(player, name, shown, stop) if isinstance(player, LanguagePlayer) else player
+
+    return of
+
+
+class _Watched:
+    """A language model that says when it is asked."""
+
+    def __init__(
+        self, agent: LanguagePlayer, name: str, shown: EvaluationProgress, stop: StopRequest
+    ) -> None:
+        self.agent = agent
+        self._name = name
+        self._shown = shown
+        self._stop = stop
+
+    def act(self, observations: Sequence[Observation]) -> Sequence[str]:
+        """Answer each observation."""
+        number = len(observations)
+        before, self._stop.step = self._stop.step, f"these {number} answers of {self._name}"
+        try:
+            with self._shown.answering(number, self._name, one_by_one=is_server(self._name)):
+                return self.agent.act(observations)
+        finally:
+            self._stop.step = before
+
+    def take_usage(self) -> Usage:
+        """What the answers since the last call of this method took."""
+        return self.agent.take_usage()

@@ -2,62 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import TaskID
 from rich.table import Table
 
-from codea1_env.agents.llm.completions import listening
-from codea1_env.cli.eval_groups import SHOWN, table_of_groups
+from codea1_env.agents.llm.reporting import listening
 from codea1_env.cli.tables import parts_of
-from codea1_env.evaluation.best_of_n.runs import CHOSEN
+from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.comparison import Change, Comparison
+from codea1_env.evaluation.report import usage_lines
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.task import Evaluation
-from codea1_env.evaluation.usage import usage_lines
+from codea1_env.rendering.display import clean
 from codea1_env.training.progress import progress_bar
 
-__all__ = [
-    "EvaluationProgress",
-    "left_out",
-    "percent",
-    "plain",
-    "print_comparison",
-    "print_lines",
-    "print_report",
-]
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""
 _PAUSE = 10.0
 """Seconds between two lines about answers that are being written, where there is no terminal."""
 _LINES = 10
 """Lines that an evaluation prints where there is no terminal."""
+_GROUPS = 50
+"""Groups of a table by a field."""
 _SHOWN = 20
 """Changed problems that a comparison shows of each kind."""
-
-
-class Counting(Protocol):
-    """Counts verdicts, and estimates a figure from those so far."""
-
-    @property
-    def total(self) -> int:
-        """Verdicts so far."""
-        ...
-
-    def add(self, sample: Any, verdict: Any, /) -> None:
-        """Count one more."""
-        ...
-
-    def estimate(self) -> Estimate | None:
-        """The figure so far; None if there is nothing to tell it from."""
-        ...
 
 
 class EvaluationProgress:
@@ -65,25 +42,13 @@ class EvaluationProgress:
 
     Args:
         console: Where to show it.
-        tally: Counts the verdicts, and gives the estimate.
-        unit: What is judged, in the plural.
-        figure: What the tally estimates.
-        shown: Writes an estimate.
+        evaluation: Counts the verdicts, and gives the estimate.
     """
 
-    def __init__(
-        self,
-        console: Console,
-        tally: Counting,
-        unit: str,
-        figure: str,
-        shown: Callable[[Estimate | None], str] = percent,
-    ) -> None:
-        self._shown = shown
+    def __init__(self, console: Console, evaluation: Evaluation[Any, Any]) -> None:
         self._console = console
-        self._tally = tally
-        self._unit = unit
-        self._figure = figure
+        self._evaluation = evaluation
+        self._figure = evaluation.figure.format_map(vars(evaluation)) or "first figure"
         self._bar = progress_bar(console, "{task.description}")
         self._task: TaskID | None = None
         self._total = 0
@@ -94,12 +59,7 @@ class EvaluationProgress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
     def begin(self, what: str, total: int) -> None:
@@ -149,20 +109,20 @@ class EvaluationProgress:
 
     def judged(self, sample: Any, verdict: Any) -> None:
         """Count a verdict, and show the estimate so far."""
-        self._tally.add(sample, verdict)
+        own = self._evaluation
+        own.add(sample, verdict)
         self.advance()
-        done = self._tally.total
         if self._console.is_terminal:
             if self._task is not None and time.monotonic() >= self._next:
                 self._next = time.monotonic() + _SECONDS
-                estimate = self._shown(self._tally.estimate())
-                self._bar.update(self._task, state=f"{self._figure} {estimate}")
-        elif done * _LINES // self._total > (done - 1) * _LINES // self._total:
-            estimate = self._shown(self._tally.estimate())
-            self._console.print(
-                f"{done} of {self._total} {self._unit}, {self._figure} so far {estimate}",
-                highlight=False,
-            )
+                self._bar.update(self._task, state=self._so_far(""))
+        elif own.total * _LINES // self._total > (own.total - 1) * _LINES // self._total:
+            done = f"{own.total} of {self._total} {own.unit}"
+            self._console.print(f"{done}, {self._so_far('so far ')}", highlight=False)
+
+    def _so_far(self, words: str) -> str:
+        write = percent if self._evaluation.in_percent else plain
+        return f"{self._figure} {words}{write(self._evaluation.estimate())}"
 
 
 def print_report(
@@ -172,9 +132,36 @@ def print_report(
     print_table(evaluation.table(report), console)
     for name, groups in report.get("by", {}).items():
         print_table(table_of_groups(evaluation, name, groups), console, whole_names=False)
-        if len(groups) > SHOWN:
-            print_lines([f"and {len(groups) - SHOWN} more, in report.json"], console)
+        if len(groups) > _GROUPS:
+            print_lines([f"and {len(groups) - _GROUPS} more, in report.json"], console)
     print_lines([*evaluation.lines(report), *usage_lines(report), *left_out(report)], console)
+
+
+def table_of_groups(
+    evaluation: Evaluation[Any, Any], field: str, groups: Sequence[Mapping[str, Any]]
+) -> list[list[str]]:
+    """The main figures of the first groups of a report as rows of texts, the headings first."""
+    found = [evaluation.main_figures(each["figures"]) for each in groups]
+    names = list(dict.fromkeys(name for each in found for name in each))
+    unit = ", percent [95%]" if evaluation.in_percent else " [95%]"
+    write = percent if evaluation.in_percent else plain
+    rows = [
+        [
+            _label(group["value"]),
+            str(group["problems"]),
+            str(group["samples"]),
+            *(write(each.get(name)) for name in names),
+        ]
+        for group, each in zip(groups[:_GROUPS], found, strict=False)
+    ]
+    headings = [_label(field), "problems", evaluation.unit, *(f"{name}{unit}" for name in names)]
+    return [headings, *rows]
+
+
+def _label(value: Any) -> str:
+    """A value of somebody's file, safe to show."""
+    text = value if isinstance(value, str) else "(none)" if value is None else json.dumps(value)
+    return escape(clean(text).replace("\n", "\\n"))
 
 
 def print_table(
@@ -237,8 +224,10 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     print_lines(lines, console)
 
 
-def plain(estimate: Estimate | None) -> str:
+def plain(estimate: Estimate | Mapping[str, float] | None) -> str:
     """Write an estimate of something that is no share."""
+    if isinstance(estimate, Mapping):
+        estimate = Estimate(**estimate)
     return "-" if estimate is None else str(estimate)
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 
 import codea1_env
-from codea1_env.agents.llm.completions import BackendError, SamplingConfig
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.llm.computing import Computing
 from codea1_env.agents.llm.engines import Engine, computing_for
 from codea1_env.agents.llm.prompts import PromptTemplate
-from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
+from codea1_env.cli.errors import user_input
 from codea1_env.cli.eval_agents import (
     Role,
     SamplingOptions,
@@ -29,17 +25,8 @@ from codea1_env.cli.eval_agents import (
     weights_of,
 )
 from codea1_env.cli.parsing import ComputingOptions, Packages, SandboxLevel, check_packages
-from codea1_env.evaluation.result_folder import (
-    SETTINGS,
-    FolderError,
-    ResultFolder,
-    read_json,
-)
-from codea1_env.evaluation.running import Stopped
-from codea1_env.evaluation.samples import SamplesError, digest_of_file, digest_of_problems
-from codea1_env.evaluation.task import EvaluationError
-from codea1_env.problems import Problem, load_problems
-from codea1_env.sandbox import Sandbox
+from codea1_env.evaluation.samples import digest_of_file
+from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.sandbox.packages import versions
 from codea1_env.support.plugins import digest_of
 
@@ -101,10 +88,10 @@ class AskingOptions(ComputingOptions):
         """Sandbox processes."""
         return self.workers or len(os.sched_getaffinity(0))
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self, limits: Limits | None = None) -> Sandbox:
         """A new sandbox."""
         packages = ("numpy", *self.packages)
-        return Sandbox(self.cores, level=self.sandbox_level, packages=packages)
+        return Sandbox(self.cores, limits, level=self.sandbox_level, packages=packages)
 
     def asking(self, wording: PromptTemplate, num_tests: int = 8) -> SamplingOptions:
         """How the agent is asked: in this wording, and a scripted tester for so many tests."""
@@ -214,101 +201,3 @@ class EvaluationOptions(AskingOptions):
                 settings["threads"] = computing.generation_threads
             settings |= asdict(self.sampling())
         return settings
-
-
-C = TypeVar("C", bound=EvaluationOptions)
-F = TypeVar("F")
-
-
-def run_evaluation(
-    command: C,
-    name: str,
-    arguments: Sequence[str],
-    *,
-    read: Callable[[C, Sequence[Problem]], F],
-    settings: Callable[[C], dict[str, Any]],
-    evaluate: Callable[[C, Sequence[Problem], F, ResultFolder, Console], Mapping[str, Any]],
-    show: Callable[[Mapping[str, Any], Console], None],
-) -> int:
-    """Run an evaluation in its folder; returns the exit code.
-
-    Args:
-        command: The options.
-        name: The command as the user types it, without `codea1`.
-        arguments: The words after it.
-        read: Reads what files hold, and looks at all that can be wrong with them before anything runs.
-        settings: All that verdicts depend on.
-        evaluate: Does the work, and returns the report.
-        show: Prints the report.
-    """
-    if (command.samples is None) == (command.agent is None):
-        raise InputError("expect either --samples FILE.jsonl or --agent NAME, one of them")
-    with user_input():
-        problems = load_problems(command.problems, command.split)[: command.max_problems]
-    if command.resume and command.output_dir is None:
-        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
-    path = command.output_dir or Path("runs") / time.strftime(f"{name.split()[0]}-%Y%m%d-%H%M%S")
-    console = Console(stderr=command.json)
-    try:
-        read_before = read(command, problems)
-        goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
-        recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
-        computing = command.computing(recorded)
-        if computing is not None:
-            console.print(f"{command.agent} computes in {computing}.", highlight=False)
-        with (
-            library_errors(),
-            ResultFolder(
-                path,
-                settings(command) | {"problems_sha256": digest_of_problems(problems)},
-                resume=command.resume,
-            ) as folder,
-        ):
-            report = evaluate(command, problems, read_before, folder, console)
-    except (SamplesError, FolderError, EvaluationError) as error:
-        raise InputError(str(error)) from error
-    except BackendError as error:
-        raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
-    except (Stopped, KeyboardInterrupt):
-        console.print(
-            f"Stopped. To go on, add: --resume --output-dir {path}", highlight=False, soft_wrap=True
-        )
-        return INTERRUPTED
-    if command.json:
-        print(json.dumps(report))
-    else:
-        show(report, console)
-        words = shlex.join(arguments)
-        console.print(f"Command: codea1 {name} {words}", highlight=False, soft_wrap=True)
-        console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
-    return 1 if report["excluded"] else 0
-
-
-def require_samples(
-    samples: int, missing: Sequence[str], unknown: Sequence[str], problems: int, *, partial: bool
-) -> None:
-    """Refuse a file that has no samples for some problems, or for all.
-
-    Args:
-        samples: How many samples it has for the problems.
-        missing: Problems without samples.
-        unknown: Tasks of the file that are no problems.
-        problems: How many problems there are.
-        partial: Accept it if it has samples for some.
-
-    Raises:
-        SamplesError: It is refused.
-    """
-    if samples and (partial or not missing):
-        return
-    more = f" Unknown tasks in the file: {_names(unknown)}." if unknown else ""
-    raise SamplesError(
-        f"Expect samples for all {problems} problems, as evalplus does, actually none for "
-        f"{len(missing)}: {_names(missing)}.{more} "
-        "Add them, or leave these problems out of the figures with --partial."
-    )
-
-
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

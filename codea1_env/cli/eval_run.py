@@ -1,10 +1,13 @@
-"""`codea1 eval code`, `tests`, `best-of-n`, and evaluations of yours: one command for all."""
+"""Runs an evaluation of any name in its folder: one command for those of `codea1 eval`, and for yours."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import shlex
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,26 +16,33 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
-from codea1_env.cli.errors import InputError, user_input
-from codea1_env.cli.eval_agents import SamplingOptions, check_agent, player_of
-from codea1_env.cli.eval_display import EvaluationProgress, percent, plain, print_report
-from codea1_env.cli.eval_options import EvaluationOptions, require_samples, run_evaluation
-from codea1_env.cli.eval_watching import watched
+from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
+from codea1_env.cli.eval_agents import SamplingOptions, check_agent, player_of, watched
+from codea1_env.cli.eval_display import EvaluationProgress, print_report
+from codea1_env.cli.eval_options import EvaluationOptions
 from codea1_env.cli.parsing import parse
 from codea1_env.evaluation.asking import TestEvaluation
-from codea1_env.evaluation.groups import check_fields, figures_by
 from codea1_env.evaluation.registry import AnyEvaluation, find_evaluation
-from codea1_env.evaluation.report import build_report
-from codea1_env.evaluation.result_folder import REPORT, SAMPLES, ResultFolder
-from codea1_env.evaluation.runner import EvaluationRun
-from codea1_env.evaluation.running import EvaluationPlan
-from codea1_env.evaluation.samples import SampleFile
-from codea1_env.evaluation.usage import usage_of
-from codea1_env.problems import Problem
+from codea1_env.evaluation.report import build_report, check_fields, figures_by, usage_of
+from codea1_env.evaluation.result_folder import (
+    REPORT,
+    SAMPLES,
+    SETTINGS,
+    FolderError,
+    ResultFolder,
+    read_json,
+)
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun, Stopped
+from codea1_env.evaluation.samples import SampleFile, SamplesError, digest_of_problems
+from codea1_env.evaluation.task import EvaluationError
+from codea1_env.problems import Problem, load_problems
 from codea1_env.support.plugins import digest_of_class
 from codea1_env.training.interrupt import stop_request
 
+_NAMED = 10
+"""Tasks that a message names."""
 _AGENT = (
     'Who writes the {}, a language model ("smollm2-135m", owner/name on the hub, a folder with a model or an adapter), '
     'the address of an OpenAI-compatible server ("http://127.0.0.1:8000/v1"), the folder of a training run, or '
@@ -52,6 +62,7 @@ _HELP = {
         "num_samples": "Answers per problem that an agent writes.",
     },
 }
+_METAVARS = {"agent": "NAME_OR_PATH", "samples": "FILE.jsonl", "num_samples": "N"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,44 +84,81 @@ class _Input:
     """Tasks that the problem set has not, and how often they stand in the files."""
 
 
-def run(name: str, arguments: Sequence[str]) -> int:
-    """Run the evaluation of a name, as `find_evaluation` has it; returns the exit code."""
+def run(name: str, arguments: Sequence[str], title: str = "") -> int:
+    """Run the evaluation of a name, as `find_evaluation` has it; returns the exit code.
+
+    Args:
+        name: Its name.
+        arguments: The words after the command.
+        title: The command as the user types it, without `codea1`; "" for `eval NAME`.
+    """
     with user_input():
         kind = find_evaluation(name)
-    title = f"eval run {name}" if ":" in name else f"eval {name}"
+    title = title or (f"eval run {name}" if ":" in name else f"eval {name}")
     command = parse(_command_of(kind), arguments, name=title)
     with user_input():
         command = dataclasses.replace(command, **command.evaluation.choose())
+    own = command.evaluation
     if command.agent is not None:
-        check_agent(kind.role, command.agent)
-    return run_evaluation(
-        command,
-        title,
-        arguments,
-        read=_read,
-        settings=_settings,
-        evaluate=_evaluate,
-        show=lambda report, console: print_report(command.evaluation, report, console),
-    )
+        check_agent(own.role, command.agent)
+    if (command.samples is None) == (command.agent is None):
+        either = "" if "samples" in kind.fixed else "either --samples FILE.jsonl or "
+        raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
+    with user_input():
+        problems = load_problems(command.problems, command.split)[: command.max_problems]
+    if command.resume and command.output_dir is None:
+        raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
+    path = command.output_dir or Path("runs") / time.strftime(f"{title.split()[0]}-%Y%m%d-%H%M%S")
+    console = Console(stderr=command.json)
+    try:
+        read_before = _read(command, problems)
+        goes_on = command.resume and (path / SETTINGS).is_file()  # if not, the folder says so
+        recorded = read_json(path / SETTINGS).get("settings") if goes_on else None
+        computing = command.computing(recorded)
+        if computing is not None:
+            console.print(f"{command.agent} computes in {computing}.", highlight=False)
+        with library_errors():
+            settings = _settings(command)
+            fixed = settings | {"problems_sha256": digest_of_problems(problems)}
+            with ResultFolder(path, fixed, resume=command.resume) as folder:
+                report = _evaluate(command, settings, problems, read_before, folder, console)
+    except (SamplesError, FolderError, EvaluationError) as error:
+        raise InputError(str(error)) from error
+    except BackendError as error:
+        raise FailureError(f"{error}. To go on, add: --resume --output-dir {path}") from error
+    except (Stopped, KeyboardInterrupt):
+        console.print(
+            f"Stopped. To go on, add: --resume --output-dir {path}", highlight=False, soft_wrap=True
+        )
+        return INTERRUPTED
+    if command.json:
+        print(json.dumps(report))
+    else:
+        print_report(own, report, console)
+        words = shlex.join(arguments)
+        console.print(f"Command: codea1 {title} {words}", highlight=False, soft_wrap=True)
+        console.print(f"Result folder: {path}", highlight=False, soft_wrap=True)
+    return 1 if report["excluded"] else 0
 
 
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
-    """The options of one evaluation, with its own help texts."""
+    """The options of one evaluation, with its own help texts and defaults."""
     texts = _HELP[kind.role] | dict(kind.help)
-    file, agent, number = (
-        tyro.conf.arg(help=texts["samples"], metavar="FILE.jsonl"),
-        tyro.conf.arg(help=texts["agent"], metavar="NAME_OR_PATH"),
-        tyro.conf.arg(help=texts["num_samples"], metavar="N", aliases=["-n"]),
-    )
+    known = {each.name: each for each in dataclasses.fields(EvaluationCommand)}
+    types: dict[str, Any] = {"agent": str | None, "samples": Path | None, "num_samples": int}
     own = tyro.conf.arg(help="What only this evaluation has.")  # its text stands above, whole
-    fields: list[Any] = [
-        ("samples", Annotated[Path | None, file], None),
-        ("agent", Annotated[str | None, agent], None),
-        ("num_samples", Annotated[int, number], kind.default_samples),
-        ("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own]),
-    ]
-    defaults = {each.name: each.default for each in dataclasses.fields(EvaluationCommand)}
-    fields += [(name, Annotated[Any, tyro.conf.Suppress], defaults[name]) for name in kind.fixed]
+    fields: list[Any] = [("evaluation", Annotated[kind, tyro.conf.OmitArgPrefixes, own])]
+    for name in dict.fromkeys((*texts, *kind.fixed, *kind.defaults)):
+        default = kind.defaults.get(name, known[name].default)
+        if name in kind.fixed:
+            type_: Any = Annotated[Any, tyro.conf.Suppress]
+        elif name in types:
+            aliases = ["-n"] if name == "num_samples" else []
+            shown = tyro.conf.arg(help=texts[name], metavar=_METAVARS[name], aliases=aliases)
+            type_ = Annotated[types[name], shown]
+        else:
+            type_ = known[name].type
+        fields.append((name, type_, default))
     return dataclasses.make_dataclass(
         f"{kind.__name__}Command",
         fields,
@@ -135,18 +183,28 @@ def _read(command: EvaluationCommand, problems: Sequence[Problem]) -> _Input:
     file = own.read_file(command.samples, problems)
     counts = Counter(each.task_id for each in file.samples if each.task_id in own.problems)
     missing = [task for task in file.missing if task in own.problems]
-    require_samples(
-        counts.total(), missing, list(file.unknown), len(own.problems), partial=command.partial
-    )
+    if not counts or (missing and not command.partial):
+        more = f" Unknown tasks in the file: {_names(file.unknown)}." if file.unknown else ""
+        raise SamplesError(
+            f"Expect samples for all {len(own.problems)} problems, as evalplus does, actually none for "
+            f"{len(missing)}: {_names(missing)}.{more} "
+            "Add them, or leave these problems out of the figures with --partial."
+        )
     own.check_counts(counts)
     check_fields(own, command.by, file.samples)
     return _Input(file, unknown + Counter(file.unknown))
 
 
+def _names(tasks: Iterable[str]) -> str:
+    names = list(tasks)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
 def _settings(command: EvaluationCommand) -> dict[str, Any]:
     """All that verdicts depend on."""
     own = command.evaluation
-    name = {"evaluates": own.kind} if own.kind else {}
+    name = own.named()
     if digest := digest_of_class(type(own)):
         name["evaluation_sha256"] = digest[:16]
     return {**name, **command.settings(own.role), **own.settings(command.samples is None)}
@@ -163,6 +221,7 @@ def _asking(command: EvaluationCommand) -> SamplingOptions:
 
 def _evaluate(
     command: EvaluationCommand,
+    settings: Mapping[str, Any],
     problems: Sequence[Problem],
     read: _Input,
     folder: ResultFolder,
@@ -172,11 +231,8 @@ def _evaluate(
     with ExitStack() as stack:
         stop = stack.enter_context(stop_request())
         stop.step = "what is being judged"
-        own.begin(stack.enter_context(command.sandbox()))
-        figure = own.figure.format_map(vars(own)) or "first figure"
-        shown = stack.enter_context(
-            EvaluationProgress(console, own, own.unit, figure, percent if own.in_percent else plain)
-        )
+        own.begin(stack.enter_context(command.sandbox(own.limits)))
+        shown = stack.enter_context(EvaluationProgress(console, own))
         threads = command.cores + 1  # one that waits for the sandbox leaves it something to do
         at_work = EvaluationRun(own, folder, lambda: stop.requested, threads)
         if own.checks_problems:
@@ -194,7 +250,7 @@ def _evaluate(
             shown.begin(own.unit, own.expected(Counter(q.problem.task_id for q in questions)))
             plan = EvaluationPlan(command.num_samples, command.batch_size, command.seed)
             at_work.judge_agent(agent, plan, shown.judged)
-    report = build_report(own, _settings(command), read.unknown)
+    report = build_report(own, settings, read.unknown)
     if command.by and read.file is not None:
         report["by"] = figures_by(own, command.by, read.file.samples)
     if command.agent is not None and (used := usage_of(folder)) is not None:
@@ -209,5 +265,6 @@ def _evaluate(
             highlight=False,
             soft_wrap=True,
         )
+    own.write_files(folder, command.agent or str(command.samples))
     folder.write(REPORT, report)
     return report

@@ -50,7 +50,11 @@ def run(arguments: Sequence[str]) -> int:
         if one
         else "testgen_folder"
         if own
-        else "testgen_problems"
+        else ""
     )
+    if not name:
+        from codea1_env.cli import eval_run
+
+        return eval_run.run("suites", arguments, "testgen")
     code: int = importlib.import_module(f"codea1_env.cli.{name}").run(arguments)
     return code

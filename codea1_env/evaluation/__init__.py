@@ -1,10 +1,10 @@
 """Measuring players: on what training holds back, and on problem sets (`codea1 eval`)."""
 
 from codea1_env.evaluation.asking import ProgramEvaluation, TestEvaluation
-from codea1_env.evaluation.copying import copied_share
 from codea1_env.evaluation.held_out import (
     HeldOut,
     PassRates,
+    copied_share,
     hold_out,
     kill_rate,
     kills,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from codea1_env.evaluation.samples import ProgramSample, SampleFile, read_samples, sample_row
 from codea1_env.evaluation.suites.samples import SuiteSample, read_suites
@@ -49,12 +50,29 @@ class ProgramEvaluation(Evaluation[ProgramSample, V]):
         return sample.task_id, sample.code
 
 
+@dataclass(frozen=True)
+class ProblemAnswers:
+    """All answers for one problem, where they are judged together."""
+
+    task_id: str
+    samples: tuple[SuiteSample, ...]
+    index: int = 0
+    row: Mapping[str, Any] = field(default_factory=dict)
+
+
+def by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[Sequence[ProblemAnswers]]:
+    """The answers of each problem together; they come one after the other."""
+    samples = itertools.chain.from_iterable(batches)
+    for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
+        yield [ProblemAnswers(task_id, tuple(some))]
+
+
 @dataclass(kw_only=True, eq=False)
 class TestEvaluation(Evaluation[S, V]):
     """An evaluation of tests that testers write; `read_suite` takes them out of a `SuiteSample`."""
 
     __test__ = False  # pytest would collect a class of this name
-    role = "tester"
+    role: ClassVar[Literal["coder", "tester"]] = "tester"
     unit = "suites"
 
     num_tests: int = 8

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,14 @@ from numpy.typing import NDArray
 from codea1_env.evaluation.ratings import rating_intervals
 from codea1_env.evaluation.result_folder import FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.evaluation.task import Evaluation, Question, Stored
+from codea1_env.judging.programs import read_programs
 from codea1_env.problems import Problem, check_playable
-from codea1_env.referee import Referee, Round, Verdict
-from codea1_env.responses import parse_suites, read_programs
+from codea1_env.referee import Referee, Round
+from codea1_env.responses import parse_suites
 from codea1_env.rollout import Agent, ask
+from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe
 
 Floats = NDArray[np.float64]
@@ -62,6 +67,122 @@ class CrossPlay:
         )
 
 
+@dataclass(frozen=True)
+class AttackedProgram(Stored):
+    """What the suite of each tester did to one program."""
+
+    tests: tuple[int, ...]
+    """Tests of each tester that are right as written."""
+    passed: tuple[int, ...]
+    """Those of them that the program passes."""
+    won: tuple[bool, ...]
+    """Whether the program runs, and none of them breaks it."""
+
+
+class Opponents(NamedTuple):
+    """All who play, by name."""
+
+    coders: Mapping[str, Agent]
+    testers: Mapping[str, Agent]
+
+
+@dataclass(kw_only=True, eq=False)
+class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
+    """Let every coder play against every tester.
+
+    A coder writes its programs once; each tester writes one suite against each of them. The tester wins if
+    the program does not run, or if a test that is right as written breaks it; otherwise the coder wins.
+    """
+
+    role = "coder"
+    unit = "programs"
+    kind = "cross-play"
+    figure = "programs that win"
+    in_percent = True
+    verdict_type = AttackedProgram
+
+    coders: tuple[str, ...]
+    """Coders, by name."""
+    testers: tuple[str, ...]
+    """Testers, by name."""
+    referee: Referee = field(init=False, repr=False)
+
+    def begin(self, sandbox: Sandbox) -> None:
+        """Make the referee."""
+        super().begin(sandbox)
+        self.referee = Referee(sandbox)
+
+    def questions(self, num_samples: int) -> list[Question]:
+        """All problems for one coder after the other."""
+        return [
+            Question(problem, place * num_samples + i, coder)
+            for place, coder in enumerate(self.coders)
+            for problem in self.problems.values()
+            for i in range(num_samples)
+        ]
+
+    def write(self, agent: Any, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
+        """Let the coder of the batch write programs, and all testers attack them; `agent` are `Opponents`."""
+        (coder,) = {each.code for each in batch}
+        problems = [each.problem for each in batch]
+        answers = ask(agent.coders[coder], "coder", list(map(observe, problems)))
+        programs = read_programs(problems, answers, self.sandbox)
+        seen = [
+            observe(problem, code=program.code, turn=1)
+            for problem, program in zip(problems, programs, strict=True)
+        ]
+        attacks = [ask(agent.testers[name], "tester", seen) for name in self.testers]
+        return [
+            {"task_id": problem.task_id, "coder": coder, "answer": answer, "suites": suites}
+            for problem, answer, *suites in zip(problems, answers, *attacks, strict=True)
+        ]
+
+    def read(self, question: Question, row: Mapping[str, Any]) -> SuiteSample:
+        """A program with the suites against it."""
+        return SuiteSample(question.problem.task_id, question.index, row)
+
+    def judge(self, problem: Problem, sample: SuiteSample) -> AttackedProgram:
+        """Run the suites on the program."""
+        programs = read_programs([problem], [sample.row["answer"]], self.sandbox)
+        texts = [(text, problem) for text in sample.row["suites"]]
+        attack = Round(problem, programs[0], parse_suites(texts, self.sandbox))
+        (verdict,) = self.referee.judge([attack])
+        kept = [[test for test in suite.tests if test.status == "kept"] for suite in verdict.suites]
+        broken = [sum(test.broke for test in tests) for tests in kept]
+        return AttackedProgram(
+            tuple(map(len, kept)),
+            tuple(len(tests) - number for tests, number in zip(kept, broken, strict=True)),
+            tuple(verdict.code_executes and not number for number in broken),
+        )
+
+    def values(self, verdicts: Sequence[AttackedProgram]) -> Mapping[str, float | None]:
+        """For each pair, the share of programs that no right test of the suite breaks."""
+        shares = np.array([verdict.won for verdict in verdicts], float)
+        shares = shares.reshape(len(self.coders), -1, len(self.testers)).mean(axis=1)
+        return {
+            f"{self.coders[row]} against {self.testers[column]}": float(share)
+            for (row, column), share in np.ndenumerate(shares)
+        }
+
+    def so_far(self) -> list[float]:
+        """The share of programs that win, against all testers together."""
+        return [float(np.mean([each.won for each in one])) for one in self.verdicts.values()]
+
+    def played(self) -> CrossPlay:
+        """What came of all pairs."""
+        found = [self.verdicts[task] for task in self.problems]
+        passed, tests, wins = (
+            np.array([[getattr(each, name) for each in one] for one in found], float)
+            .reshape(len(found), len(self.coders), -1, len(self.testers))
+            .sum(axis=2)
+            for name in ("passed", "tests", "won")
+        )
+        games = np.full_like(wins, len(found[0]) // len(self.coders))
+        return CrossPlay(
+            self.coders, self.testers, tuple(self.problems), passed, tests, wins, games
+        )
+
+
 def cross_play(
     coders: Mapping[str, Agent],
     testers: Mapping[str, Agent],
@@ -69,10 +190,7 @@ def cross_play(
     referee: Referee,
     samples: int = 4,
 ) -> CrossPlay:
-    """Let every coder's programs be attacked by every tester.
-
-    A coder writes its programs once; each tester writes one suite against each of them. The tester wins if
-    the program does not run, or if a test that is right as written breaks it; otherwise the coder wins.
+    """Let every coder's programs be attacked by every tester, see `CrossPlayEvaluation`.
 
     Args:
         coders: Name -> coder.
@@ -88,38 +206,20 @@ def cross_play(
         if not given:
             raise ValueError(f"Expect at least one {name} for cross-play, actually: none")
     check_playable(problems)
-    shape = (len(problems), len(coders), len(testers))
-    passed, tests, wins = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    asked = [problem for problem in problems for _ in range(samples)]
-    for row, coder in enumerate(coders.values()):
-        answers = ask(coder, "coder", [observe(problem) for problem in asked])
-        programs = read_programs(asked, answers, referee.sandbox)
-        seen = [
-            observe(problem, code=program.code, turn=1)
-            for problem, program in zip(asked, programs, strict=True)
-        ]
-        for column, tester in enumerate(testers.values()):
-            attacks = ask(tester, "tester", seen)
-            suites = parse_suites(list(zip(attacks, asked, strict=True)), referee.sandbox)
-            rounds = [
-                Round(problem, program, [suite])
-                for problem, program, suite in zip(asked, programs, suites, strict=True)
-            ]
-            for number, verdict in enumerate(referee.judge(rounds)):
-                right, broken = _right_tests(verdict)
-                place = (number // samples, row, column)
-                tests[place] += right
-                passed[place] += right - broken
-                wins[place] += verdict.code_executes and not broken
-    names = tuple(problem.task_id for problem in problems)
-    games = np.full(shape, float(samples))
-    return CrossPlay(tuple(coders), tuple(testers), names, passed, tests, wins, games)
-
-
-def _right_tests(verdict: Verdict) -> tuple[int, int]:
-    """Tests that are right as written, and how many of them broke the program."""
-    kept = [test for suite in verdict.suites for test in suite.tests if test.status == "kept"]
-    return len(kept), sum(test.broke for test in kept)
+    own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
+    own.load(problems)
+    own.sandbox, own.referee = referee.sandbox, referee
+    questions = own.questions(samples)
+    size = len(problems) * samples
+    with ThreadPoolExecutor(referee.sandbox.workers + 1) as threads:
+        for start in range(0, len(questions), size):
+            batch = questions[start : start + size]
+            rows = own.write(Opponents(coders, testers), batch)
+            attacked = [own.read(*each) for each in zip(batch, rows, strict=True)]
+            verdicts = threads.map(lambda it: own.judge(own.problems[it.task_id], it), attacked)
+            for sample, verdict in zip(attacked, verdicts, strict=True):
+                own.add(sample, verdict)
+    return own.played()
 
 
 def write_cross_play(folder: Path, result: CrossPlay) -> list[Path]:

@@ -16,9 +16,10 @@ import numpy as np
 from codea1_env.evaluation.loops import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
+from codea1_env.reading.shown_tests import split_examples
 from codea1_env.referee import Referee, Round, TestVerdict, Verdict
-from codea1_env.responses import parse_suites, read_programs
-from codea1_env.rollout import Agent, ask
+from codea1_env.responses import parse_suites
+from codea1_env.rollout import Agent, RolloutEpisode, ask
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.spaces import observe
 
@@ -241,3 +242,39 @@ def _share(rows: Iterable[Sequence[bool]]) -> float | None:
 
 def _kills(test: TestVerdict) -> bool:
     return test.status == "kept" and test.outcome not in (None, Outcome.PASS)
+
+
+def shown_calls(problems: Sequence[Problem], sandbox: Sandbox) -> list[frozenset[str]]:
+    """Find the calls that the texts of problems show in their examples.
+
+    Args:
+        problems: The problems.
+        sandbox: Where the examples are read.
+
+    Returns:
+        For each problem its calls, in the one form that `Test.same_as` has.
+    """
+    shown = [
+        "\n".join(split_examples(problem.prompt, problem.entry_point)[1]) for problem in problems
+    ]
+    suites = parse_suites(list(zip(shown, problems, strict=True)), sandbox)
+    return [frozenset(test.same_as for test in suite.tests) for suite in suites]
+
+
+def copied_share(episodes: Sequence[RolloutEpisode], sandbox: Sandbox) -> float | None:
+    """Share of the testers' tests that make a call which the problem's text shows; None if there are no tests.
+
+    Args:
+        episodes: What was played.
+        sandbox: Where the examples are read.
+    """
+    problems = list({episode.problem.task_id: episode.problem for episode in episodes}.values())
+    calls = shown_calls(problems, sandbox)
+    shown = {problem.task_id: each for problem, each in zip(problems, calls, strict=True)}
+    copied = [
+        test.same_as in shown[episode.problem.task_id]
+        for episode in episodes
+        for suite in episode.suites
+        for test in suite.tests
+    ]
+    return sum(copied) / len(copied) if copied else None

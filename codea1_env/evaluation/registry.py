@@ -12,9 +12,12 @@ from codea1_env.support.plugins import find
 AnyEvaluation = type[Evaluation[Any, Any]]
 
 BUILT_IN = {
-    "code": "codea1_env.evaluation.programs.evaluation:CodeEvaluation",
+    "code": "codea1_env.evaluation.programs:CodeEvaluation",
     "tests": "codea1_env.evaluation.suites.evaluation:SuiteEvaluation",
-    "best-of-n": "codea1_env.evaluation.best_of_n.evaluation:BestOfN",
+    "best-of-n": "codea1_env.evaluation.best_of_n:BestOfN",
+    "cross-play": "codea1_env.evaluation.cross_play:CrossPlayEvaluation",
+    "held-out": "codea1_env.training.held_out_evaluation:HeldOutEvaluation",
+    "suites": "codea1_env.testgen.problem_suites:ProblemSuites",
 }
 """Name -> where it is; loaded when it is asked for."""
 _TAKEN = ("run", "compare")

@@ -1,21 +1,42 @@
-"""Writes report.json, the same for all evaluations: what each adds is its `summary` and its `result` of a problem."""
+"""What report.json has, the same for all evaluations, with figures by a field of the samples and what answers took.
+
+Samples of a file may have fields of their own:
+
+    {"task_id": "HumanEval/0", "solution": "def ...", "student": "anna", "week": 3}
+
+Short plain values stay in verdicts.jsonl. A figure of a group is that of an evaluation which has only its samples.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any
 
-from codea1_env.evaluation.result_folder import VERSION
-from codea1_env.evaluation.task import Evaluation
+from codea1_env.evaluation.result_folder import USAGE, VERSION, ResultFolder
+from codea1_env.evaluation.samples import SamplesError
+from codea1_env.evaluation.task import Evaluation, Numbered
+
+USED = ("answers", "untold", "prompt_tokens", "completion_tokens", "truncated")
+"""What a row of usage.jsonl counts of a batch of answers."""
+CONTENT = frozenset(["task_id", "solution", "completion", "tests", "test_list", "answer"])
+"""Fields that say what a sample is."""
+MAX_GROUPS = 1000
+"""Each has figures with intervals of its own."""
+_LONGEST = 200
+"""Characters of a text that is a label; longer ones stay in samples.jsonl."""
 
 
 def build_report(
     evaluation: Evaluation[Any, Any], settings: Mapping[str, Any], unknown: Mapping[str, int]
 ) -> dict[str, Any]:
-    """All that is known at the end, as report.json has it. Equal verdicts give equal reports.
+    """All that is known at the end. Equal verdicts give equal reports.
 
     Args:
-        evaluation: It has all its verdicts.
+        evaluation: It has all its verdicts; what it adds is its `summary` and its `result` of a problem.
         settings: How samples were made and judged.
         unknown: Tasks of the files that the problem set has not.
     """
@@ -26,7 +47,7 @@ def build_report(
         **({"kind": evaluation.kind} if evaluation.kind else {}),
         "settings": dict(settings),
         **evaluation.summary(),
-        "excluded": faults,
+        "excluded": evaluation.left_out(),
         "missing": [task for task in evaluation.problems if task in left],
         "unknown": dict(unknown),
         "results": {
@@ -37,3 +58,139 @@ def build_report(
             for task in evaluation.scored
         },
     }
+
+
+def usage_of(folder: ResultFolder) -> dict[str, int] | None:
+    """All that answers took, as report.json has it; None if no player said so."""
+    rows = folder.rows(USAGE)
+    return {name: sum(row[name] for row in rows) for name in USED} if rows else None
+
+
+def usage_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """The same in words."""
+    used = report.get("usage")
+    if not used:
+        return
+    told = used["answers"] - used["untold"]
+    if not told:
+        yield f"Tokens: the server told none of its {used['answers']} answers"
+        return
+    of = (
+        f", without {used['untold']} answers that the server told none of" if used["untold"] else ""
+    )
+    yield (
+        f"Tokens of {used['answers']} answers: {used['prompt_tokens']} of prompts, {used['completion_tokens']} of "
+        f"answers, {used['completion_tokens'] / told:.0f} each{of}; {used['truncated']} answers were cut off"
+    )
+
+
+def own_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a sample that are kept with its verdict: short texts, numbers, flags and None.
+
+    Example:
+        >>> own_fields({"task_id": "a", "solution": "", "student": "anna", "log": ["long"]})
+        {'student': 'anna'}
+    """
+    return {k: value for k, value in row.items() if k not in CONTENT and _is_label(value)}
+
+
+def check_fields(
+    evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
+) -> None:
+    """Refuse fields that samples cannot be divided by.
+
+    Args:
+        evaluation: It judges each of them.
+        fields: Their names.
+        samples: What is to be divided.
+
+    Raises:
+        SamplesError: No sample has such a field, or it is no label, or there would be too many groups.
+    """
+    if fields and type(evaluation).group is not Evaluation.group:
+        raise SamplesError(
+            "Expect --by with an evaluation that judges each sample by itself, actually this one does not. Leave it out."
+        )
+    known = dict.fromkeys(name for each in samples for name in each.row if name not in CONTENT)
+    for name in fields:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3)
+            listed = ", ".join(map(repr, near or list(known)[:30]))
+            hint = f"{'The nearest are' if near else 'They have'}: {listed}." if known else ""
+            raise SamplesError(
+                f"Expect --by to name a field that the samples have of their own, actually: {name!r:.80}. "
+                + (hint or "They have none.")
+            )
+        for each in samples:
+            if not _is_label(each.row.get(name)):
+                raise SamplesError(
+                    f"Expect {name!r:.80} to be a text of at most {_LONGEST} characters, a number or a flag in every "
+                    f"sample, for --by, actually {each.row[name]!r:.80} in sample {each.index} of {each.task_id}."
+                )
+        number = len({_key(each, name) for each in samples})
+        if number > MAX_GROUPS:
+            raise SamplesError(
+                f"Expect --by to name a field with at most {MAX_GROUPS} different values, actually {name!r:.80} has "
+                f"{number}."
+            )
+
+
+def figures_by(
+    evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
+) -> dict[str, list[dict[str, Any]]]:
+    """The figures of each group of samples, as report.json has them.
+
+    Args:
+        evaluation: It has all its verdicts.
+        fields: What `check_fields` allowed.
+        samples: What was judged.
+
+    Returns:
+        Field -> its groups, sorted by value; None is the value of samples without the field.
+    """
+    scored = set(evaluation.scored)
+    return {
+        name: [
+            _group(evaluation, value, [each for each in found if each.task_id in scored])
+            for value, found in _divided(name, samples)
+        ]
+        for name in dict.fromkeys(fields)
+    }
+
+
+def _divided(name: str, samples: Sequence[Numbered]) -> list[tuple[Any, list[Numbered]]]:
+    groups: dict[str, list[Numbered]] = {}
+    for each in samples:
+        groups.setdefault(_key(each, name), []).append(each)
+    values = ((json.loads(key), found) for key, found in groups.items())
+    return sorted(values, key=lambda it: _order(it[0]))
+
+
+def _group(
+    evaluation: Evaluation[Any, Any], value: Any, samples: Sequence[Numbered]
+) -> dict[str, Any]:
+    verdicts: dict[str, list[Any]] = {}
+    for each in samples:
+        verdict = evaluation.verdicts[each.task_id][each.index]
+        verdicts.setdefault(each.task_id, []).append(verdict)
+    counts = {"value": value, "problems": len(verdicts), "samples": len(samples)}
+    return {**counts, "figures": evaluation.part(verdicts).figures() if verdicts else {}}
+
+
+def _key(sample: Numbered, name: str) -> str:
+    """Different for 1, 1.0 and true, which are equal in Python."""
+    return json.dumps(sample.row.get(name))
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if value is None:
+        return 2, 0.0, ""
+    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")
+
+
+def _is_label(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return abs(value) < 1 << 63  # a flag is one, too
+    return isinstance(value, NoneType) or (isinstance(value, str) and len(value) <= _LONGEST)

@@ -1,4 +1,4 @@
-"""Folders of results, of evaluations and benchmarks, which can go on after a kill.
+"""Folders of results, of evaluations and benchmarks, which can go on after a kill; and what results depend on.
 
 That of an evaluation holds:
 
@@ -15,6 +15,8 @@ Rows are only ever appended, in the order of the samples. After a kill, a row th
 from __future__ import annotations
 
 import json
+import os
+import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ from codea1_env.support.logs import LogFolder, read_rows, truncate, write_whole
 SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
 USAGE = "usage.jsonl"
+LOGS = frozenset([SETTINGS, REPORT, REFERENCES, SAMPLES, VERDICTS, USAGE])
 VERSION = 1
 """Rises when verdicts of before cannot be compared with verdicts of now."""
 
@@ -45,9 +48,12 @@ class FolderKind:
     """Rises when results of before cannot be compared with results of now."""
     extensible: tuple[str, ...] = ()
     """Settings that may be others when it goes on."""
+    beside: bool = False
+    """Whether other files may be in the folder, too: it has no `LOGS` of another kind."""
 
 
 EVALUATION = FolderKind("an evaluation", SETTINGS, VERSION)
+CROSS_PLAY = FolderKind("a cross-play", "crossplay-eval.json", VERSION, beside=True)
 
 
 class ResultFolder(LogFolder):
@@ -83,7 +89,7 @@ class ResultFolder(LogFolder):
                 f"Expect {path} to be a new folder, actually it holds {kind.name}. Add --resume to go on "
                 "with it, or name another folder."
             )
-        if not begun and path.exists() and not _is_free(path):
+        if not begun and path.exists() and not _is_free(path, kind):
             raise FolderError(
                 f"Expect {path} to be a new or an empty folder, actually it is not. Name another folder."
             )
@@ -163,6 +169,72 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _is_free(path: Path) -> bool:
+def _is_free(path: Path, kind: FolderKind) -> bool:
     """Whether a folder is empty, but for what a process leaves that was killed before it wrote anything."""
-    return path.is_dir() and all(child.name == ".lock" for child in path.iterdir())
+    found = {child.name for child in path.iterdir()} if path.is_dir() else {SETTINGS}
+    return not (found & LOGS if kind.beside else found - {".lock"})
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Names that tell files and folders apart and are no longer than they must be.
+
+    Example:
+        >>> short_names(["reference", "runs/a/seed_0/run", "runs/b/seed_0/run"])
+        {'reference': 'reference', 'runs/a/seed_0/run': 'a/seed_0/run', 'runs/b/seed_0/run': 'b/seed_0/run'}
+        >>> short_names(["no-book", "/home/me/mine.py:Mine"])
+        {'no-book': 'no-book', '/home/me/mine.py:Mine': 'mine.py:Mine'}
+    """
+    distinct = list(dict.fromkeys(names))
+    short: dict[str, str] = {}
+    for name in distinct:
+        parts = name.rstrip("/").split("/")
+        for length in range(1, len(parts) + 1):
+            end = "/".join(parts[-length:])
+            if not any(
+                other != name and ("/" + other.rstrip("/")).endswith("/" + end)
+                for other in distinct
+            ):
+                break
+        short[name] = end
+    return short
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What figures depend on."""
+
+    cores: int
+    """That this process may use."""
+    processor: str
+    system: str
+    python: str
+    load: float
+    """Of the last minute, before anything was measured."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cores} cores ({self.processor}), {self.system}, Python {self.python}, "
+            f"load before the run {self.load:.2f}"
+        )
+
+
+def this_machine() -> Machine:
+    """Describe this machine."""
+    return Machine(
+        cores=len(os.sched_getaffinity(0)),
+        processor=_processor(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=platform.python_version(),
+        load=os.getloadavg()[0],
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return "unknown processor"
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        "unknown processor",
+    )

@@ -1,30 +1,260 @@
-"""Runs any evaluation in its folder: checks, batch by batch samples, verdicts in order; what is done is kept."""
+"""Runs any evaluation in its folder: checks, samples batch by batch, verdicts in order.
+
+What is done is written at once, in the order of the samples, so that a killed evaluation goes on where it was and ends
+with the same bytes.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Generic
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from codea1_env.evaluation.groups import own_fields
-from codea1_env.evaluation.result_folder import SAMPLES, ResultFolder
-from codea1_env.evaluation.running import (
-    AgentOf,
-    EvaluationPlan,
-    check_problems,
-    generate,
-    given,
-    judge,
+import numpy as np
+
+from codea1_env.evaluation.report import USED, own_fields
+from codea1_env.evaluation.result_folder import (
+    REFERENCES,
+    SAMPLES,
+    USAGE,
+    VERDICTS,
+    FolderError,
+    ResultFolder,
 )
-from codea1_env.evaluation.task import OF_SAMPLE, Evaluation, EvaluationError, Question, S, V
-from codea1_env.evaluation.usage import UsageLog
+from codea1_env.evaluation.task import (
+    OF_SAMPLE,
+    Evaluation,
+    EvaluationError,
+    Numbered,
+    Question,
+    S,
+    V,
+)
+from codea1_env.rollout import Agent
 
+AgentOf = Callable[[int], Agent]
+"""Seed -> the player that answers one batch. Its answers depend on nothing else, so that a killed evaluation
+can go on at any batch."""
 Watch = Callable[[Any, Any], None]
 """Told of every sample and its verdict, in order; also of those that were known before a resume."""
+
+_POLL = 0.2
+_T = TypeVar("_T")
+
+
+class Stopped(Exception):  # noqa: N818  not an error
+    """The evaluation was asked to stop. What is done is kept."""
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """How many samples an agent is asked for."""
+
+    num_samples: int
+    """Samples per problem: programs, or suites of tests."""
+    batch_size: int
+    """Samples that the agent is asked for at a time."""
+    seed: int
+
+    def seed_of(self, batch: int) -> int:
+        """The seed of a batch."""
+        return int(np.random.SeedSequence([self.seed, batch]).generate_state(1)[0])
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A player that says what its answers took."""
+
+    def take_usage(self) -> Any:
+        """What the answers since the last call of this method took: has the counts of `report.USED`."""
+        ...
+
+
+class EvaluationRun(Generic[S, V]):
+    """One evaluation in one folder.
+
+    Args:
+        evaluation: What is evaluated; it has loaded its problems, and has a sandbox.
+        folder: Where everything is kept.
+        stop: Whether to stop as soon as what is being judged is done.
+        threads: Samples that are judged at the same time. Has no influence on the results.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation[S, V],
+        folder: ResultFolder,
+        stop: Callable[[], bool] = lambda: False,
+        threads: int = 2,
+    ) -> None:
+        self._evaluation = evaluation
+        self._folder = folder
+        self._stop = stop
+        self._threads = threads
+
+    def check(self, watch: Callable[[], None] = lambda: None) -> None:
+        """Look at every problem that the folder says nothing about; `watch` is called after each.
+
+        Raises:
+            Stopped: It was asked to stop.
+            EvaluationError: No problem can be used.
+        """
+        own = self._evaluation
+        for row in self._folder.rows(REFERENCES):
+            own.checks[row["task_id"]] = own.check_type.of(row)
+            watch()
+        left = [task for task in own.problems if task not in own.checks]
+        with ThreadPoolExecutor(self._threads, "check") as threads:
+            jobs = [threads.submit(own.check, own.problems[task]) for task in left]
+            try:
+                for task, job in zip(left, jobs, strict=True):
+                    found = _wait(job, self._stop)
+                    self._folder.append(REFERENCES, [found.row()])
+                    own.checks[task] = found
+                    watch()
+            finally:
+                for job in jobs:
+                    job.cancel()
+        faults = own.faults()
+        if faults and len(faults) == len(own.problems):
+            raise EvaluationError(
+                f"expect problems {own.usable}, actually none does: {next(iter(faults.values()))}"
+            )
+
+    def judge_file(self, samples: Sequence[Any], watch: Watch) -> None:
+        """Judge samples made elsewhere; they are copied to the folder.
+
+        Raises:
+            Stopped: It was asked to stop.
+            FolderError: The folder has verdicts on other samples.
+        """
+        known = len(self._folder.rows(SAMPLES))
+        self._folder.append(SAMPLES, (sample.row for sample in samples[known:]))
+        self._judge([samples], Counter(sample.task_id for sample in samples), watch)
+
+    def judge_agent(self, agent: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
+        """Let an agent write samples, and judge them while the next ones are being written.
+
+        Raises:
+            Stopped: It was asked to stop.
+            FolderError: The folder has verdicts on other samples.
+        """
+        questions = self._evaluation.questions(plan.num_samples)
+        counts = Counter(each.problem.task_id for each in questions)
+        self._judge(self._written(agent, questions, plan), counts, watch)
+
+    def _written(
+        self, agent: AgentOf, questions: Sequence[Question], plan: EvaluationPlan
+    ) -> Iterator[Sequence[Any]]:
+        """The samples, batch by batch; those that the folder has come first."""
+        own, folder, size = self._evaluation, self._folder, plan.batch_size
+        rows: Sequence[Mapping[str, Any]] = folder.rows(SAMPLES)
+        if len(rows) < len(questions):  # half a batch is asked for again
+            rows = folder.truncate(SAMPLES, len(rows) - len(rows) % size)
+        usage = folder.rows(USAGE)  # a row is written before the samples of its batch
+        kept = [row for row in usage if row["batch"] * size < len(rows)]
+        if len(kept) < len(usage):
+            folder.write_lines(USAGE, kept)
+        yield [own.read(*each) for each in zip(questions, rows, strict=False)]
+        for start in range(len(rows), len(questions), size):
+            if self._stop():
+                raise Stopped
+            batch, number = questions[start : start + size], start // size
+            player = agent(plan.seed_of(number))
+            rows = own.write(player, batch)
+            if isinstance(player, Metered):
+                used = player.take_usage()
+                counts = {name: getattr(used, name) for name in USED}
+                folder.append(USAGE, [{"batch": number, **counts}])
+            folder.append(SAMPLES, rows)
+            yield [own.read(*each) for each in zip(batch, rows, strict=True)]
+
+    def _judge(
+        self, batches: Iterable[Sequence[Any]], counts: Mapping[str, int], watch: Watch
+    ) -> None:
+        """Judge samples that have no verdict yet, and tell `watch` of all verdicts."""
+        own, done = self._evaluation, self._folder.rows(VERDICTS)
+        judged: dict[Hashable, Future[V]] = {}  # equal samples are judged once
+
+        def record(sample: S, verdict: V) -> None:
+            fields = own_fields(sample.row)
+            row = {"task_id": sample.task_id, "sample": sample.index}
+            row |= ({"fields": fields} if fields else {}) | dict(own.row_of(verdict))
+            self._folder.append(VERDICTS, [row])
+            watch(sample, verdict)
+
+        with ThreadPoolExecutor(self._threads, "judge") as threads:
+            recorder = _Recorder(record)
+            samples = itertools.chain.from_iterable(own.group(iter(batches), counts))
+            try:
+                for position, sample in enumerate(samples):
+                    if position < len(done):
+                        _check_row(done[position], sample)
+                        watch(sample, own.verdict_of(done[position]))
+                        continue
+                    key = own.key(sample)
+                    if key not in judged:
+                        judged[key] = threads.submit(self._judged, sample)
+                    recorder.add(sample, judged[key])
+                recorder.wait(self._stop)
+            finally:
+                recorder.close()
+
+    def _judged(self, sample: S) -> V:
+        own = self._evaluation
+        place = f"sample {sample.index} of {sample.task_id}"
+        try:
+            verdict: Any = own.judge(own.problems[sample.task_id], sample)
+        except Exception as error:
+            error.add_note(f"This was {type(own).__name__}.judge on {place}.")
+            raise
+        plain = own.verdict_type is None and type(own).row_of is Evaluation.row_of
+        found: V = plain_verdict(verdict, place) if plain else verdict
+        return found
+
+
+class _Recorder(Generic[S, V]):
+    """Takes verdicts in the order of the samples as soon as they are there, in a thread of its own."""
+
+    def __init__(self, record: Callable[[S, V], None]) -> None:
+        self._take = record
+        self._thread = ThreadPoolExecutor(1, "recorder")
+        self._taken: list[Future[None]] = []
+        self._pending: list[Future[V]] = []
+        self._error: BaseException | None = None
+
+    def add(self, sample: S, pending: Future[V]) -> None:
+        """Take the verdict on a sample once it is known and all before it are taken."""
+        if self._error is not None:
+            raise self._error
+        self._pending.append(pending)
+        self._taken.append(self._thread.submit(self._record, sample, pending))
+
+    def wait(self, stop: Callable[[], bool]) -> None:
+        """Wait until all are taken, or until asked to stop."""
+        for taken in self._taken:
+            _wait(taken, stop)
+
+    def close(self) -> None:
+        """Cancel what has not begun, and take what has."""
+        for pending in self._pending:
+            pending.cancel()
+        self._thread.shutdown(wait=True)
+
+    def _record(self, sample: S, pending: Future[V]) -> None:
+        if self._error is not None:
+            return  # a gap would put later verdicts in wrong places
+        try:
+            self._take(sample, pending.result())
+        except BaseException as error:
+            self._error = error
+            raise
 
 
 def plain_verdict(verdict: Any, place: str) -> Any:
@@ -56,129 +286,21 @@ def plain_verdict(verdict: Any, place: str) -> Any:
     return plain
 
 
-class EvaluationRun(Generic[S, V]):
-    """One evaluation in one folder.
+def _wait(job: Future[_T], stop: Callable[[], bool]) -> _T:
+    """The job's result; looks up now and then, so that a request to stop is heard.
 
-    Args:
-        evaluation: What is evaluated; it has loaded its problems, and has a sandbox.
-        folder: Where everything is kept.
-        stop: Whether to stop as soon as what is being judged is done.
-        threads: Samples that are judged at the same time. Has no influence on the results.
+    Raises:
+        Stopped: It was asked to stop.
     """
+    while not stop():
+        with suppress(TimeoutError):
+            return job.result(_POLL)
+    raise Stopped
 
-    def __init__(
-        self,
-        evaluation: Evaluation[S, V],
-        folder: ResultFolder,
-        stop: Callable[[], bool] = lambda: False,
-        threads: int = 2,
-    ) -> None:
-        self._evaluation = evaluation
-        self._folder = folder
-        self._stop = stop
-        self._threads = threads
 
-    def check(self, watch: Callable[[], None] = lambda: None) -> None:
-        """Look at every problem; `watch` is called after each.
-
-        Raises:
-            Stopped: It was asked to stop.
-            EvaluationError: No problem can be used.
-        """
-        own = self._evaluation
-        with ThreadPoolExecutor(self._threads, "check") as threads:
-            own.checks = check_problems(
-                own.problems.values(),
-                self._folder,
-                lambda problem: threads.submit(own.check, problem),
-                lambda _, found: found.row(),
-                own.check_type.of,
-                watch,
-                self._stop,
-            )
-        faults = own.faults()
-        if faults and len(faults) == len(own.problems):
-            raise EvaluationError(
-                f"expect problems {own.usable}, actually none does: {next(iter(faults.values()))}"
-            )
-
-    def judge_file(self, samples: Sequence[Any], watch: Watch) -> None:
-        """Judge samples made elsewhere.
-
-        Raises:
-            Stopped: It was asked to stop.
-        """
-        counts = Counter(sample.task_id for sample in samples)
-        self._judge(given(samples, self._folder), counts, watch)
-
-    def judge_agent(self, agent: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
-        """Let an agent write samples, and judge them.
-
-        Raises:
-            Stopped: It was asked to stop.
-        """
-        own = self._evaluation
-
-        questions = own.questions(plan.num_samples)
-        known, size = len(self._folder.rows(SAMPLES)), plan.batch_size
-        usage = UsageLog(
-            self._folder, known // size if known < len(questions) else -(-known // size)
+def _check_row(row: Mapping[str, Any], sample: Numbered) -> None:
+    if (row.get("task_id"), row.get("sample")) != (sample.task_id, sample.index):
+        raise FolderError(
+            f"Expect {VERDICTS} to go on with {sample.task_id}, sample {sample.index}, actually: "
+            f"{row.get('task_id')}, sample {row.get('sample')}. The files were changed; begin in a new folder."
         )
-
-        def write(batch: Sequence[Question], seed: int) -> list[Mapping[str, Any]]:
-            player = agent(seed)
-            written = own.write(player, batch)
-            usage.add(player)
-            return written
-
-        each_once = dataclasses.replace(plan, num_samples=1)
-        counts = Counter(each.problem.task_id for each in questions)
-        batches = generate(
-            questions,
-            each_once,
-            self._folder,
-            write,
-            lambda q, _, row: own.read(q, row),
-            self._stop,
-        )
-        self._judge(batches, counts, watch)
-
-    def _judged(self, sample: S) -> V:
-        own = self._evaluation
-        place = f"sample {sample.index} of {sample.task_id}"
-        try:
-            verdict: Any = own.judge(own.problems[sample.task_id], sample)
-        except Exception as error:
-            error.add_note(f"This was {type(own).__name__}.judge on {place}.")
-            raise
-        plain = own.verdict_type is None and type(own).row_of is Evaluation.row_of
-        found: V = plain_verdict(verdict, place) if plain else verdict
-        return found
-
-    def _judge(
-        self, batches: Iterator[Sequence[Any]], counts: Mapping[str, int], watch: Watch
-    ) -> None:
-        own = self._evaluation
-        judged: dict[Hashable, Future[V]] = {}
-        with ThreadPoolExecutor(self._threads, "judge") as threads:
-
-            def submit(sample: S) -> Future[V]:
-                key = own.key(sample)
-                if key not in judged:  # equal samples are judged once
-                    judged[key] = threads.submit(self._judged, sample)
-                return judged[key]
-
-            judge(
-                own.group(batches, counts),
-                self._folder,
-                submit,
-                lambda sample, verdict: {
-                    "task_id": sample.task_id,
-                    "sample": sample.index,
-                    **({"fields": fields} if (fields := own_fields(sample.row)) else {}),
-                    **own.row_of(verdict),
-                },
-                own.verdict_of,
-                watch,
-                self._stop,
-            )

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from codea1_env.problem_sets.row import Row
 from codea1_env.problem_sets.sources import rows
 from codea1_env.problems import Problem, ProblemsError
 
@@ -101,7 +102,7 @@ def read_file(
     counts: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     samples: list[S] = []
-    for row in _rows(path):
+    for row in rows_of(path):
         name = task_of(row.fields, row.where)
         problem = names.get(name)
         if problem is None:
@@ -153,7 +154,12 @@ def digest_of_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _rows(path: Path) -> Any:
+def rows_of(path: Path) -> Iterator[Row]:
+    """The rows of a file of JSON lines.
+
+    Raises:
+        SamplesError: It cannot be read, or a line is no JSON.
+    """
     try:
         for row in rows(str(path)):
             if isinstance(row, ProblemsError):

@@ -11,19 +11,38 @@ import dataclasses
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.running import Numbered
+from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.samples import SampleFile, digest
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problems import Problem
 from codea1_env.rollout import Agent
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
+
+
+class Numbered(Protocol):
+    """What every sample has."""
+
+    @property
+    def task_id(self) -> str:
+        """Its problem."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Number among the samples of its problem, from 0."""
+        ...
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """As samples.jsonl has it."""
+        ...
+
 
 S = TypeVar("S", bound=Numbered)
 V = TypeVar("V")
-
 
 OF_SAMPLE = ("task_id", "sample", "fields")
 """What a row of verdicts.jsonl says of the sample."""
@@ -34,21 +53,28 @@ class EvaluationError(ValueError):
 
 
 @dataclass(frozen=True)
-class ProblemFault:
-    """Whether a problem can be used."""
-
-    task_id: str
-    fault: str
-    """Why the problem cannot be used; empty if it can."""
+class Stored:
+    """What is kept as a row of a file; its fields are plain, or tuples of plain values."""
 
     def row(self) -> dict[str, Any]:
-        """As a row of references.jsonl."""
+        """As JSON has it."""
         return dataclasses.asdict(self)
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """What `row` made."""
-        return cls(**row)
+        return cls(
+            **{k: tuple(each) if isinstance(each, list) else each for k, each in row.items()}
+        )
+
+
+@dataclass(frozen=True)
+class ProblemFault(Stored):
+    """Whether a problem can be used."""
+
+    task_id: str
+    fault: str
+    """Why the problem cannot be used; empty if it can."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +106,20 @@ class Evaluation(Generic[S, V]):
     """Whether figures are shares, shown in percent."""
     kind: ClassVar[str] = ""
     """How reports name it. `register_evaluation` sets it; "" for the one whose reports have no name."""
-    default_samples: ClassVar[int] = 1
-    """How many samples of each problem an agent is asked for if nobody says."""
     usable: ClassVar[str] = "that pass its check"
     """How messages call problems without a fault."""
-    check_type: ClassVar[Any] = ProblemFault
-    """What `check` returns: has `row` and `of`, as `ProblemFault`."""
-    verdict_type: ClassVar[Any] = None
-    """What `judge` returns, in the same way; None for a mapping of names to numbers, flags, texts and None."""
+    check_type: ClassVar[type[Stored]] = ProblemFault
+    """What `check` returns."""
+    verdict_type: ClassVar[type[Stored] | None] = None
+    """What `judge` returns; None for a mapping of names to numbers, flags, texts and None."""
     help: ClassVar[Mapping[str, str]] = {}
     """Other help texts, of options that all evaluations have."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Other defaults of these."""
     fixed: ClassVar[tuple[str, ...]] = ()
-    """Common options that the evaluation chooses itself, see `choose`."""
+    """Common options that there are none of; the evaluation may choose their values, see `choose`."""
+    limits: ClassVar[Limits] = Limits()
+    """What programs may use where nothing else is said."""
 
     problems: dict[str, Problem] = field(init=False, default_factory=dict)
     sandbox: Sandbox = field(init=False, repr=False)
@@ -109,6 +137,10 @@ class Evaluation(Generic[S, V]):
     def choose(self) -> dict[str, Any]:
         """Values of the options in `fixed`."""
         return {}
+
+    def named(self) -> dict[str, Any]:
+        """The setting that says which evaluation it is."""
+        return {"evaluates": self.kind} if self.kind else {}
 
     def settings(self, asked: bool) -> dict[str, Any]:
         """Own settings that verdicts depend on: all fields. `asked` says whether there is an agent, or a file."""
@@ -181,7 +213,7 @@ class Evaluation(Generic[S, V]):
 
     def row_of(self, verdict: V) -> Mapping[str, Any]:
         """A verdict, as JSON has it."""
-        return verdict if self.verdict_type is None else verdict.row()  # type: ignore[return-value, attr-defined]
+        return verdict.row() if isinstance(verdict, Stored) else verdict  # type: ignore[return-value]
 
     def verdict_of(self, row: Mapping[str, Any]) -> V:
         """The verdict of a row of verdicts.jsonl."""
@@ -200,7 +232,12 @@ class Evaluation(Generic[S, V]):
         self.verdicts.setdefault(sample.task_id, []).append(verdict)
 
     def estimate(self) -> Estimate | None:
-        """A figure of the problems so far, to show while it runs; None if there is none yet."""
+        """The mean of `so_far`, to show while it runs; None if there is nothing yet."""
+        found = self.so_far()
+        return mean_over_problems(found) if found else None
+
+    def so_far(self) -> list[float]:
+        """A figure of each problem so far."""
         values = [self.values(self.verdicts[task]) for task in self.scored]
         names = dict.fromkeys(name for each in values for name in each)
         if self.figure and names and self.figure not in names:
@@ -208,8 +245,7 @@ class Evaluation(Generic[S, V]):
                 f"expect figure to name a value that judge gives ({', '.join(names)}), actually: {self.figure!r}"
             )
         name = self.figure or next(iter(names), "")
-        known = [value for each in values if (value := each.get(name)) is not None]
-        return mean_over_problems(known) if known else None
+        return [value for each in values if (value := each.get(name)) is not None]
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
         """The values of one problem: the mean of every number and flag of its verdicts; None where there is none."""
@@ -265,6 +301,13 @@ class Evaluation(Generic[S, V]):
     def faults(self) -> dict[str, str]:
         """Task -> why it cannot be used."""
         return {task: check.fault for task, check in self.checks.items() if check.fault}
+
+    def left_out(self) -> dict[str, str]:
+        """Task -> why the report excludes it."""
+        return self.faults()
+
+    def write_files(self, folder: ResultFolder, by: str) -> None:
+        """Write what the folder has besides, at the end; `by` is who wrote the samples: an agent, or a file."""
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """The figures of a report as rows of texts, the headings first."""

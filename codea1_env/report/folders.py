@@ -10,7 +10,6 @@ from typing import Any
 from codea1_env.baselines.bench.results import Result, collect, jobs_of
 from codea1_env.baselines.bench.suite import BenchConfig, Entry, Rates
 from codea1_env.evaluation.cross_play import CrossPlay, read_cross_play
-from codea1_env.evaluation.names import short_names
 from codea1_env.evaluation.result_folder import (
     REPORT,
     SETTINGS,
@@ -18,6 +17,7 @@ from codea1_env.evaluation.result_folder import (
     VERSION,
     FolderError,
     read_json,
+    short_names,
 )
 from codea1_env.report.runs import LoggedRun, read_run
 from codea1_env.support.logs import every_line

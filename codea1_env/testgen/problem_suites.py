@@ -1,58 +1,43 @@
 """Writes a suite for every problem of a set, with the answers of a tester: what `codea1 testgen --problems` does.
 
 All answers of a problem together are one suite: right tests stay, wrong predictions get the reference's value, and
-the fewest tests are kept that kill the same mutants of the reference. What is done is written at once
-(`codea1_env.evaluation.running`).
+the fewest tests are kept that kill the same mutants of the reference.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
-from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.result_folder import VERSION, ResultFolder
-from codea1_env.evaluation.running import (
-    AgentOf,
-    EvaluationPlan,
-    check_problems,
-    generate,
-    given,
-    judge,
-)
-from codea1_env.evaluation.statistics import Estimate
-from codea1_env.evaluation.suites.samples import SuiteSample, read_suite, suite_sample
+import tyro
+
+from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
+from codea1_env.evaluation.result_folder import ResultFolder
+from codea1_env.evaluation.samples import SampleFile
+from codea1_env.evaluation.statistics import percent
+from codea1_env.evaluation.suites.judging import REFERENCE_SHARE, reference_fault
+from codea1_env.evaluation.suites.samples import SuiteSample, read_suite
+from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
-from codea1_env.rollout import ask
-from codea1_env.sandbox import AnalysisError, Sandbox
-from codea1_env.spaces import observe
-from codea1_env.testgen.choosing import reduce_and_check
+from codea1_env.sandbox import Sandbox
+from codea1_env.testgen.reduction import reduce_and_check
 
 PROBLEMS = "problems.jsonl"
-_REFERENCE_SHARE = 0.25
-"""A right test takes at most this share of a program's time on the reference."""
 _MAX_TESTS = 256
 """Tests of one answer that are looked at."""
+_NUMBERS = ("written", "right", "corrected", "distinct", "mutants", "killed_before", "killed")
+_COLUMNS = ("written", "right", "corrected", "kept", "mutants", "killed")
+_SHOWN = 20
+"""Problems that are printed."""
 
 
 @dataclass(frozen=True)
-class SuiteAnswers:
-    """All answers for one problem; a sample, as `running.judge` takes it."""
-
-    task_id: str
-    samples: tuple[SuiteSample, ...]
-    index: int = 0
-    row: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ProblemSuite:
+class ProblemSuite(Stored):
     """The suite of one problem."""
 
     written: int
@@ -76,145 +61,83 @@ class ProblemSuite:
         """Share of the mutants that are killed; 1 if there are none."""
         return self.killed / self.mutants if self.mutants else 1.0
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> ProblemSuite:
-        """The suite in a row of verdicts.jsonl."""
-        values = {each.name: row[each.name] for each in dataclasses.fields(cls)}
-        return cls(**values | {"tests": tuple(row["tests"])})
+    def counts(self) -> dict[str, int]:
+        """All numbers, and how many tests are kept."""
+        return {name: getattr(self, name) for name in _NUMBERS} | {"kept": len(self.tests)}
 
 
-Watch = Callable[[SuiteAnswers, ProblemSuite], None]
-"""Told of every suite, in order; also of those that were known before a resume."""
+@dataclass(kw_only=True, eq=False)
+class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
+    """Write a suite for every problem of a set with a tester: right, and as small as it can be.
 
-
-@dataclass
-class ProblemTally:
-    """Collects the suites as they come."""
-
-    suites: dict[str, ProblemSuite] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        """Suites so far."""
-        return len(self.suites)
-
-    def add(self, answers: SuiteAnswers, suite: ProblemSuite) -> None:
-        """Take one more."""
-        self.suites[answers.task_id] = suite
-
-    def estimate(self) -> Estimate | None:
-        """The mean mutation score so far."""
-        scores = [suite.score for suite in self.suites.values()]
-        return mean_over_problems(scores) if scores else None
-
-
-class SuiteWriting:
-    """Writes the suites of a problem set in one folder.
-
-    Args:
-        problems: The problem set.
-        sandbox: Where everything runs.
-        folder: Where everything is kept.
-        stop: Whether to stop as soon as the suites that are at work are done.
-        threads: Problems that are worked on at the same time. Has no influence on the results.
+    Tests that predict a wrong value get the reference's. Of all tests the fewest are kept that kill the same mutants of
+    the reference. problems.jsonl in the result folder has the problems with these tests in the place of their own:
+    `codea1 train --problems DIR/problems.jsonl`.
     """
 
-    def __init__(
-        self,
-        problems: Sequence[Problem],
-        sandbox: Sandbox,
-        folder: ResultFolder,
-        stop: Callable[[], bool] = lambda: False,
-        threads: int = 2,
-    ) -> None:
-        self.problems = {problem.task_id: problem for problem in problems}
-        self._sandbox = sandbox
-        self._folder = folder
-        self._stop = stop
-        self._threads = threads
-        self._reference = Reference(sandbox, _REFERENCE_SHARE)
-        self.faults: dict[str, str] = {}
-        """Task -> why it cannot be used; "" if it can."""
+    kind = "suites"
+    usable = "whose reference runs"
+    figure = "mutation score"
+    in_percent = True
+    verdict_type = ProblemSuite
+    defaults = {"num_samples": 8}  # noqa: RUF012  never changed
+    fixed = ("by",)
+    help = {  # noqa: RUF012  never changed
+        "samples": 'Suites made elsewhere: {"task_id", "tests": [TEXT, ...]} or {"task_id", "answer": TEXT}.',
+    }
 
-    def check(self, watch: Callable[[], None] = lambda: None) -> dict[str, str]:
-        """Find the problems that cannot be used; `watch` is called after each.
+    num_tests: Annotated[int, tyro.conf.arg(metavar="K")] = 8
+    """Tests that an agent is asked for in an answer."""
 
-        Raises:
-            Stopped: It was asked to stop.
-        """
-        with ThreadPoolExecutor(self._threads, "check") as threads:
-            self.faults = check_problems(
-                self.problems.values(),
-                self._folder,
-                lambda problem: threads.submit(self._fault, problem),
-                lambda problem, fault: {"task_id": problem.task_id, "fault": fault},
-                lambda row: str(row["fault"]),
-                watch,
-                self._stop,
-            )
-        return self.faults
+    def named(self) -> dict[str, Any]:
+        """As folders have it since before it was an evaluation."""
+        return {"writes": "suites"}
 
-    def from_file(self, samples: Sequence[SuiteSample], watch: Watch) -> None:
-        """Make suites of tests written elsewhere; `watch` is told of each.
+    def settings(self, asked: bool) -> dict[str, Any]:
+        """How many tests an agent is asked for."""
+        return {"num_tests": self.num_tests} if asked else {}
 
-        Raises:
-            Stopped: It was asked to stop.
-        """
-        place = {name: number for number, name in enumerate(self.problems)}
-        known = [each for each in samples if not self.faults[each.task_id]]
-        ordered = sorted(known, key=lambda each: place[each.task_id])
-        self._write(given(ordered, self._folder), watch)
+    def begin(self, sandbox: Sandbox) -> None:
+        """Make what rules tests."""
+        super().begin(sandbox)
+        self._reference = Reference(sandbox, REFERENCE_SHARE)
 
-    def from_agent(self, tester: AgentOf, plan: EvaluationPlan, watch: Watch) -> None:
-        """Make suites of what a tester writes. It is shown each problem with its reference.
+    def check(self, problem: Problem) -> ProblemFault:
+        """Find out whether a problem can have a suite."""
+        fault = reference_fault(
+            problem, self._reference, lambda: generate_mutants(problem.reference, self.sandbox, 1)
+        )
+        return ProblemFault(problem.task_id, fault)
 
-        Raises:
-            Stopped: It was asked to stop.
-        """
+    def shown(self, problem: Problem, index: int) -> str:
+        """The reference, as the program under test."""
+        return problem.reference
 
-        def write(batch: Sequence[Problem], seed: int) -> list[Mapping[str, Any]]:
-            seen = [observe(problem, code=problem.reference, turn=1) for problem in batch]
-            answers = ask(tester(seed), "tester", seen)
-            return [
-                {"task_id": problem.task_id, "answer": answer}
-                for problem, answer in zip(batch, answers, strict=True)
-            ]
+    def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[SuiteSample]:
+        """Read suites, and put them in the order of the problems."""
+        file = super().read_file(path, problems)
+        place = {problem.task_id: number for number, problem in enumerate(problems)}
+        ordered = sorted(file.samples, key=lambda each: place[each.task_id])
+        return dataclasses.replace(file, samples=tuple(ordered))
 
-        usable = [each for name, each in self.problems.items() if not self.faults[name]]
-        batches = generate(usable, plan, self._folder, write, suite_sample, self._stop)
-        self._write(batches, watch)
+    def expected(self, counts: Mapping[str, int]) -> int:
+        """A suite for each problem that can be used."""
+        return len(counts.keys() - self.faults().keys())
 
-    def _write(self, batches: Iterator[Sequence[SuiteSample]], watch: Watch) -> None:
-        with ThreadPoolExecutor(self._threads, "suite") as threads:
-            judge(
-                ([answers] for answers in _by_problem(batches)),
-                self._folder,
-                lambda answers: threads.submit(self._suite, answers),
-                suite_row,
-                ProblemSuite.of,
-                watch,
-                self._stop,
-            )
+    def group(
+        self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
+    ) -> Iterator[Sequence[ProblemAnswers]]:
+        """The answers of each problem together."""
+        faults = self.faults()
+        return (each for each in by_problem(batches) if each[0].task_id not in faults)
 
-    def _fault(self, problem: Problem) -> str:
-        if not problem.playable:
-            return "it has no reference whose function tests can call"
-        failure = self._reference.load_failure(RuledProblem.of(problem))
-        if failure is not None:
-            return f"its reference does not run: {failure.outcome.value}, {failure.message}"
-        try:
-            generate_mutants(problem.reference, self._sandbox, 1)
-        except AnalysisError as error:
-            return f"its reference cannot be parsed: {error}"
-        return ""
-
-    def _suite(self, answers: SuiteAnswers) -> ProblemSuite:
-        problem = self.problems[answers.task_id]
+    def judge(self, problem: Problem, sample: ProblemAnswers) -> ProblemSuite:
+        """Make the suite of a problem."""
         subject = RuledProblem.of(problem)
         texts: list[str] = []
         unread = 0
-        for sample in answers.samples:
-            suite = read_suite(sample, problem.entry_point, _MAX_TESTS, self._sandbox)
+        for each in sample.samples:
+            suite = read_suite(each, problem.entry_point, _MAX_TESTS, self.sandbox)
             texts += [test.text for test in suite.tests if test.fault is None]
             unread += len(suite.dropped) + sum(test.fault is not None for test in suite.tests)
             unread += suite.late
@@ -227,9 +150,9 @@ class SuiteWriting:
         right = [rulings[text] for text in texts if rulings[text].status != "invalid"]
         distinct = {ruling.key: ruling.text for ruling in reversed(right)}
         tests = list(reversed(distinct.values()))
-        mutants = generate_mutants(problem.reference, self._sandbox)
+        mutants = generate_mutants(problem.reference, self.sandbox)
         reduction = reduce_and_check(
-            problem.reference, problem.entry_point, tests, mutants, self._sandbox
+            problem.reference, problem.entry_point, tests, mutants, self.sandbox
         )
         return ProblemSuite(
             written=len(texts) + unread,
@@ -242,10 +165,70 @@ class SuiteWriting:
             tests=tuple(tests[number] for number in reduction.chosen),
         )
 
+    @property
+    def suites(self) -> dict[str, ProblemSuite]:
+        """Task -> its suite."""
+        return {task: suite for task, (suite,) in self.verdicts.items()}
 
-def suite_row(answers: SuiteAnswers, suite: ProblemSuite) -> dict[str, Any]:
-    """A row of verdicts.jsonl."""
-    return {"task_id": answers.task_id, "sample": answers.index, **dataclasses.asdict(suite)}
+    def so_far(self) -> list[float]:
+        """The mutation scores."""
+        return [suite.score for suite in self.suites.values()]
+
+    def left_out(self) -> dict[str, str]:
+        """Also problems without a test that can be used."""
+        return self.faults() | {
+            task: f"none of {suite.written} tests can be used"
+            if suite.written
+            else "no test was written"
+            for task, suite in self.suites.items()
+            if not suite.tests
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """How many tests there are of each kind, and the mutation score."""
+        counts = [suite.counts() for suite in self.suites.values()]
+        score = self.estimate()
+        return {
+            "problems": len(self.problems),
+            "scored": sum(each["kept"] > 0 for each in counts),
+            "tests": {name: sum(each[name] for each in counts) for name in (*_NUMBERS, "kept")},
+            "figures": {} if score is None else {"mutation_score": dataclasses.asdict(score)},
+        }
+
+    def result(self, task: str) -> dict[str, Any]:
+        """The numbers of one suite."""
+        return self.suites[task].counts()
+
+    def write_files(self, folder: ResultFolder, by: str) -> None:
+        """Write the problems with these suites."""
+        suites = self.suites
+        folder.write_lines(
+            PROBLEMS,
+            [
+                with_suite(problem, suites[task].tests, by)
+                for task, problem in self.problems.items()
+                if task in suites and suites[task].tests
+            ],
+        )
+
+    def table(self, report: Mapping[str, Any]) -> list[list[str]]:
+        """A row for each of the first problems, and one for all."""
+        rows = [*report["results"].items()]
+        shown = [[name, *(str(row[each]) for each in _COLUMNS)] for name, row in rows[:_SHOWN]]
+        if len(rows) > _SHOWN:
+            shown.append([f"and {len(rows) - _SHOWN} more", *("" for _ in _COLUMNS)])
+        total = ["all", *(str(report["tests"][each]) for each in _COLUMNS)]
+        return [["tests", *_COLUMNS], *shown, total]
+
+    def lines(self, report: Mapping[str, Any]) -> list[str]:
+        """What the kept tests kill."""
+        tests = report["tests"]
+        return [
+            f"{tests['kept']} of {tests['distinct']} different tests kill {tests['killed']} of {tests['mutants']} "
+            f"mutants; all of them kill {tests['killed_before']}",
+            f"Mutation score, mean over problems, in percent: {percent(report['figures'].get('mutation_score'))}",
+            f"{PROBLEMS} has {report['scored']} of {report['problems']} problems",
+        ]
 
 
 def with_suite(problem: Problem, tests: Sequence[str], source: str) -> dict[str, Any]:
@@ -272,57 +255,3 @@ def with_suite(problem: Problem, tests: Sequence[str], source: str) -> dict[str,
         "metadata": metadata | {"tests_by": source},
     }
     return row | ({"preamble": problem.preamble} if problem.preamble else {})
-
-
-def build_report(
-    settings: Mapping[str, Any],
-    faults: Mapping[str, str],
-    tally: ProblemTally,
-    unknown: Mapping[str, int],
-) -> dict[str, Any]:
-    """All that is known at the end, as report.json has it. Equal suites give equal reports.
-
-    Args:
-        settings: How the tests were made.
-        faults: Task -> why it cannot be used; "" if it can.
-        tally: The suites.
-        unknown: Tasks of a file that the problem set has not.
-    """
-    suites = tally.suites
-    numbers = ("written", "right", "corrected", "distinct", "mutants", "killed_before", "killed")
-    score = tally.estimate()
-    excluded = {name: fault for name, fault in faults.items() if fault}
-    empty = {name: _why_empty(suite) for name, suite in suites.items() if not suite.tests}
-    return {
-        "version": VERSION,
-        "settings": dict(settings),
-        "problems": len(faults),
-        "scored": sum(bool(suite.tests) for suite in suites.values()),
-        "tests": {
-            **{name: sum(getattr(suite, name) for suite in suites.values()) for name in numbers},
-            "kept": sum(len(suite.tests) for suite in suites.values()),
-        },
-        "kind": "suites",
-        "figures": {} if score is None else {"mutation_score": dataclasses.asdict(score)},
-        "excluded": excluded | empty,
-        "missing": [name for name, fault in faults.items() if not fault and name not in suites],
-        "unknown": dict(unknown),
-        "results": {
-            name: {
-                **{each: getattr(suite, each) for each in numbers},
-                "kept": len(suite.tests),
-            }
-            for name, suite in suites.items()
-        },
-    }
-
-
-def _why_empty(suite: ProblemSuite) -> str:
-    return f"none of {suite.written} tests can be used" if suite.written else "no test was written"
-
-
-def _by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[SuiteAnswers]:
-    """The answers of each problem together; they come one after the other."""
-    samples = itertools.chain.from_iterable(batches)
-    for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
-        yield SuiteAnswers(task_id, tuple(some))

@@ -8,13 +8,10 @@ from typing import Any
 from rich.console import Console
 
 from codea1_env.cli.eval_display import print_report
-from codea1_env.evaluation import report
-from codea1_env.evaluation.best_of_n import evaluation as best_of_n
-from codea1_env.evaluation.best_of_n.programs import JudgedProgram
-from codea1_env.evaluation.programs import evaluation as programs
+from codea1_env.evaluation import best_of_n, programs, report
+from codea1_env.evaluation.programs import JudgedProgram
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.runner import EvaluationRun
-from codea1_env.evaluation.running import AgentOf, EvaluationPlan
+from codea1_env.evaluation.runner import AgentOf, EvaluationPlan, EvaluationRun
 from codea1_env.evaluation.suites import evaluation as suites
 from codea1_env.evaluation.suites.judging import SuiteJudge
 from codea1_env.evaluation.task import Evaluation

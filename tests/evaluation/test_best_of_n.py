@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from in_one_process import BestOfN, BestOfNTally, build_best_of_n_report
 
-from codea1_env.evaluation.best_of_n.programs import JudgedProgram
-from codea1_env.evaluation.best_of_n.runs import ProgramRun
+from codea1_env.evaluation.best_of_n import ProgramRun
+from codea1_env.evaluation.programs import JudgedProgram
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
-from codea1_env.evaluation.running import EvaluationPlan, Stopped
+from codea1_env.evaluation.runner import EvaluationPlan, Stopped
 from codea1_env.evaluation.samples import digest
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.problems import Problem

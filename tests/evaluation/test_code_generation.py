@@ -12,7 +12,7 @@ from in_one_process import CodeEvaluation, OutcomeTally, build_report
 
 from codea1_env.agents import MutantCoder
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
-from codea1_env.evaluation.running import EvaluationPlan, Stopped
+from codea1_env.evaluation.runner import EvaluationPlan, Stopped
 from codea1_env.evaluation.samples import ProgramSample, read_samples
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import InfraError, Sandbox

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from codea1_env import MistakeBook, Referee, Sandbox, load_problems
 from codea1_env.agents import CopierTester, FixedAgent, GoldenTester, ReferenceCoder
 from codea1_env.evaluation import copied_share, hold_out, kill_rate, kills
-from codea1_env.evaluation.copying import shown_calls
+from codea1_env.evaluation.held_out import shown_calls
 from codea1_env.problems import Problem
 from codea1_env.rollout import Observation, RolloutConfig, rollout
 from codea1_env.training.measuring import with_control

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.evaluation.suites import coverable
+from codea1_env.evaluation.suites import packaged
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
@@ -282,6 +282,6 @@ def test_references_that_cannot_be_measured(sandbox):
 
 def test_a_missing_extra_is_named(monkeypatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(coverable, "packaged_sandbox", coverable.packaged_sandbox.__wrapped__)
+    monkeypatch.setattr(packaged, "packaged_sandbox", packaged.packaged_sandbox.__wrapped__)
     with pytest.raises(ImportError, match=r"coverage to be installed.*codea1-env\[evaluation\]"):
-        coverable.coverable.__wrapped__("x = 1", "none", 0)
+        packaged.coverable.__wrapped__("x = 1", "none", 0)

@@ -18,11 +18,10 @@ from codea1_env.evaluation import (
     register_evaluation,
     registry,
 )
-from codea1_env.evaluation.programs.evaluation import CodeEvaluation
+from codea1_env.evaluation.programs import CodeEvaluation
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.runner import EvaluationRun
-from codea1_env.evaluation.running import EvaluationPlan
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.evaluation.task import Evaluation, EvaluationError, ProblemFault
 from codea1_env.problems import load_problems
 
@@ -179,7 +178,7 @@ def test_what_is_no_evaluation_is_named(wrong, message):
         (["--agent", "mutant"], "expect the evaluation behind run"),
         (
             ["nothing"],
-            "Expect an evaluation to be code, tests, best-of-n or FILE.py:NAME, actually: 'nothing'",
+            "Expect an evaluation to be code, tests, best-of-n, cross-play, held-out, suites or FILE.py:NAME, actually: 'nothing'",
         ),
         (["no.py:No"], "there is no such file"),
         ([f"{EXAMPLE}:RightLine", "--agent", "mutant"], "Did you mean RightLines"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.evaluation.best_of_n.selection import (
-    SELECTIONS,
+from codea1_env.evaluation.choosing import (
+    CHOICES,
     Matrix,
     best_program,
     codet,
@@ -13,6 +13,8 @@ from codea1_env.evaluation.best_of_n.selection import (
     most_tests,
     random_choice,
 )
+
+SELECTIONS = {name: CHOICES[name] for name in ("codet", "codet_released", "most_tests")}
 
 
 def matrix(right: str, rows: list[str], weights: list[int] | None = None) -> Matrix:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codea1_env.evaluation.programs.evaluation import TooFewSamplesError
+from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.suites.coverage import Coverage
 from codea1_env.evaluation.suites.evaluation import check_ks
 from codea1_env.evaluation.suites.figures import difference, estimate, names, values_of
-from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, SuiteScore
+from codea1_env.evaluation.suites.judging import JudgedTest, PoolRuns, SuiteScore
 
 RIGHT, WRONG = JudgedTest("a", "", ""), JudgedTest("b", "wrong value", "why")
 EMPTY = JudgedTest("c", "never calls", "why")

@@ -10,11 +10,10 @@ import pytest
 from in_one_process import SuiteEvaluation, SuiteTally, build_suite_report
 
 from codea1_env.evaluation.result_folder import FolderError, ResultFolder
-from codea1_env.evaluation.running import EvaluationPlan, Stopped
+from codea1_env.evaluation.runner import EvaluationPlan, Stopped
 from codea1_env.evaluation.suites.coverage import Coverage
-from codea1_env.evaluation.suites.judging import SuiteJudge
+from codea1_env.evaluation.suites.judging import PoolRuns, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample
-from codea1_env.evaluation.suites.score import PoolRuns, SuiteScore
 from codea1_env.mutation import Mutant
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import AnalysisError, Sandbox

@@ -6,19 +6,13 @@ import json
 
 import pytest
 
+from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
-from codea1_env.evaluation.running import EvaluationPlan
-from codea1_env.evaluation.suites.samples import suite_sample
+from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Outcome
-from codea1_env.testgen.problem_suites import (
-    ProblemSuite,
-    ProblemTally,
-    SuiteWriting,
-    build_report,
-    with_suite,
-)
+from codea1_env.testgen.problem_suites import ProblemSuite, ProblemSuites, with_suite
 
 CLAMP = Problem(
     "own/clamp",
@@ -44,20 +38,22 @@ class Fixed:
 
 
 def written(folder, problems, sandbox, answers=ANSWERS, samples=None, batch=64):
-    tally = ProblemTally()
+    own = ProblemSuites()
+    own.load(problems)
+    own.begin(sandbox)
     with ResultFolder(folder, {}, resume=False) as results:
-        writing = SuiteWriting(problems, sandbox, results)
-        faults = writing.check()
+        writing = EvaluationRun(own, results)
+        writing.check()
         if samples is None:
             plan = EvaluationPlan(len(answers), batch, 0)
-            writing.from_agent(lambda seed: Fixed(answers), plan, tally.add)
+            writing.judge_agent(lambda seed: Fixed(answers), plan, own.add)
         else:
-            writing.from_file(samples, tally.add)
-    return tally, faults
+            writing.judge_file(own.read_file(samples, problems).samples, own.add)
+    return own
 
 
 def test_a_suite_is_right_small_and_as_strong(tmp_path, sandbox):
-    tally, _ = written(tmp_path / "r", [CLAMP], sandbox)
+    tally = written(tmp_path / "r", [CLAMP], sandbox)
     suite = tally.suites["own/clamp"]
     assert suite.written == 7  # 1 == 1 is a test, and so is what is no Python
     assert (suite.right, suite.corrected) == (4, 1)
@@ -75,7 +71,7 @@ def test_a_suite_is_right_small_and_as_strong(tmp_path, sandbox):
 
 
 def test_a_wrong_value_is_put_right_and_kept(tmp_path, sandbox):
-    tally, _ = written(tmp_path / "r", [CLAMP], sandbox, ["assert clamp(-5, 0, 3) == 9"])
+    tally = written(tmp_path / "r", [CLAMP], sandbox, ["assert clamp(-5, 0, 3) == 9"])
     suite = tally.suites["own/clamp"]
     assert (suite.right, suite.corrected) == (0, 1)
     assert suite.tests == ("assert clamp(-5, 0, 3) == 0",)
@@ -88,11 +84,10 @@ def test_suites_made_elsewhere_need_not_be_in_order(tmp_path, sandbox):
         (CLAMP, "assert clamp(5, 0, 3) == 3"),
         (other, "assert one() > 0"),
     ]
-    samples = [
-        suite_sample(problem, n, {"task_id": problem.task_id, "tests": [text]})
-        for n, (problem, text) in enumerate(rows)
-    ]
-    tally, _ = written(tmp_path / "r", [CLAMP, other], sandbox, samples=samples)
+    samples = tmp_path / "samples.jsonl"
+    texts = [{"task_id": problem.task_id, "tests": [text]} for problem, text in rows]
+    samples.write_text("".join(json.dumps(row) + "\n" for row in texts))
+    tally = written(tmp_path / "r", [CLAMP, other], sandbox, samples=samples)
     assert list(tally.suites) == ["own/clamp", "own/one"]
     assert tally.suites["own/one"].written == 2
 
@@ -100,10 +95,10 @@ def test_suites_made_elsewhere_need_not_be_in_order(tmp_path, sandbox):
 def test_problems_that_cannot_be_used_are_named(tmp_path, sandbox):
     broken = Problem("own/broken", "def f():", "f", "def g(): pass")
     unparsable = Problem("own/text", "def f():", "f", "def f(:")
-    tally, faults = written(tmp_path / "r", [broken, CLAMP, unparsable], sandbox, ["no tests"])
-    assert "does not define 'f'" in faults["own/broken"]
-    assert "syntax_error" in faults["own/text"]
-    report = build_report({}, faults, tally, {})
+    tally = written(tmp_path / "r", [broken, CLAMP, unparsable], sandbox, ["no tests"])
+    assert "does not define 'f'" in tally.faults()["own/broken"]
+    assert "syntax_error" in tally.faults()["own/text"]
+    report = build_report(tally, {}, {})
     assert list(report["excluded"]) == ["own/broken", "own/text", "own/clamp"]
     assert report["excluded"]["own/clamp"] == "no test was written"
     assert report["scored"] == 0
@@ -122,8 +117,7 @@ def test_rows_can_be_read_again_as_problems(tmp_path):
 
 def test_a_row_of_the_folder_gives_the_suite_again():
     suite = ProblemSuite(5, 3, 1, 4, 9, 8, 8, ("assert f() == 1",))
-    row = json.loads(json.dumps({"task_id": "a", "sample": 0, **vars(suite)}))
-    assert ProblemSuite.of(row) == suite
+    assert ProblemSuite.of(json.loads(json.dumps(suite.row()))) == suite
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 64])
@@ -134,5 +128,5 @@ def test_batches_do_not_part_the_answers_of_a_problem(tmp_path, sandbox, batch):
         "assert clamp(5, 0, 3) == 3",
         "assert clamp(1, 2, 3) == 2",
     ]
-    tally, _ = written(tmp_path / "r", [CLAMP, other], sandbox, answers, batch=batch)
+    tally = written(tmp_path / "r", [CLAMP, other], sandbox, answers, batch=batch)
     assert [suite.written for suite in tally.suites.values()] == [3, 3]

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codea1_env.evaluation.suites.coverable import Arc, coverable
+from codea1_env.evaluation.suites.packaged import Arc, coverable
 from codea1_env.oracle import BrokenReferenceError, gather
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Job, JobResult, Limits, Outcome, Sandbox

@@ -16,16 +16,13 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from codea1_env.evaluation.asking import TestEvaluation
-from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.programs.evaluation import TooFewSamplesError
+from codea1_env.evaluation.programs import TooFewSamplesError
 from codea1_env.evaluation.samples import digest_of_file, read_samples
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import percent
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants, version_of_cosmic_ray
 from codea1_env.evaluation.suites.figures import estimate, names, values_of
-from codea1_env.evaluation.suites.judging import SuiteJudge
+from codea1_env.evaluation.suites.judging import ProblemCheck, SuiteJudge, SuiteScore
 from codea1_env.evaluation.suites.samples import SuiteSample, suite_digest, suite_key
-from codea1_env.evaluation.suites.score import ProblemCheck, SuiteScore
-from codea1_env.evaluation.suites.shown import lines_of_suites, table_of_suites
 from codea1_env.evaluation.task import Question
 from codea1_env.evaluation.test_programs.splitting import python_blocks
 from codea1_env.mutation.kills import FACTOR, MIN_SECONDS
@@ -36,6 +33,14 @@ from codea1_env.rollout import Agent
 from codea1_env.sandbox import Sandbox
 
 DEFAULT_K = (1, 2, 5)
+_REASONS = 3
+"""Reasons that are shown of many."""
+_ODD = {
+    "repeated": "right tests repeat an earlier one of their suite; they count",
+    "repeated_suites": "suites repeat another of their problem; they count",
+    "late": "tests come after those that were asked for, and do not count",
+}
+"""Numbers of the report, in words."""
 MISSING = "missing"
 """Kind of a test that was asked for and not written."""
 
@@ -145,12 +150,11 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         """Judge a suite."""
         return self.suite_judge.judge(problem, self.checks[problem.task_id], sample)
 
-    def estimate(self) -> Estimate | None:
-        """Pass@k for all tests that were asked for, of the problems so far; None if there is none yet."""
+    def so_far(self) -> list[float]:
+        """Pass@k of each problem, for all tests that were asked for."""
         k = self.num_tests
         found = [self.verdicts[task] for task in self.scored]
-        shares = [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
-        return mean_over_problems(shares) if shares else None
+        return [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
 
     def values(self, verdicts: Sequence[SuiteScore]) -> Mapping[str, float | None]:
         """The values of one problem."""
@@ -209,14 +213,29 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
         """A row for each figure, a column for each k."""
-        return table_of_suites(report)
+        figures = report["figures"]
+        ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
+        rows = [
+            [name, *(percent(figures.get(_at(name, k))) for k in ks)]
+            for name in dict.fromkeys(_at(name, "k") for name in figures if "@" in name)
+        ]
+        return [["percent [95%]", *(f"k = {k}" for k in ks)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
         """What was wrong with tests, and what they do on wrong programs."""
-        return [
-            f"{super().lines(report)[0]}, {lines_of_suites(report)[0]}",
-            *lines_of_suites(report)[1:],
-        ]
+        kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
+        lines = [f"{super().lines(report)[0]}, {report['mutants']} mutants. Tests: {kinds}"]
+        if report["not_installed"]:
+            found = ", ".join(f"{name} ({n})" for name, n in report["not_installed"].items())
+            lines.append(
+                f"Imported by tests, and not there: {found}. --packages NAME allows what is installed"
+            )
+        if report["without_tests"]:
+            counts = Counter(report["without_tests"])
+            why = "; ".join(f"{reason} ({n})" for reason, n in counts.most_common(_REASONS))
+            lines.append(f"{counts.total()} answers have no test, most often: {why}")
+        lines += [f"{report[name]} {text}" for name, text in _ODD.items() if report[name]]
+        return lines + _powers(report)
 
 
 def _code(answer: str) -> str:
@@ -248,3 +267,29 @@ def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
                 f"and {num_tests} tests. Ask for a smaller k, or for more tests with --num-tests."
             )
     return tuple(sorted(set(k)))
+
+
+def _at(name: str, k: str) -> str:
+    """The name of a figure for another k."""
+    figure, _, *rest = name.split("@")
+    return "@".join([figure, k, *rest])
+
+
+def _powers(report: Mapping[str, Any]) -> list[str]:
+    """What tests do on wrong programs."""
+    pool, figures = report["wrong_programs"], report["figures"]
+    if not pool["problems"]:
+        return ["No problem has wrong programs, so that p_01 and p_00 are not known"]
+    shown = ", ".join(
+        f"{name} {percent(figures[name])}"
+        for name in ("p_u", "p_01", "p_00", "mu")
+        if name in figures
+    )
+    found = shown or "no test ran on them"
+    lines = [f"On {pool['programs']} wrong programs of {pool['problems']} problems: {found}"]
+    if pool["problems_unchecked"]:
+        lines.append(
+            f"{pool['problems_unchecked']} of these problems have no golden tests that say which mutants are "
+            "wrong: all are taken, so that p_01 is too high there, and p_00 too low"
+        )
+    return lines

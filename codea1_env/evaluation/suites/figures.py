@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.evaluation.statistics import REPETITIONS, Estimate, estimate_of
-from codea1_env.evaluation.suites.score import SuiteScore
+from codea1_env.evaluation.suites.judging import SuiteScore
 
 Floats = NDArray[np.float64]
 Values = Mapping[str, float | None]
@@ -111,6 +111,17 @@ def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> E
     size = len(made.parts)
     table = np.concatenate([_table(ours, made.parts), _table(theirs, made.parts)], axis=1)
     return _estimate(table, lambda means: made.combine(means[size:]) - made.combine(means[:size]))
+
+
+def share(problems: Sequence[Values], part: str, whole: str) -> Estimate | None:
+    """A number of all problems over another one, with the same interval; None where the other is 0.
+
+    Example:
+        >>> print(share([{"killed": 1, "mutants": 4}, {"killed": 2, "mutants": 8}], "killed", "mutants"))
+        0.250 [0.250, 0.250]
+    """
+    with np.errstate(invalid="ignore"):  # no problem that is drawn has any
+        return _estimate(_table(problems, (part, whole)), lambda means: means[0] / means[1])
 
 
 def _table(problems: Sequence[Values], parts: Sequence[str]) -> Floats:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any, Self
 
-from codea1_env.evaluation.programs.judging import MIN_TIME_LIMIT, unusable_text
+from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
 from codea1_env.evaluation.suites.samples import ReadTest, SuiteSample, read_suite
-from codea1_env.evaluation.suites.score import JudgedTest, PoolRuns, ProblemCheck, SuiteScore
+from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import (
@@ -24,15 +25,136 @@ from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import AnalysisError, Job, JobResult, Limits, Sandbox
 
+_FAILS = frozenset(
+    {
+        InvalidReason.UNPARSABLE,
+        InvalidReason.WRONG_VALUE,
+        InvalidReason.RAISES,
+        InvalidReason.NOT_INSTALLED,
+        InvalidReason.TIMEOUT,
+        InvalidReason.LIMIT,
+        InvalidReason.UNENCODABLE,
+    }
+)
+"""Faults of tests that the reference does not pass. The others say nothing about programs, right or wrong."""
+
+
+@dataclass(frozen=True)
+class ProblemCheck(ProblemFault):
+    """Whether tests of a problem can be judged, and by which wrong programs."""
+
+    wrong: tuple[int, ...] | None = None
+    """Numbers of the wrong programs among the candidates: those that fail golden tests. None where the problem has
+    no golden tests that could say it."""
+
+
+@dataclass(frozen=True)
+class JudgedTest:
+    """One test of a suite."""
+
+    text: str
+    fault: str
+    """Value of a `InvalidReason`; empty if the test is right."""
+    reason: str
+    repeats: bool = False
+    """Whether it says the same as an earlier right test of the suite. It counts all the same."""
+    missing_module: str | None = None
+    """The module that it imports and that is not there; rows have it of such tests only."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether the reference does not pass it. Of tests that are not right, the others say nothing."""
+        return bool(self.fault) and InvalidReason(self.fault) in _FAILS
+
+
+@dataclass(frozen=True)
+class PoolRuns:
+    """Runs of tests on wrong programs, and how many of them passed."""
+
+    programs: int = 0
+    right_runs: int = 0
+    right_passed: int = 0
+    wrong_runs: int = 0
+    wrong_passed: int = 0
+
+
+@dataclass(frozen=True)
+class SuiteScore(Stored):
+    """What came of one suite. All of it follows from the suite and its problem."""
+
+    excluded: str = ""
+    """Why the problem cannot be used; empty if it can."""
+    tests: tuple[JudgedTest, ...] = ()
+    """The tests that count, in the order of the suite."""
+    late: int = 0
+    """Tests after those that count."""
+    dropped: tuple[str, ...] = ()
+    """Why parts of an answer that were meant as tests are none."""
+    empty: str = ""
+    """Why an answer has no test; empty if it has some."""
+    mutants: int = 0
+    killed: tuple[int, ...] = ()
+    """For each place of a suite, how many mutants the test there kills that no right test before it kills."""
+    coverage: tuple[Coverage, ...] = ()
+    """For each place, what the right tests up to there cover of the reference together."""
+    pool: PoolRuns = PoolRuns()
+
+    def right(self, k: int) -> int:
+        """Right tests among the first k."""
+        return sum(not test.fault for test in self.tests[:k])
+
+    def row(self) -> dict[str, Any]:
+        """As a row of a file."""
+        if self.excluded:
+            return {"excluded": self.excluded}
+        row = super().row()
+        del row["excluded"]
+        for test in row["tests"]:
+            if test["missing_module"] is None:
+                del test["missing_module"]
+        return row
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """What `row` made."""
+        tests = tuple(JudgedTest(**each) for each in row.get("tests", ()))
+        coverage = tuple(Coverage(**each) for each in row.get("coverage", ()))
+        pool = PoolRuns(**row.get("pool", {}))
+        return super().of({**row, "tests": tests, "coverage": coverage, "pool": pool})
+
+
 MAX_POOL = 20
 """Mutants of a problem that are taken as wrong programs where none are given."""
-_REFERENCE_SHARE = 0.25
+REFERENCE_SHARE = 0.25
 """A right test takes at most this share of a program's time on the reference."""
 _PATIENT = Limits(60, 600, 60, 600, calls_per_test=1)
 """What a reference may use on the golden tests of its problem."""
 _REMEMBERED = 32
 Mutator = Callable[[str], Sequence[Mutant]]
 """Program text -> its mutants, always the same."""
+
+
+def reference_fault(problem: Problem, reference: Reference, look: Callable[[], object]) -> str:
+    """Why tests of a problem cannot be judged by its reference; "" if they can.
+
+    Args:
+        problem: The problem.
+        reference: Runs it.
+        look: Raises an `AnalysisError` if the reference cannot be parsed.
+
+    Raises:
+        InfraError: The sandbox failed.
+    """
+    if not problem.playable:
+        return "it has no reference whose function tests can call"
+    failure = reference.load_failure(RuledProblem.of(problem))
+    if failure is not None:
+        return f"its reference does not run: {failure.outcome.value}, {failure.message}"
+    try:
+        look()
+    except AnalysisError as error:
+        return f"its reference cannot be parsed: {error}"
+    return ""
 
 
 class SuiteJudge:
@@ -57,7 +179,7 @@ class SuiteJudge:
         self._mutator = mutator or (lambda source: generate_mutants(source, sandbox))
         self._programs = programs
         self._min_seconds = MIN_SECONDS if programs is None else MIN_TIME_LIMIT
-        self._reference = Reference(sandbox, _REFERENCE_SHARE)
+        self._reference = Reference(sandbox, REFERENCE_SHARE)
         self._mutants = lru_cache(_REMEMBERED)(self._make_mutants)
         self._candidates = lru_cache(_REMEMBERED)(self._make_candidates)
 
@@ -67,24 +189,22 @@ class SuiteJudge:
         Raises:
             InfraError: The sandbox failed.
         """
-        if not problem.playable:
-            return ProblemCheck(
-                problem.task_id, "it has no reference whose function tests can call"
-            )
-        failure = self._reference.load_failure(RuledProblem.of(problem))
-        if failure is not None:
-            fault = f"its reference does not run: {failure.outcome.value}, {failure.message}"
-            return ProblemCheck(problem.task_id, fault)
-        try:  # what will be asked of it later
-            candidates = self._candidates(problem)
+
+        def look() -> None:
+            """What will be asked of the reference later."""
+            self._candidates(problem)
             measure_coverage(problem, [], self._sandbox)
-        except AnalysisError as error:
-            return ProblemCheck(problem.task_id, f"its reference cannot be parsed: {error}")
+
+        if fault := reference_fault(problem, self._reference, look):
+            return ProblemCheck(problem.task_id, fault)
         golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
         if not problem.all_tests or not _passes(golden):
             return ProblemCheck(problem.task_id, "")
         limits = limits_beside(golden, self._min_seconds)
-        jobs = [submit_to_tests(problem, each, limits, self._sandbox) for each in candidates]
+        jobs = [
+            submit_to_tests(problem, each, limits, self._sandbox)
+            for each in self._candidates(problem)
+        ]
         wrong = tuple(i for i, result in enumerate(gather(jobs)) if not _passes(result))
         return ProblemCheck(problem.task_id, "", wrong)
 

@@ -77,12 +77,13 @@ def read_suites(path: Path, problems: Sequence[Problem]) -> SampleFile[SuiteSamp
     Raises:
         SamplesError: The file cannot be read, or a line is no suite.
     """
-    return read_file(path, problems, _names(problems), _checked, suite_sample)
-
-
-def suite_sample(problem: Problem, index: int, row: Mapping[str, Any]) -> SuiteSample:
-    """The suite of a row."""
-    return SuiteSample(problem.task_id, index, row)
+    return read_file(
+        path,
+        problems,
+        _names(problems),
+        _checked,
+        lambda problem, index, row: SuiteSample(problem.task_id, index, row),
+    )
 
 
 def suite_key(sample: SuiteSample) -> tuple[str, str]:

@@ -6,16 +6,19 @@ First the references run on their own tests, which finds problems that cannot be
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 import tyro
 
 from codea1_env.evaluation.asking import ProgramEvaluation
 from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, mean_pass_at_k
-from codea1_env.evaluation.programs.judging import (
+from codea1_env.evaluation.program_verdicts import (
+    EXCLUDED,
     MIN_TIME_LIMIT,
     TIME_LIMIT_FACTOR,
     TIME_LIMIT_WITHOUT_REFERENCE,
@@ -24,10 +27,19 @@ from codea1_env.evaluation.programs.judging import (
     judge_program,
     run_reference,
 )
-from codea1_env.evaluation.samples import ProgramSample
-from codea1_env.evaluation.statistics import Estimate, percent
+from codea1_env.evaluation.result_folder import (
+    REPORT,
+    SAMPLES,
+    SETTINGS,
+    VERDICTS,
+    FolderError,
+    read_json,
+)
+from codea1_env.evaluation.samples import ProgramSample, check_task, digest, read_samples, rows_of
+from codea1_env.evaluation.statistics import percent
 from codea1_env.evaluation.task import EvaluationError, Question
 from codea1_env.problems import Problem
+from codea1_env.sandbox import Outcome
 
 DEFAULT_K = (1, 5, 10)
 _TITLES = {"all": "all tests", "base": "base tests"}
@@ -46,7 +58,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     """
 
     kind = ""
-    default_samples = 32
+    defaults = {"num_samples": 32}  # noqa: RUF012  never changed
     usable = "whose reference passes its own tests"
     figure = "pass@1"
     in_percent = True
@@ -87,10 +99,9 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         super().add(sample, verdict)
         self.written[sample.task_id, sample.code] += 1
 
-    def estimate(self) -> Estimate | None:
-        """pass@1 of the problems that were reached so far; None if there is none yet."""
-        shares = [self._right(task) / len(self.verdicts[task]) for task in self.scored]
-        return mean_over_problems(shares) if shares else None
+    def so_far(self) -> list[float]:
+        """pass@1 of each problem."""
+        return [self._right(task) / len(self.verdicts[task]) for task in self.scored]
 
     def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
@@ -187,3 +198,92 @@ def _figures(counts: Sequence[Count], ks: Sequence[int]) -> dict[str, dict[str, 
             [count.correct / count.samples for count in counts]
         )
     return {name: dataclasses.asdict(figure) for name, figure in figures.items()}
+
+
+@dataclass(frozen=True)
+class JudgedProgram:
+    """A program, and what its evaluation found."""
+
+    code: str
+    right: bool
+
+
+class CodeResults:
+    """The result folder of a finished evaluation of programs.
+
+    Args:
+        path: The folder.
+
+    Raises:
+        FolderError: It is no such folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not (path / REPORT).is_file():
+            raise FolderError(
+                f"Expect {path} to be the folder of a finished `codea1 eval code`, actually: it has no {REPORT}. "
+                "Finish it with --resume, or name another folder."
+            )
+        self.settings: Mapping[str, Any] = read_json(path / SETTINGS).get("settings", {})
+        self._report = read_json(path / REPORT)
+        if self._report.get("kind", "code") != "code":
+            raise FolderError(
+                f"Expect {path} to be the folder of `codea1 eval code`, actually it is that of another evaluation."
+            )
+
+    @property
+    def excluded(self) -> dict[str, str]:
+        """Task that could not be used -> why."""
+        return dict(self._report["excluded"])
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages that programs were allowed."""
+        return tuple(self.settings.get("packages", {}))
+
+    def digest(self) -> str:
+        """A text that changes whenever the programs or their verdicts do."""
+        content = b"".join((self.path / name).read_bytes() for name in (SAMPLES, VERDICTS))
+        return hashlib.sha256(content).hexdigest()
+
+    def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
+        """The programs of each problem that was used, in the order of the problems.
+
+        Args:
+            problems: The problem set of the evaluation.
+
+        Raises:
+            FolderError: The files, or the problems, have changed since.
+            SamplesError: The file of samples, or of verdicts, cannot be read.
+        """
+        results = self._report["results"]
+        changed = [
+            each.task_id
+            for each in problems
+            if each.task_id in results and results[each.task_id]["digest"] != digest(each)
+        ]
+        if changed:
+            raise FolderError(
+                f"Expect the problems that {self.path} was made with, actually {len(changed)} have changed since, "
+                f"such as {changed[0]}. Evaluate the programs again."
+            )
+        samples = read_samples(self.path / SAMPLES, problems).samples
+        found: dict[str, list[JudgedProgram]] = {
+            each.task_id: [] for each in problems if each.task_id in results
+        }
+        for sample, row in zip(samples, rows_of(self.path / VERDICTS), strict=False):
+            task_id, verdict = check_task(row.fields, row.where), row.fields
+            if (task_id, verdict.get("sample")) != (sample.task_id, sample.index):
+                break
+            if verdict.get("outcome") != EXCLUDED:
+                right = verdict.get("outcome") == Outcome.PASS.value
+                found[sample.task_id].append(JudgedProgram(sample.code, right))
+        if {task: len(programs) for task, programs in found.items()} != {
+            task: result["samples"] for task, result in results.items()
+        }:
+            raise FolderError(
+                f"Expect {VERDICTS} of {self.path} to have a verdict on every program, actually it does not fit "
+                f"{SAMPLES} and {REPORT}. The files were changed; evaluate the programs again."
+            )
+        return found

@@ -7,7 +7,7 @@ where programs are chosen in earnest, nobody knows.
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,22 +16,69 @@ from typing import Annotated, Any
 import tyro
 
 from codea1_env.evaluation.asking import TestEvaluation
-from codea1_env.evaluation.best_of_n.programs import CodeResults, JudgedProgram
-from codea1_env.evaluation.best_of_n.runs import (
-    CHOICES,
-    CHOSEN,
-    RANDOM,
-    ChosenProgram,
-    ProgramRun,
-    tests_of,
-)
-from codea1_env.evaluation.best_of_n.selection import Matrix
+from codea1_env.evaluation.choosing import CHOICES, CHOSEN, RANDOM, Matrix
 from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.statistics import Estimate, percent
-from codea1_env.evaluation.suites.samples import SuiteSample
+from codea1_env.evaluation.programs import CodeResults, JudgedProgram
+from codea1_env.evaluation.statistics import percent
+from codea1_env.evaluation.suites.samples import SuiteSample, read_suite
 from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem
-from codea1_env.sandbox import Job, Limits
+from codea1_env.sandbox import Job, Limits, Sandbox
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The distinct tests of a problem, in the order in which they were first written."""
+
+    __test__ = False  # pytest would collect a class of this name
+
+    texts: tuple[str, ...]
+    weights: tuple[int, ...]
+    """How often each was written."""
+    unusable: int
+    """Tests that cannot be run, or that never call the program."""
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """One program, to be run on all tests of its problem."""
+
+    task_id: str
+    index: int
+    """Number among the programs of its problem, from 0."""
+    code: str
+    right: bool
+    tests: Tests
+    programs: int
+    """Programs of the problem."""
+    row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Unused: what is kept are the tests, and verdicts."""
+
+
+@dataclass(frozen=True)
+class ChosenProgram:
+    """What is chosen of the programs of a problem."""
+
+    matrix: Matrix
+    tests: Tests
+    chances: Mapping[str, float]
+
+
+def tests_of(
+    problem: Problem, suites: Sequence[SuiteSample], num_tests: int, sandbox: Sandbox
+) -> Tests:
+    """The tests of all suites for a problem, of each suite the first ones."""
+    written: Counter[str] = Counter()
+    unusable = 0
+    for suite in suites:
+        read = read_suite(suite, problem.entry_point, num_tests, sandbox)
+        for test in read.tests:
+            written[test.text] += test.fault is None
+            unusable += test.fault is not None
+        unusable += len(read.dropped)
+    usable = {text: count for text, count in written.items() if count}
+    return Tests(tuple(usable), tuple(usable.values()), unusable)
+
 
 LIMITS = Limits(
     call_cpu_time=1.0, call_wall_time=5.0, run_cpu_time=5.0, run_wall_time=30.0, calls_per_test=1
@@ -52,7 +99,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     unit = "programs"
     figure = "CodeT"
     in_percent = True
-    default_samples = 32
+    defaults = {"num_samples": 32}  # noqa: RUF012  never changed
     fixed = ("problems", "split", "max_problems", "packages", "by")
     help = {"num_samples": "Answers per problem that an agent writes."}  # noqa: RUF012  never changed
 
@@ -177,10 +224,9 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         chances = {name: choose(matrix) for name, choose in CHOICES.items()}
         self.chosen[sample.task_id] = ChosenProgram(matrix, sample.tests, chances)
 
-    def estimate(self) -> Estimate | None:
-        """How often CodeT's choice is right, so far."""
-        found = [each.chances["codet"] for each in self.chosen.values()]
-        return mean_over_problems(found) if found else None
+    def so_far(self) -> list[float]:
+        """How often CodeT's choice is right."""
+        return [each.chances["codet"] for each in self.chosen.values()]
 
     def _means(self, less: str = "") -> dict[str, dict[str, float]]:
         """Name of a choice -> how often it is right; less another one, problem by problem."""

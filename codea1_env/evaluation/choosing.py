@@ -10,6 +10,16 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+RANDOM = "random"
+CHOSEN = {
+    RANDOM: "any program (pass@1)",
+    "codet": "by CodeT",
+    "codet_released": "by CodeT as released",
+    "most_tests": "by tests passed",
+    "best": "best program (pass@n)",
+}
+"""How choices are shown."""
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -78,12 +88,14 @@ def most_tests(matrix: Matrix) -> float:
     return _of_best(matrix.right, [matrix.tests_passed(row) for row in matrix.passed])
 
 
-SELECTIONS: dict[str, Callable[[Matrix], float]] = {
+CHOICES: dict[str, Callable[[Matrix], float]] = {
+    RANDOM: random_choice,
     "codet": codet,
     "codet_released": codet_released,
     "most_tests": most_tests,
+    "best": best_program,
 }
-"""By the name that reports have."""
+"""Name, as reports have it -> chance that the chosen program of a problem is right."""
 
 
 def _by_consensus(matrix: Matrix, score: Callable[[int, int], int]) -> float:

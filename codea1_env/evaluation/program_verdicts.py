@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
-from collections.abc import Mapping
+import sys
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.evaluation.programs.needed_packages import missing_packages
-from codea1_env.evaluation.task import ProblemFault
-from codea1_env.problem_sets.judging import submit_to_tests, too_large
+from codea1_env.evaluation.task import ProblemFault, Stored
+from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.stdin_tests import too_large
 from codea1_env.problems import Problem
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox
 
@@ -38,13 +39,13 @@ class ReferenceRun(ProblemFault):
 
 
 @dataclass(frozen=True)
-class CodeVerdict:
+class CodeVerdict(Stored):
     """What came of one program."""
 
     outcome: str
     """Value of the `Outcome` of the first test that it did not pass, "pass", or "excluded"."""
     message: str
-    base: bool | None
+    base: bool | None = None
     """Whether it passes the base tests; None where the data does not tell them from the others."""
 
     @property
@@ -53,14 +54,9 @@ class CodeVerdict:
         return self.outcome == Outcome.PASS.value
 
     def row(self) -> dict[str, Any]:
-        """As a row of a file."""
+        """As a row of a file, without `base` where it is None."""
         base = {} if self.base is None else {"base": self.base}
         return {"outcome": self.outcome, **base, "message": self.message}
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> CodeVerdict:
-        """What `row` made."""
-        return cls(row["outcome"], row["message"], row.get("base"))
 
 
 def has_base(problem: Problem) -> bool:
@@ -158,3 +154,34 @@ def _limits(seconds: float) -> Limits:
         run_wall_time=_WALL_FACTOR * seconds,
         calls_per_test=1,
     )
+
+
+def missing_packages(problem: Problem, sandbox: Sandbox) -> str:
+    """Why a problem cannot be judged in a sandbox for want of packages; "" if it can.
+
+    Args:
+        problem: Its metadata may have `packages`: names as programs import them, with spaces between.
+        sandbox: Where its programs would run.
+    """
+    missing = [
+        name
+        for name in problem.metadata.get("packages", "").split()
+        if name not in sys.stdlib_module_names and name not in sandbox.packages
+    ]
+    if not missing:
+        return ""
+    absent = [name for name in missing if not _is_installed(name)]
+    remedy = f"add --packages {' '.join(missing)}"
+    if absent:
+        return (
+            f"needs {', '.join(missing)}; {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not "
+            f"installed: install, and {remedy}"
+        )
+    return f"needs {', '.join(missing)}, which programs may not use here: {remedy}"
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

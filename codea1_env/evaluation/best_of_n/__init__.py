@@ -1,1 +1,0 @@
-"""Programs chosen by generated tests: what `codea1 eval best-of-n` runs."""

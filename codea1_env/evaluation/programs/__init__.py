@@ -1,1 +1,0 @@
-"""Programs of players, judged: what `codea1 eval code` runs."""
