@@ -23,7 +23,7 @@ from typing import Any
 
 from codea1_env import load_problems
 from codea1_env.cluster import RemoteSandbox
-from codea1_env.evaluation.machine import this_machine
+from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.sandbox import Job, Sandbox, TestResult
 
 # Other processes of the machine must not have another priority than these.

@@ -41,13 +41,13 @@ from rich.progress import track
 from rich.table import Table
 
 from codea1_env.agents.scripted import BoundaryTester
-from codea1_env.evaluation.machine import this_machine
 from codea1_env.evaluation.pass_at_k import mean_over_problems
+from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
 from codea1_env.problem_sets.validate import LIMITS
 from codea1_env.problems import Problem, load_problems
+from codea1_env.reading.calls import literal_calls
 from codea1_env.referee import Referee, RefereeConfig, Round, SuiteVerdict
 from codea1_env.responses import parse_suites
 from codea1_env.sandbox import Job, Sandbox

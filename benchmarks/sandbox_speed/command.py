@@ -17,7 +17,7 @@ from rich.table import Table
 
 from codea1_env.cli.errors import library_errors, user_input
 from codea1_env.cli.parsing import SandboxLevel, parse
-from codea1_env.evaluation.machine import Machine, this_machine
+from codea1_env.evaluation.result_folder import Machine, this_machine
 from codea1_env.problems import load_problems
 from codea1_env.sandbox.levels import check_works, strongest_level
 from sandbox_speed import endurance, overhead, questions, scaling, verdicts

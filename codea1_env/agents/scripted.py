@@ -12,9 +12,9 @@ from codea1_env.agents.state import ByPrompt, read_json, rng_state, write_json
 from codea1_env.agents.variants import variants
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems
-from codea1_env.rollout import Experience
 from codea1_env.reading.calls import listed_tests
 from codea1_env.reading.examples import split_examples
+from codea1_env.rollout import Experience
 from codea1_env.sandbox import Sandbox, default_sandbox
 from codea1_env.spaces import Observation
 

@@ -15,9 +15,9 @@ import codea1_env
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.eval_agents import reseeding
 from codea1_env.cli.eval_display import EvaluationProgress
-from codea1_env.cli.markdown import print_markdown
 from codea1_env.cli.parsing import SandboxLevel, parse
 from codea1_env.cli.players import CODERS, TESTERS, make_player
+from codea1_env.cli.tables import print_markdown
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import (
@@ -35,9 +35,8 @@ from codea1_env.problems import Problem, check_playable, load_problems
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.plugins import digest_of
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import checkpoints
+from codea1_env.training.checkpoints import SavedRun, checkpoints, load_run
 from codea1_env.training.interrupt import stop_request
-from codea1_env.training.saved_run import SavedRun, load_run
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from codea1_env.agents import Agent, TabularAgent, TabularSelfPlayer
-from codea1_env.agents.llm.agent import LLMAgent, Usage
+from codea1_env.agents.llm.agent import FrozenLanguagePlayer, LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.computing import Computing
-from codea1_env.agents.llm.language_player import FrozenLanguagePlayer, LanguagePlayer
+from codea1_env.agents.llm.engines import Engine, is_model, load_player
 from codea1_env.agents.llm.openai_backend import OpenAIBackend
 from codea1_env.agents.llm.prompts import PromptTemplate
 from codea1_env.agents.models import ModelError
@@ -32,8 +32,8 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find
 from codea1_env.training import RunError
+from codea1_env.training.checkpoints import load_run
 from codea1_env.training.interrupt import StopRequest
-from codea1_env.training.saved_run import load_run
 
 Role = Literal["coder", "tester"]
 

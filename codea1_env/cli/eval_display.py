@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import TaskID
 from rich.table import Table
 
-from codea1_env.agents.llm.reporting import listening
+from codea1_env.agents.llm.completions import listening
 from codea1_env.cli.tables import parts_of
 from codea1_env.evaluation.choosing import CHOSEN
 from codea1_env.evaluation.comparison import Change, Comparison

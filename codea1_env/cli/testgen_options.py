@@ -18,7 +18,7 @@ from codea1_env.cli.eval_agents import check_agent, is_language_model, player_of
 from codea1_env.cli.eval_display import print_lines
 from codea1_env.cli.eval_options import AskingOptions
 from codea1_env.cli.parsing import SandboxLevel
-from codea1_env.evaluation.running import AgentOf
+from codea1_env.evaluation.runner import AgentOf
 from codea1_env.rendering.display import clean
 from codea1_env.rollout import AnswerError, ask
 from codea1_env.sandbox import Sandbox

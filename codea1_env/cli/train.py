@@ -14,8 +14,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from codea1_env.agents.llm.memory import available_memory
-from codea1_env.agents.llm.model_shape import ModelShape, shape_of
+from codea1_env.agents.llm.memory import ModelShape, available_memory, shape_of
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import DEFAULT_MODEL
 from codea1_env.agents.smollm2 import HUB_ID

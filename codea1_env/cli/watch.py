@@ -185,7 +185,7 @@ class _Curve:
         self._low, self._range = low, high - low
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from codea1_env.report.curves import bin_means
+        from codea1_env.report.charts import bin_means
 
         width = -(-max(self._last, 1) // max(options.max_width - 1, 1))
         means = bin_means(self._points, width)

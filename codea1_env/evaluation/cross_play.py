@@ -17,10 +17,9 @@ from codea1_env.evaluation.result_folder import FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.task import Evaluation, Question, Stored
-from codea1_env.judging.programs import read_programs
 from codea1_env.problems import Problem, check_playable
 from codea1_env.referee import Referee, Round
-from codea1_env.responses import parse_suites
+from codea1_env.responses import parse_suites, read_programs
 from codea1_env.rollout import Agent, ask
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import observe

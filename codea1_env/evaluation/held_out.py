@@ -16,9 +16,9 @@ import numpy as np
 from codea1_env.evaluation.loops import lines_before_loops_end
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
-from codea1_env.reading.shown_tests import split_examples
+from codea1_env.reading.examples import split_examples
 from codea1_env.referee import Referee, Round, TestVerdict, Verdict
-from codea1_env.responses import parse_suites
+from codea1_env.responses import parse_suites, read_programs
 from codea1_env.rollout import Agent, RolloutEpisode, ask
 from codea1_env.sandbox import Job, Outcome, Sandbox
 from codea1_env.spaces import observe

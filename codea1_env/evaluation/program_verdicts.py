@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.evaluation.task import ProblemFault, Stored
-from codea1_env.problem_sets.judging import submit_to_tests
-from codea1_env.problem_sets.stdin_tests import too_large
+from codea1_env.problem_sets.judging import submit_to_tests, too_large
 from codea1_env.problems import Problem
 from codea1_env.sandbox import JobResult, Limits, Outcome, Sandbox
 

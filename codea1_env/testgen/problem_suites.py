@@ -25,7 +25,7 @@ from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Sandbox
-from codea1_env.testgen.reduction import reduce_and_check
+from codea1_env.testgen.choosing import reduce_and_check
 
 PROBLEMS = "problems.jsonl"
 _MAX_TESTS = 256

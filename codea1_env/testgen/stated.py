@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from codea1_env.evaluation.test_programs.answers import read_test_programs
 from codea1_env.evaluation.test_programs.facts import facts
 from codea1_env.evaluation.test_programs.ruling import Reference, RuledProblem, TestValidity
+from codea1_env.evaluation.test_programs.splitting import read_test_programs
 from codea1_env.oracle import gather
-from codea1_env.problem_sets.calls import literal_calls
 from codea1_env.problem_sets.fuzz import Call
+from codea1_env.reading.calls import literal_calls
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import AnalysisError, Job, Limits, Outcome, Sandbox
 from codea1_env.testgen import doctests

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents.llm.computing import Dtype
-from codea1_env.agents.llm.memory import available_memory, own_memory
-from codea1_env.agents.llm.model_shape import shape_of
+from codea1_env.agents.llm.memory import available_memory, own_memory, shape_of
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import best_device, resolve
-from codea1_env.judging.rules import RefereeConfig
+from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox

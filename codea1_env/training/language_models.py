@@ -10,19 +10,15 @@ from typing import Any, Literal, Protocol
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm import processes
-from codea1_env.agents.llm.agent import LLMAgent
-from codea1_env.agents.llm.both_roles import BothRoles
+from codea1_env.agents.llm.agent import BothRoles, FrozenLanguagePlayer, LanguagePlayer, LLMAgent
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
-from codea1_env.agents.llm.grpo_learner import GRPOLearner, share_weights
-from codea1_env.agents.llm.grpo_settings import DECIDED, UpdateShape, check_fields
-from codea1_env.agents.llm.hooked_trainer import decided_by, with_algorithm
-from codea1_env.agents.llm.language_player import FrozenLanguagePlayer, LanguagePlayer
-from codea1_env.agents.llm.own_trainer import find_trainer
+from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, share_weights
+from codea1_env.agents.llm.own_trainer import decided_by, find_trainer, with_algorithm
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import WORDINGS
-from codea1_env.agents.llm.sft_learner import SFTLearner
+from codea1_env.agents.llm.trainer_settings import DECIDED, UpdateShape, check_fields
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.training.algorithms import algorithm_of, who_needs_one

@@ -13,9 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from codea1_env.agents.llm.agent import Usage
-from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.completions import BackendError, report
 from codea1_env.agents.llm.processes import rank
-from codea1_env.agents.llm.reporting import report
 from codea1_env.evaluation import HeldOut, copied_share, hold_out
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.referee import RefereeConfig

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from codea1_env.agents import CopierTester
-from codea1_env.agents.llm.language_player import LanguagePlayer
+from codea1_env.agents.llm.agent import LanguagePlayer
 from codea1_env.evaluation import HeldOut, PassRates, hold_out, kills, kills_beside, pass_rates
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
 from codea1_env.mistake_book import MistakeBook
@@ -74,11 +74,11 @@ def _row(name: str, passed: float | None, killed: Sequence[bool], copied: Sequen
         "pass_rate": passed,
         "kill_rate": mean(killed),
         "copier_kill_rate": mean(copied),
-        "new_kill_rate": mean(_beyond(killed, copied)),
+        "new_kill_rate": mean(beyond(killed, copied)),
     }
 
 
-def _beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
+def beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
     """The flags of those mutants that copies do not kill; none if nobody measured them."""
     if not flags:
         return []
@@ -139,7 +139,7 @@ class HeldBack:
                     "only_book": mean(old and not new for old, new in both),
                     "past_pass_rate": passed[name].also,
                     "mutants": len(flags),
-                    "new_mutants": len(_beyond(flags, copied)),
+                    "new_mutants": len(beyond(flags, copied)),
                     "past_tests": len(tests[name]),
                 }
             )
@@ -237,7 +237,7 @@ class Unseen:
             _row(name, passed[name].held_out if passed else None, killed.get(name, []), copied)
             for name, copied in self._copied.items()
         ]
-        new = (_beyond(killed.get(name, []), copied) for name, copied in self._copied.items())
+        new = (beyond(killed.get(name, []), copied) for name, copied in self._copied.items())
         return {
             "unseen/pass_rate": mean(row["pass_rate"] for row in rows),
             "unseen/kill_rate": mean(chain.from_iterable(killed.values())),

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from codea1_env.agents.llm.engines import GPU_SHARE
-from codea1_env.agents.llm.footprint import Numbers, learning, resident, writing
-from codea1_env.agents.llm.grpo_settings import default_batch
-from codea1_env.agents.llm.model_shape import ModelShape
+from codea1_env.agents.llm.memory import ModelShape, Numbers, learning, resident, writing
+from codea1_env.agents.llm.trainer_settings import default_batch
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Role, roles_of, update_shape
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from codea1_env import agents
 from codea1_env.agents import Agent, Learner
-from codea1_env.agents.llm.agent import Usage
+from codea1_env.agents.llm.agent import LanguagePlayer, Usage
 from codea1_env.agents.llm.completions import Message
-from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.evaluation import HeldOut, train_tests
 from codea1_env.problems import Problem
 from codea1_env.rollout import RolloutEpisode

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from codea1_env.judging.programs import whole_program
 from codea1_env.problems import Problem, check_playable, load_problems
+from codea1_env.responses import whole_program
 from codea1_env.rollout import Experience, Rollouts
 from codea1_env.sandbox import Job, Limits, Sandbox
 from codea1_env.training.algorithms import algorithm_of, who_needs_one

@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from codea1_env.agents.llm.reporting import listening
+from codea1_env.agents.llm.completions import listening
 from codea1_env.rollout import Agent
 from codea1_env.spaces import Observation
 from codea1_env.training.metrics import Row

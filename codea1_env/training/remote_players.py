@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.agents import Experience
-from codea1_env.agents.llm.agent import LLMAgent, Usage
+from codea1_env.agents.llm.agent import LanguagePlayer, LLMAgent, Usage
 from codea1_env.agents.llm.completions import Completion, Message
-from codea1_env.agents.llm.language_player import LanguagePlayer
 from codea1_env.spaces import Observation
 from codea1_env.training.learner_actor import Written
 from codea1_env.training.role_group import RoleGroup, WriterGroup

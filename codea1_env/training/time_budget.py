@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from codea1_env.agents.llm.chat import encode_chat
-from codea1_env.agents.llm.rows import TrainingRow
-from codea1_env.agents.llm.shared_prompts import common_beginning
+from codea1_env.agents.llm.completions import encode_chat
+from codea1_env.agents.llm.fast_on_cpu import common_beginning
+from codea1_env.agents.llm.trainer_drive import TrainingRow
 from codea1_env.problems import Problem
 from codea1_env.spaces import observe
 from codea1_env.training.config import RunError, TrainConfig

@@ -11,7 +11,7 @@ from problem_rows import LAYOUTS
 
 from codea1_env.cli.app import run
 from codea1_env.evaluation.program_verdicts import has_base
-from codea1_env.problem_sets.row import Row
+from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problems import load_problems
 

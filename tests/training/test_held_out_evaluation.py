@@ -17,9 +17,10 @@ from codea1_env.mutation import generate_mutants
 from codea1_env.problems import load_problems
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.sandbox.clocks import measure
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.held_out_evaluation import HeldOutEvaluation
-from codea1_env.training.measuring import measure, new_past, with_control
+from codea1_env.training.measuring import new_past, with_control
 from codea1_env.training.players import Players
 
 SEED = 5

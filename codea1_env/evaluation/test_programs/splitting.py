@@ -17,7 +17,7 @@ from codea1_env.evaluation.test_programs.syntax import Item, describe
 from codea1_env.reading.fences import PYTHON, answer_in, python_in
 from codea1_env.responses import Dropped, text_problem
 from codea1_env.sandbox import AnalysisError, Sandbox
-from codea1_env.support.batches import in_batches
+from codea1_env.support.texts import in_batches
 
 MAX_TESTS = 256
 MAX_TEST_CHARS = 1 << 18
