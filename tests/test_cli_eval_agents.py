@@ -159,7 +159,7 @@ def double(said: dict[str, int]) -> dict[str, int]:
 
 @pytest.mark.parametrize("agent", ["refrence", "none.py:Me"])
 def test_a_wrong_name_is_told_before_anything_is_loaded(agent, capsys, monkeypatch):
-    monkeypatch.setattr("codea1_env.cli.eval_options.load_problems", None)
+    monkeypatch.setattr("codea1_env.cli.eval_run.load_problems", None)
     assert run(["eval", "code", "--agent", agent]) == 2
     assert agent[:4] in capsys.readouterr().err
 
