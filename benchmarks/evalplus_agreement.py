@@ -22,6 +22,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +105,9 @@ def evalplus_row(row: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """The problem as a row of evalplus' own data."""
     names: dict[str, Any] = {}
     exec(row["test"], names)
-    check = next(
-        node
-        for node in ast.walk(ast.parse(row["test"]))
-        if isinstance(node, ast.FunctionDef) and node.name == "check"
-    )
     assigned = next(
         node.value
-        for node in check.body
+        for node in ast.walk(ast.parse(row["test"]))
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "inputs"
     )
     inputs = eval(compile(ast.Expression(assigned), "inputs", "eval"), names)
@@ -165,12 +161,11 @@ def run_ours(folder: Path, workers: int) -> tuple[float, float]:
 
 
 def run_evalplus(folder: Path, python: str, workers: int, *options: str) -> tuple[float, float]:
-    path = (folder / "evalplus_problems.jsonl").resolve()
-    dataset = "mbpp" if "Mbpp/" in path.read_text(encoding="utf-8")[:100] else "humaneval"
-    data = str(path)
+    data = (folder / "evalplus_problems.jsonl").resolve()
+    dataset = "mbpp" if "Mbpp/" in data.read_text(encoding="utf-8")[:100] else "humaneval"
     environment = os.environ | {
-        "HUMANEVAL_OVERRIDE_PATH": data,
-        "MBPP_OVERRIDE_PATH": data,
+        "HUMANEVAL_OVERRIDE_PATH": str(data),
+        "MBPP_OVERRIDE_PATH": str(data),
         "XDG_CACHE_HOME": str((folder / "cache").resolve()),
     }
     command = [python, "-m", "evalplus.evaluate", "--dataset", dataset]
@@ -212,11 +207,11 @@ def alone_and_patient(
     write(again / "samples.jsonl", rows)
     run_evalplus(again, python, 1, "--min_time_limit", "60")
     found = read_evalplus(again)
-    numbers: dict[str, int] = {}
+    numbers: Counter[str] = Counter()
     said = {}
-    for key in differ:
-        said[key] = passed(found[key[0], numbers.get(key[0], 0)])
-        numbers[key[0]] = numbers.get(key[0], 0) + 1
+    for task_id, number in differ:
+        said[task_id, number] = passed(found[task_id, numbers[task_id]])
+        numbers[task_id] += 1
     return said
 
 

@@ -11,7 +11,6 @@ its guard, since they are our own. Every program on which the two disagree is li
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -24,6 +23,7 @@ from codea1_env.problem_sets.livecodebench import PREAMBLE
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.support.plugins import load_file
 
 WORDS = (
     "1", "1.0", "01", "1e0", "2", "-0", "0", "0.5", ".5", "0.50", "yes", "Yes", "YES", "", " ", "a b", "a  b", "1 2",
@@ -42,19 +42,8 @@ VALUES = (
     "2", "'a'", "[]", "()", "0.1 + 0.2", "0.3", "[1, 2][::-1]", "sorted({2, 1})", "1 / 0",
 )  # fmt: skip
 EXPECTED: tuple[object, ...] = (
-    1,
-    True,
-    "1",
-    [1, 2],
-    [[1, 2], [3]],
-    None,
-    {"a": 1},
-    2,
-    "a",
-    [],
-    0.3,
-    [2, 1],
-)
+    1, True, "1", [1, 2], [[1, 2], [3]], None, {"a": 1}, 2, "a", [], 0.3, [2, 1],
+)  # fmt: skip
 CLASS = "class Solution:\n    def f(self, x: List[int]):\n        return {}"
 
 
@@ -91,21 +80,15 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "--grader", type=Path, required=True, help="LiveCodeBench's testing_util.py"
-    )
+    parser.add_argument("--grader", type=Path, required=True, help="its testing_util.py")
     parser.add_argument("--programs", type=int, default=600, help="programs that print")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
 def load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("grader", path)
-    assert spec is not None
-    assert spec.loader is not None
-    grader = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(grader)
-    grader.reliability_guard = lambda *_: None  # type: ignore[attr-defined]  # it would cripple this process
+    grader = load_file(path)
+    grader.reliability_guard = lambda *_: None  # it would cripple this process
     return grader
 
 

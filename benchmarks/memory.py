@@ -40,22 +40,13 @@ def main() -> None:
     parser.add_argument("--preset", default="smollm2-cpu")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--problems", type=int, default=4, help="problems of a step")
-    parser.add_argument(
-        "--rows", type=int, default=64, help="answers that are written at the same time"
-    )
+    parser.add_argument("--rows", type=int, default=64, help="answers written at the same time")
     options = parser.parse_args()
-    config = replaced(
-        base_settings(SourcesAndFolder(preset=options.preset)),
-        {
-            "time_budget": None,
-            "dtype": options.dtype,
-            "generation_dtype": options.dtype,
-            "threads": 2,
-            "generation_threads": 2,
-            "problems_per_step": options.problems,
-            "generation_batch": options.rows,
-        },
-    )
+    base = base_settings(SourcesAndFolder(preset=options.preset))
+    chosen = {"problems_per_step": options.problems, "generation_batch": options.rows}
+    chosen |= dict.fromkeys(("dtype", "generation_dtype"), options.dtype)
+    chosen |= dict.fromkeys(("threads", "generation_threads"), 2)
+    config = replaced(base, {"time_budget": None, **chosen})
     shape = shape_of(resolve(config.model))
     assert shape is not None
     plan = plan_memory(config, {config.model: shape}, Devices(1, float("inf"), gpu=False))

@@ -41,7 +41,8 @@ from cosmic_ray.work_item import WorkerOutcome, WorkResult
 from rich.console import Console
 from rich.progress import track
 
-from codea1_env.evaluation.result_folder import this_machine
+from codea1_env.evaluation.machine import this_machine
+from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import Mutant, generate_mutants
@@ -75,35 +76,37 @@ class Case(NamedTuple):
     tool_size: int
 
 
+KIND = FolderKind("a comparison of mutators", "settings.json", 1)
+RESULTS, SUITES = "results.jsonl", "suites.json"
+
+
 def main() -> int:
     options = parse()
     console = Console(stderr=True)
-    folder: Path = options.output_dir
-    settings = {
-        name: str(value) for name, value in vars(options).items() if name not in ("output_dir",)
-    }
-    if not prepare(folder, settings):
-        console.print(f"{folder} has results with other settings: name another --output-dir")
-        return 2
-    path = folder / "results.jsonl"
-    rows = [json.loads(line) for line in path.open(encoding="utf-8")] if path.exists() else []
-    rows = [row for row in rows if "fault" not in row]  # they get another chance
-    done = {row["task_id"] for row in rows}
+    path: Path = options.output_dir
+    settings = {name: value for name, value in vars(options).items() if name != "output_dir"}
+    begun = (path / KIND.settings).exists()
     try:
-        with Sandbox(workers=1) as sandbox:
+        with (
+            ResultFolder(path, settings, resume=begun, kind=KIND) as folder,
+            Sandbox(workers=1) as sandbox,
+        ):
+            # Those that went wrong get another chance.
+            rows = [row for row in folder.rows(RESULTS) if "fault" not in row]
+            done = {row["task_id"] for row in rows}
             sandbox.run_tests("def f(x): return x", ["assert f(1) == 1"])  # starts its worker
             cosmic_ray_mutants("x = 1")
             with console.status("choosing functions"):
-                cases = chosen(options, sandbox)
+                cases = chosen(options, folder, sandbox)
             for case in track(cases, "scoring suites", console=console):
-                if case.problem.task_id in done:
-                    continue
-                row = score(case, options, sandbox)
-                rows.append(row)
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+                if case.problem.task_id not in done:
+                    rows.append(score(case, options, sandbox))
+                    folder.append(RESULTS, rows[-1:])
+    except FolderError as error:
+        console.print(str(error))
+        return 2
     except KeyboardInterrupt:
-        console.print(f"stopped after {len(rows)} functions; the same command goes on")
+        console.print("stopped; the same command goes on")
         return 130
     report(rows, options)
     return 0
@@ -114,41 +117,26 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--problems", required=True, help="UnLeakedTestBench, .jsonl.gz")
     parser.add_argument("--functions", type=int, default=50)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 2, 5, 10], help="of suites")
-    parser.add_argument(
-        "--max-mutants", type=int, default=200, help="leave out functions with more (cosmic-ray's)"
-    )
-    parser.add_argument(
-        "--tool-mutants", type=int, help="score only so many of a function with the tool, at random"
-    )
+    parser.add_argument("--max-mutants", type=int, default=200, help="of a function, else left out")
+    parser.add_argument("--tool-mutants", type=int, help="score only so many with the tool")
     parser.add_argument("--timeout", type=float, default=1.0, help="seconds for the tool's tests")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output-dir", type=Path, default=Path("runs/mutator-agreement"))
     return parser.parse_args()
 
 
-def prepare(folder: Path, settings: dict[str, str]) -> bool:
-    """Make the folder of results, or see whether results with the same settings are in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "settings.json"
-    if path.exists():
-        return bool(json.loads(path.read_text(encoding="utf-8")) == settings)
-    path.write_text(json.dumps(settings), encoding="utf-8")
-    return True
-
-
-def chosen(options: argparse.Namespace, sandbox: Sandbox) -> list[Case]:
+def chosen(options: argparse.Namespace, folder: ResultFolder, sandbox: Sandbox) -> list[Case]:
     """The functions and suites of these results, those of the first time."""
-    path = options.output_dir / "suites.json"
-    if not path.exists():
+    if not (folder.path / SUITES).exists():
         rows = [
             (case.problem.task_id, list(case.suites.items()), case.tool_size)
             for case in choose(options, sandbox)
         ]
-        path.write_text(json.dumps(rows), encoding="utf-8")
+        folder.write(SUITES, {"cases": rows})
     problems = {problem.task_id: problem for problem in load_problems(options.problems)}
     return [
         Case(problems[name], dict(suites), size)
-        for name, suites, size in json.loads(path.read_text(encoding="utf-8"))
+        for name, suites, size in read_json(folder.path / SUITES)["cases"]
     ]
 
 
@@ -194,11 +182,7 @@ def right_tests(
     )
     tests = {}
     for (arguments, keywords), one, other in zip(calls, first, second, strict=True):
-        texts = [
-            *map(source_of, arguments),
-            *map(source_of, keywords.values()),
-            source_of(one.value),
-        ]
+        texts = [source_of(value) for value in (*arguments, *keywords.values(), one.value)]
         sure = one.outcome is other.outcome is Outcome.PASS and repr(one.value) == repr(other.value)
         if sure and None not in texts:
             names = [""] * len(arguments) + [f"{name}=" for name in keywords]
@@ -232,9 +216,8 @@ def score(case: Case, options: argparse.Namespace, sandbox: Sandbox) -> dict[str
         shares = [len(kills(problem, tests, each, sandbox)) / len(each) for each in (own, cosmic)]
         row["scores"][str(size)] = shares
     judged = [i for i, place in enumerate(places(cosmic)) if place in outcomes]
-    row["tool"] = sum(each["test_outcome"] != "survived" for each in outcomes.values()) / len(
-        outcomes
-    )
+    killed = sum(each["test_outcome"] != "survived" for each in outcomes.values())
+    row["tool"] = killed / len(outcomes)
     row["same_mutants"] = len(killed_cosmic.intersection(judged)) / len(judged)
     row["tool_timeouts"] = sum(each["output"] == "timeout" for each in outcomes.values())
     row["differ"] = list(differences(problem, suite, cosmic, killed_cosmic, outcomes, sandbox))

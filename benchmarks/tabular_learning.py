@@ -47,13 +47,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=5, metavar="N")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="a field of TrainConfig; one of a player as coder.learning_rate",
-    )
+    help_text = "a field of TrainConfig; one of a player as coder.learning_rate"
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help=help_text)
     options = parser.parse_args()
     console = Console(width=max(110, Console().width))
     config = changed(TrainConfig(), options.set)

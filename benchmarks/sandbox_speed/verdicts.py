@@ -32,7 +32,7 @@ def measure(
 
     def judged(sandbox: Sandbox, what: str) -> dict[str, TestResult]:
         """All verdicts of a run; those on programs that do nothing as "None ID"."""
-        found = {}
+        found: dict[str, TestResult] = {}
         for prefix, codes in (("", programs), ("None ", empty)):
             progress(f"verdicts: {prefix.strip() or 'references'}, {what}")
             jobs = [Job(codes[i], [tests[i]], names[i], config.generous) for i in codes]

@@ -79,13 +79,10 @@ def play(command: PlayCommand, problems: Sequence[Problem], sandbox: Sandbox) ->
         )
     chosen = {} if command.problem is None else {"problem_id": command.problem}
     observations, infos = env.reset(seed=command.seed, options=chosen)
+    named = {CODER: (command.coder, CODERS), TESTER: (command.tester, TESTERS)}
     players = {
-        CODER: make_player(
-            command.coder, CODERS, problems, sandbox, command.seed, computing=command
-        ),
-        TESTER: make_player(
-            command.tester, TESTERS, problems, sandbox, command.seed, computing=command
-        ),
+        agent: make_player(name, known, problems, sandbox, command.seed, computing=command)
+        for agent, (name, known) in named.items()
     }
     turns: list[dict[str, Any]] = []
     while env.agents:

@@ -14,8 +14,8 @@ from rich.progress import Progress
 
 from codea1_env.cli.errors import InputError, library_errors, unknown_name, user_input
 from codea1_env.cli.parsing import Packages, SandboxLevel, check_packages, parse
-from codea1_env.problem_sets.validate import ValidationReport, validate_problems
-from codea1_env.problems import Problem, StdinTest, load_problems
+from codea1_env.problem_sets.validate import validate_problems
+from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox
 
 _HELP = (
@@ -103,7 +103,9 @@ def list_problems(command: List) -> int:
         problems = load_problems(command.source, command.split)
     if command.json:
         for problem in problems:
-            print(json.dumps(_summary(problem)))
+            tests = len(problem.all_tests) + len(problem.stdin_tests)
+            about = {"task_id": problem.task_id, "entry_point": problem.entry_point, "tests": tests}
+            print(json.dumps({**about, **problem.metadata}))
         return 0
     width = max(len(problem.task_id) for problem in problems)
     for problem in problems:
@@ -113,15 +115,6 @@ def list_problems(command: List) -> int:
         print(f"{problem.task_id:<{width}}  {len(problem.all_tests):>3} tests  {tags}")
     print(_count(len(problems), "problem"))
     return 0
-
-
-def _summary(problem: Problem) -> dict[str, object]:
-    return {
-        "task_id": problem.task_id,
-        "entry_point": problem.entry_point,
-        "tests": len(problem.all_tests) + len(problem.stdin_tests),
-        **problem.metadata,
-    }
 
 
 def show_problem(command: Show) -> int:
@@ -135,22 +128,19 @@ def show_problem(command: Show) -> int:
         print(json.dumps(dataclasses.asdict(problem)))
         return 0
     about = ", ".join(f"{key} {value}" for key, value in problem.metadata.items())
+    pairs = [f"{test.stdin!r} -> {test.stdout!r}" for test in problem.stdin_tests]
     print(f"{problem.task_id} ({about})")
     for title, text in (
         ("The coder sees", problem.prompt),
         ("Reference", problem.reference),
         ("Golden tests", "\n".join(problem.all_tests)),
-        ("Inputs and outputs", "\n".join(map(_shown, problem.stdin_tests))),
+        ("Inputs and outputs", "\n".join(pairs)),
         ("Before every program", problem.preamble),
     ):
         if not text and title not in ("Reference", "Golden tests"):
             continue
         print(f"\n--- {title} ---\n{text.rstrip()}")
     return 0
-
-
-def _shown(test: StdinTest) -> str:
-    return f"{test.stdin!r} -> {test.stdout!r}"
 
 
 def validate(command: Validate) -> int:
@@ -179,7 +169,12 @@ def validate(command: Validate) -> int:
             progress=lambda done, of: bar.update(task, completed=done, total=of),
         )
     if command.json:
-        print(json.dumps(_report(report)))
+        told = {name: getattr(report, name) for name in ("source", "problems", "tests", "ok")}
+        findings = [
+            dataclasses.asdict(finding) | {"kind": finding.kind.value}
+            for finding in report.findings
+        ]
+        print(json.dumps(told | {"findings": findings}))
     else:
         for finding in report.findings:
             print(finding)
@@ -191,16 +186,3 @@ def validate(command: Validate) -> int:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _report(report: ValidationReport) -> dict[str, object]:
-    return {
-        "source": report.source,
-        "problems": report.problems,
-        "tests": report.tests,
-        "ok": report.ok,
-        "findings": [
-            dataclasses.asdict(finding) | {"kind": finding.kind.value}
-            for finding in report.findings
-        ],
-    }

@@ -119,7 +119,10 @@ def grouped(runs: Sequence[LoggedRun]) -> list[RunGroup]:
         again = seen[settings, run.config.seed]
         seen[settings, run.config.seed] += 1
         found.setdefault((settings, again), []).append(run)
-    return [RunGroup(_group_name(group), tuple(group)) for group in found.values()]
+    return [
+        RunGroup(group[0].name + (f" and {len(group) - 1} more" if group[1:] else ""), tuple(group))
+        for group in found.values()
+    ]
 
 
 def differing_settings(groups: Sequence[RunGroup]) -> dict[str, list[str]]:
@@ -144,10 +147,6 @@ def is_number(value: Any) -> bool:
 
 def _what_counts(config: TrainConfig) -> dict[str, Any]:
     return {name: value for name, value in flat(config).items() if name not in NO_INFLUENCE}
-
-
-def _group_name(runs: Sequence[LoggedRun]) -> str:
-    return runs[0].name + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
 
 
 def _changed(run: Path) -> int:
