@@ -111,9 +111,9 @@ class _Place:
         """Whether it can be asked: always."""
         return True
 
-    def _discard(self) -> None:
+    def _discard(self, patience: float = 0) -> None:
         if self.process is not None:
-            self.process.end(patience=0)
+            self.process.end(patience)
             self.process = None
 
     def hang_up(self) -> None:
@@ -126,9 +126,7 @@ class _Place:
     def close(self) -> None:
         """Wait for its end."""
         with self._lock:
-            if self.process is not None:
-                self.process.end(_PATIENCE)
-                self.process = None
+            self._discard(_PATIENCE)
 
 
 class _Process:

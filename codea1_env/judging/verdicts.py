@@ -1,4 +1,4 @@
-"""What the referee is asked and what it answers: plain, frozen values."""
+"""What the referee is asked, the rules that it judges by, and what it answers: plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A condition -> the calls of the function under test in it, and the values that it predicts."""
+"""A condition, or a method of unittest -> calls of the function under test, and the values that it predicts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Problems -> what their functions take: parameters to bind calls by, and the domain of each.
 
-Problems come from anywhere: their texts are bounded here, and nothing of them raises.
+Problems come from anywhere: their texts are bounded here, and nothing of them raises. A call is bound as the signature
+says: the same arguments are the same call, however they were written.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class BindingError(Exception):
 
 
 class Signature:
-    """What a function takes. See `codea1_env.reading.signatures` for the JSON.
+    """What a function takes, from the JSON of `read_signatures`.
 
     Example:
         >>> signature = Signature('{"parameters": [["n", "", null, "int"], ["by", "", "2", "int"]]}')
