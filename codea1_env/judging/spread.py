@@ -21,8 +21,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from threading import Lock, Thread
 from typing import IO, Any, Protocol, Self
 
-from codea1_env.judging.answers import AttackAnswers, Judged, judge_answers
-from codea1_env.judging.verdicts import Counters, RefereeConfig
+from codea1_env.judging.verdicts import AttackAnswers, Counters, Judged, RefereeConfig
 from codea1_env.oracle import gather
 from codea1_env.referee import Referee
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
@@ -76,7 +75,8 @@ class SpreadReferee(Referee):
         """Add places that can be had since the last time, where there may be such; which ones."""
         return []
 
-    def _judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
+    def judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
+        """Have them judged in the places."""
         places = list(self._places)
         homes = _homes([part.problem.task_id for part in parts], len(places))
         work = _Work(parts, homes)
@@ -108,7 +108,7 @@ def answer(referee: Referee, part: AttackAnswers) -> Reply | Exception:
     """Judge answers, in the place itself."""
     referee.counters = Counters()
     try:
-        return judge_answers([part], referee.sandbox, referee.judge), referee.counters
+        return referee.judge_parts([part]), referee.counters
     except Exception as error:
         error.add_note(f"Where it was judged:\n{traceback.format_exc()}")
         return error

@@ -171,10 +171,8 @@ class _Suite:
 
     def _is_meant(self, text: str) -> bool:
         """Whether a piece that is no Python was meant as a test of the function."""
-        return any(_ASSERTION.match(line) for line in text.split("\n")) and self._is_named(text)
-
-    def _is_named(self, text: str) -> bool:
-        return re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text) is not None
+        named = re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text)
+        return named is not None and any(map(_ASSERTION.match, text.split("\n")))
 
     def _drop(self, fault: str, reason: str, text: str, invalid: bool) -> None:
         if len(self.dropped) < MAX_DROPPED:
