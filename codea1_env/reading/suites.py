@@ -93,8 +93,8 @@ class _Suite:
         try:
             self._answer(text)
             self._statements.finish()
-        except Enough as error:
-            self._drop("", str(error), "", False)
+        except (Enough, NotLiteralError) as error:
+            self._drop("", f"{error}: the others are left out", "", False)
         except RecursionError:
             self._drop("unparsable", "nested too deep", text[:MAX_SHOWN], True)
         if not self.tests and not self.dropped:
@@ -203,9 +203,7 @@ class _Suite:
             raise NotLiteralError(TOO_LONG)
         self._chars -= len(source) + len(value)
         if self._chars < 0:
-            raise Enough(
-                f"the tests are longer than {MAX_CHARS} characters: the others are left out"
-            )
+            raise Enough(f"the tests are longer than {MAX_CHARS} characters")
         try:
             call = marshal.dumps((arguments, keywords), 2)  # as the sandbox's calls are sent
             predicted = codec.encode(found.value)
