@@ -181,11 +181,8 @@ def _own_source(source: str | Path) -> Iterator[Located | ProblemsError] | None:
     if load is None and ".py:" in name:
         try:
             load = find(name, "function")
-        except ValueError as error:
-            raise ProblemsError("", str(error)) from error
-        try:
             _check_source(name, load)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ProblemsError("", str(error)) from error
     return None if load is None else _located(name, load)
 

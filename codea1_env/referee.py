@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
-from codea1_env.judging.answers import AttackAnswers, Judged, by_problem, judge_answers
 from codea1_env.judging.comparison import (
     MAX_REPLY,
     Returned,
@@ -23,12 +23,15 @@ from codea1_env.judging.comparison import (
 )
 from codea1_env.judging.verdicts import (
     NOT_MADE,
+    AttackAnswers,
     Counters,
+    Judged,
     RefereeConfig,
     Round,
     SuiteVerdict,
     TestVerdict,
     Verdict,
+    by_problem,
 )
 from codea1_env.oracle import (
     COSTLY,
@@ -38,6 +41,7 @@ from codea1_env.oracle import (
     Oracle,
     Subject,
     Truth,
+    gather,
     make_calls,
 )
 from codea1_env.problems import Problem
@@ -58,6 +62,7 @@ __all__ = [
 ]
 
 _SHOWN = 60
+_AT_ONCE = 3  # problems whose answers are judged
 _MOST_RELATIVE = 1e-2  # of a test's own tolerance
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
@@ -162,10 +167,25 @@ class Referee:
         Returns:
             For each program the suites that attacked it, and the verdict. Raises as `judge` does.
         """
-        return self._judge_parts(by_problem(problems, programs, attacks, history))
+        return self.judge_parts(by_problem(problems, programs, attacks, history))
 
-    def _judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
-        return judge_answers(parts, self.sandbox, self.judge)
+    def judge_parts(self, parts: Sequence[AttackAnswers]) -> list[Judged]:
+        """Do so with some parts at once: while one program runs, another answer is read."""
+        if len(parts) == 1:
+            return self._judge_part(parts[0])
+        with ThreadPoolExecutor(_AT_ONCE, "judge-part") as threads:
+            found = gather([threads.submit(self._judge_part, part) for part in parts])
+            return [item for items in found for item in items]
+
+    def _judge_part(self, part: AttackAnswers) -> list[Judged]:
+        parsed = parse_suites([(text, part.problem) for text in part.attacks], self.sandbox)
+        share = len(parsed) // max(1, len(part.programs))
+        suites = [parsed[i * share : (i + 1) * share] for i in range(len(part.programs))]
+        rounds = [
+            Round(part.problem, program, against, part.history)
+            for program, against in zip(part.programs, suites, strict=True)
+        ]
+        return list(zip(suites, self.judge(rounds), strict=True))
 
     def references_run(self, problems: Sequence[Problem]) -> list[bool]:
         """Whether the reference of each problem runs and defines its entry point.

@@ -192,7 +192,7 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
         suites.append(
             Suite(
                 tuple([_test(problem.entry_point, *row) for row in tests]),
-                tuple([Dropped(*row[1:], _FAULTS.get(row[0])) for row in dropped]),
+                tuple([Dropped(row[1], row[2], row[3], _FAULTS.get(row[0])) for row in dropped]),
                 nonprintable_ratio(text),
             )
         )

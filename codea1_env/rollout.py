@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
-from codea1_env.judging.answers import Judged
+from codea1_env.judging.verdicts import Judged
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Verdict
@@ -208,10 +208,26 @@ def play(
 
 
 def entered(played: Rollouts, book: MistakeBook, config: RolloutConfig) -> Rollouts:
-    """Enter what `play` returned into the book, and say in it what that changed."""
+    """Enter what `play` returned into the book, once per problem, and say in it what that changed."""
     if not config.use_book:
         return played
-    return dataclasses.replace(played, book_change=update_book(book, played.episodes))
+    by_problem: dict[str, list[Verdict]] = {}
+    for episode in played.episodes:
+        by_problem.setdefault(episode.problem.task_id, []).append(episode.verdict)
+    changes = [
+        book.update(
+            task_id,
+            failed=[test for verdict in verdicts for test in verdict.failed],
+            passed=[test for verdict in verdicts for test in verdict.forgettable],
+        )
+        for task_id, verdicts in by_problem.items()
+    ]
+    change = BookChange(
+        added=sum(each.added for each in changes),
+        removed=sum(each.removed for each in changes),
+        evicted=sum(each.evicted for each in changes),
+    )
+    return dataclasses.replace(played, book_change=change)
 
 
 def _play(
@@ -287,26 +303,6 @@ def _parts(programs: int, group: int, number: int) -> list[slice]:
     groups = programs // group
     ends = [group * (groups * part // number) for part in range(number + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(ends) if a < b]
-
-
-def update_book(book: MistakeBook, episodes: Sequence[RolloutEpisode]) -> BookChange:
-    """Enter what happened in a step: once per problem, all its programs together."""
-    by_problem: dict[str, list[RolloutEpisode]] = {}
-    for episode in episodes:
-        by_problem.setdefault(episode.problem.task_id, []).append(episode)
-    changes = [
-        book.update(
-            task_id,
-            failed=[test for episode in played for test in episode.verdict.failed],
-            passed=[test for episode in played for test in episode.verdict.forgettable],
-        )
-        for task_id, played in by_problem.items()
-    ]
-    return BookChange(
-        added=sum(change.added for change in changes),
-        removed=sum(change.removed for change in changes),
-        evicted=sum(change.evicted for change in changes),
-    )
 
 
 def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[str]:

@@ -25,6 +25,7 @@ AGENTS = (CODER, TESTER)
 MAX_TEXT_CHARS = 1 << 20
 """Longest text field of an observation. A problem's prompt may be longer than any answer to it."""
 
+_TEXTS = ("problem", "entry_point", "code", "tests", "feedback")
 SAMPLE_CHARS = string.printable[:95] + "\n"
 SAMPLE_LENGTH = 32
 
@@ -122,11 +123,7 @@ def observation_space(max_rounds: int = 1) -> spaces.Dict:
     """
     return spaces.Dict(
         {
-            "problem": Text(MAX_TEXT_CHARS),
-            "entry_point": Text(MAX_TEXT_CHARS),
-            "code": Text(MAX_TEXT_CHARS),
-            "tests": Text(MAX_TEXT_CHARS),
-            "feedback": Text(MAX_TEXT_CHARS),
+            **{name: Text(MAX_TEXT_CHARS) for name in _TEXTS},
             "round": spaces.Discrete(max_rounds + 1),
             "turn": spaces.Discrete(2),
         },

@@ -14,9 +14,8 @@ import pytest
 
 from codea1_env import MistakeBook, Referee, RefereeConfig, Sandbox
 from codea1_env.agents import FixedAgent, ReferenceCoder
-from codea1_env.judging.answers import Judged, by_problem
-from codea1_env.judging.processes import JudgingProcesses
-from codea1_env.judging.spread import _homes
+from codea1_env.judging.spread import JudgingProcesses, _homes
+from codea1_env.judging.verdicts import Judged, by_problem
 from codea1_env.oracle import BrokenReferenceError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.responses import Program

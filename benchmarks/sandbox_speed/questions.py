@@ -11,7 +11,7 @@ from statistics import median
 
 import numpy as np
 
-from codea1_env.judging.processes import JudgingProcesses
+from codea1_env.judging.spread import JudgingProcesses
 from codea1_env.judging.verdicts import TestVerdict
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee, RefereeConfig

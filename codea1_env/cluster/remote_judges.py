@@ -8,20 +8,13 @@ import threading
 from collections import Counter
 from typing import Any
 
-from codea1_env.cluster.actors import JudgeActor, packed, unpacked
-from codea1_env.cluster.nodes import (
-    ClusterError,
-    LostError,
-    Node,
-    asked,
-    connect,
-    end_actor,
-    nodes,
-    start_actor,
-)
-from codea1_env.judging.answers import AttackAnswers
+from codea1_env.cluster.actors import JudgeActor
+from codea1_env.cluster.errors import ClusterError
+from codea1_env.cluster.nodes import LostError, Node, asked, connect, start_actor
+from codea1_env.cluster.requests import packed, unpacked
+from codea1_env.cluster.seats import Seats
 from codea1_env.judging.spread import Place, Reply, SpreadReferee
-from codea1_env.judging.verdicts import RefereeConfig
+from codea1_env.judging.verdicts import AttackAnswers, RefereeConfig
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
 
 _log = logging.getLogger(__name__)

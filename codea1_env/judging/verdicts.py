@@ -1,10 +1,11 @@
-"""What the referee is asked and what it answers: plain, frozen values."""
+"""What the referee is asked, the rules that it judges by, and what it answers: plain values."""
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -249,3 +250,40 @@ class RefereeConfig:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_AT_ONCE = 3
+
+Judged = tuple[list[Suite], Verdict]
+"""The suites that attacked a program, and the verdict on it."""
+
+
+class AttackAnswers(NamedTuple):
+    """What testers answered to the programs of one problem."""
+
+    problem: Problem
+    programs: Sequence[Program]
+    attacks: Sequence[str]
+    """An equal share for each program."""
+    history: Sequence[str]
+    """Tests to replay."""
+
+
+def by_problem(
+    problems: Sequence[Problem],
+    programs: Sequence[Program],
+    attacks: Sequence[str],
+    history: Mapping[str, Sequence[str]],
+) -> list[AttackAnswers]:
+    """Divide answers by their problem. Those to one problem stand together."""
+    share = len(attacks) // max(1, len(programs))
+    starts = [i for i, problem in enumerate(problems) if not i or problem != problems[i - 1]]
+    return [
+        AttackAnswers(
+            problems[start],
+            programs[start:end],
+            attacks[start * share : end * share],
+            history.get(problems[start].task_id, ()),
+        )
+        for start, end in itertools.pairwise([*starts, len(problems)])
+    ]

@@ -1,7 +1,12 @@
 """Tests on many programs, such as mutants, some of which never end: which tests kill which.
 
-All tests of a program share one limit, so that a program that never ends costs that limit once, and not once
-for each test. A test that had no time left because of others is run again, so that every verdict is its own.
+Each program gets all tests at once, with little time for all of them together, so that one that never ends costs that
+time once, and not once for each test. What had no time left because of others is run again, in the end alone, so that
+every result is the test's own. A program that does not end mostly hangs on test after test: what it does behind the
+first result that settles it is not worth the time.
+
+A program that only waits (it sleeps, say) uses no CPU time, and would be waited for on test after test. It is given up
+at the test at which its time for all is over; that test it may try alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Runs a program on all tests of its problem, in the way that they need."""
+"""Runs a program on all tests of its problem, in the way that they need.
+
+Some tests must share a process with the program: they patch the modules that it uses, or ask for the type of what it
+returns. The verdict then comes from a process that has run the program: one that wants to be found right can make it so,
+as in the evaluators that these problems come with. Programs that read standard input and print are compared as
+LiveCodeBench does it.
+"""
 
 from __future__ import annotations
 

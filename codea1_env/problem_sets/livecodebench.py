@@ -1,7 +1,8 @@
 """LiveCodeBench: problems of programming contests, with tests but without solutions.
 
 Programs read standard input and print, or complete a class `Solution` with one method. Before either, its
-evaluator puts imports that contest programs take for granted.
+evaluator puts imports that contest programs take for granted. Private tests are base64 of zlib of a pickle of one str.
+Nothing is unpickled: a pickle is a program. The one of a single str needs few of its instructions; any other is refused.
 """
 
 from __future__ import annotations

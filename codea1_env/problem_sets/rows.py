@@ -1,4 +1,4 @@
-"""A row of a data set, and its fields with the types that they should have."""
+"""A row of a data set: its fields with the types that they should have, and the texts in it, found and joined unparsed."""
 
 from __future__ import annotations
 

@@ -136,8 +136,6 @@ def _starter_rows() -> Iterator[Row | ProblemsError]:
     folder = resources.files("codea1_env.problem_sets").joinpath("starter")
     for tier in TIERS:
         file = folder.joinpath(f"{tier}.jsonl")
-        if not file.is_file():
-            continue
         yield from _json_rows(file, str(file))
 
 

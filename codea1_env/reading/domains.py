@@ -10,12 +10,16 @@ something that was only seen empty.
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read, write
+
+from .chunks import PARSE_ERRORS
+from .predictions import name_of
 
 Domain = Any
 Check = Callable[[Any], bool]
@@ -74,17 +78,13 @@ def _resolved(node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
     if depth > _MAX_DEPTH:
         return "any"
     if isinstance(node, ast.Constant):
-        if node.value is None:
-            return "None"
         if isinstance(node.value, str) and len(node.value) < 1000:
-            try:
+            with contextlib.suppress(*PARSE_ERRORS):
                 return _resolved(ast.parse(node.value, mode="eval").body, seen, depth + 1)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                return "any"
-        return "any"
+        return "None" if node.value is None else "any"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return merged([_resolved(each, seen, depth + 1) for each in (node.left, node.right)])
-    name = _name(node)
+    name = name_of(node)
     if name in _NAMES:
         return _NAMES[name]
     if name in _KINDS:
@@ -92,14 +92,8 @@ def _resolved(node: ast.expr, seen: Sequence[Any], depth: int) -> Domain:
         shapes = [shape(value) for value in seen if type(value) in _TYPES[kind] and len(value)]
         return merged(shapes) if shapes else [*_BARE.get(kind, [kind, "any"])]
     if isinstance(node, ast.Subscript):
-        return _subscripted(_name(node.value), node.slice, seen, depth + 1)
+        return _subscripted(name_of(node.value), node.slice, seen, depth + 1)
     return "any"
-
-
-def _name(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _subscripted(name: str, inner: ast.expr, seen: Sequence[Any], depth: int) -> Domain:

@@ -1,4 +1,8 @@
-"""Interactive examples (`>>> f(2)` and what it shows) as assertions."""
+"""Examples in a text: interactive ones (`>>> f(2)` and what it shows) as assertions, and a problem's text without its own.
+
+Whoever sees a problem's text can copy its examples. What is earned by copying must be known, so that it is not taken for
+skill.
+"""
 
 from __future__ import annotations
 

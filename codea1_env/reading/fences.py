@@ -1,4 +1,4 @@
-"""Where the code is in an answer: behind the reasoning, before the end token, within fences."""
+"""Where the code is in an answer: behind the reasoning, before the end token, within fences, or in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A condition -> the calls of the function under test in it, and the values that it predicts."""
+"""A condition, or a method of unittest -> calls of the function under test, and the values that it predicts."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class Conditions:
             self.meter.work(len(other.args) + len(other.keywords))
             if not other.args:
                 raise UnreadableError("approx without a value")
-            tolerance = self._tolerance(other, 1, ("rel", "abs"), _APPROX, names)
+            tolerance = self.tolerance(other, 1, ("rel", "abs"), _APPROX, names)
             other = other.args[0]
         return prediction(call, read(other, names, self.meter), tolerance)
 
@@ -235,18 +235,14 @@ class Conditions:
         self, left: ast.expr, right: ast.expr, names: Names, strict: bool
     ) -> Prediction:
         """`abs(f(x) - value) < tolerance`."""
-        if (
-            type(left) is ast.Call
-            and name_of(left.func) in ("abs", "fabs", "absolute")
-            and len(left.args) == 1
-            and type(left.args[0]) is ast.BinOp
-            and type(left.args[0].op) is ast.Sub
-        ):
-            inner = left.args[0]
-            tolerance = self.number(right, names)
-            if strict and not tolerance:
-                raise UnreadableError("no difference is less than 0")
-            return self.almost(inner.left, inner.right, tolerance, names)
+        match left:
+            case ast.Call(func=called, args=[ast.BinOp(one, ast.Sub(), other)]) if name_of(
+                called
+            ) in ("abs", "fabs", "absolute"):
+                tolerance = self.number(right, names)
+                if strict and not tolerance:
+                    raise UnreadableError("no difference is less than 0")
+                return self.almost(one, other, tolerance, names)
         raise UnreadableError(_UNSAID)
 
     def _rounded(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
@@ -271,10 +267,10 @@ class Conditions:
         home = node.func.value if type(node.func) is ast.Attribute else node.func
         is_numpy = home is not node.func and getattr(home, "id", "") in ("np", "numpy")
         default = _NUMPY_CLOSE if is_numpy else _CLOSE[name]
-        tolerance = self._tolerance(node, 2, _LIMITS, default, names)
+        tolerance = self.tolerance(node, 2, _LIMITS, default, names)
         return [self.almost(node.args[0], node.args[1], tolerance, names)]
 
-    def _tolerance(
+    def tolerance(
         self, node: ast.Call, places: int, keys: Sequence[str], default: float, names: Names
     ) -> float:
         """The largest of the tolerances in a call, which stand behind so many arguments, or under keys."""

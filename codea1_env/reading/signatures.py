@@ -1,6 +1,7 @@
 """Problems -> what their functions take: parameters to bind calls by, and the domain of each.
 
-Problems come from anywhere: their texts are bounded here, and nothing of them raises.
+Problems come from anywhere: their texts are bounded here, and nothing of them raises. A call is bound as the signature
+says: the same arguments are the same call, however they were written.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import ast
 import functools
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from codea1_env.sandbox.inside.analysis.literals import MAX_SOURCE, NotLiteralError, read, write
@@ -71,25 +73,22 @@ def _definition(code: str, name: str) -> Function | None:
 
 def _definition_in_prompt(prompt: str, name: str) -> Function | None:
     """The same of a prompt, which may hold prose, or a function without a body."""
-    for text in (prompt, f"{prompt}\n    pass"):
-        found = _definition(text, name)
-        if found is not None:
-            return found
+    found = (_definition(text, name) for text in _attempts(prompt, name))
+    return next((each for each in found if each is not None), None)
+
+
+def _attempts(prompt: str, name: str) -> Iterator[str]:
+    """Texts that may be Python: the whole, and the first lines from the head of the function on."""
+    yield prompt
+    yield f"{prompt}\n    pass"
     lines = prompt.split("\n")
     head = re.compile(rf"\s*(?:async\s+)?def\s+{re.escape(name)}\s*\(")
-    for place, line in enumerate(lines):
-        if not head.match(line):
-            continue
-        text = ""
-        for more in lines[place : place + 40]:
-            text += more.strip() + "\n"
-            bare = text.rstrip()
-            for end in (" pass", ": pass"):
-                found = _definition(bare + end, name)
-                if found is not None:
-                    return found
-        break
-    return None
+    first = next((place for place, line in enumerate(lines) if head.match(line)), len(lines))
+    text = ""
+    for line in lines[first : first + 40]:
+        text += line.strip() + "\n"
+        for end in (" pass", ": pass"):
+            yield text.rstrip() + end
 
 
 def _parameters(
@@ -168,7 +167,7 @@ class BindingError(Exception):
 
 
 class Signature:
-    """What a function takes. See `codea1_env.reading.signatures` for the JSON.
+    """What a function takes, from the JSON of `read_signatures`.
 
     Example:
         >>> signature = Signature('{"parameters": [["n", "", null, "int"], ["by", "", "2", "int"]]}')

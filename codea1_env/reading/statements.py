@@ -98,33 +98,26 @@ class Statements:
         """Follow the statements of a text; names keep their values from one text to the next.
 
         Raises:
-            Enough: A bound is reached.
+            Enough, NotLiteralError: A bound is reached.
         """
         self._text, self._lines, self._reported = text, [], set()
-        self._guarded(lambda: self._body(body, self._names))
+        self._body(body, self._names)
 
     def finish(self) -> None:
         """Follow the functions with parameters that nothing called, when all texts were.
 
         Raises:
-            Enough: A bound is reached.
+            Enough, NotLiteralError: A bound is reached.
         """
         for helper, names in list(self._helpers.values()):
             self._text, self._lines = helper.text, []
-            self._guarded(functools.partial(self._enter, helper.node, names))
-
-    @staticmethod
-    def _guarded(follow: Callable[[], None]) -> None:
-        try:
-            follow()
-        except NotLiteralError as error:
-            raise Enough(f"{error}: the others are left out") from None
+            self._enter(helper.node, names)
 
     def _body(self, body: list[ast.stmt], names: Names) -> None:
         for node in body:
             self._steps += 1
             if self._steps > _MAX_STEPS:
-                raise Enough(f"more than {_MAX_STEPS} statements: the others are left out")
+                raise Enough(f"more than {_MAX_STEPS} statements")
             self._meter.work(
                 1 + sum([len(part) for part in vars(node).values() if type(part) is list])
             )
@@ -157,7 +150,7 @@ class Statements:
         for each in found:
             self._tests += 1
             if self._tests > MAX_TESTS:
-                raise Enough(f"more than {MAX_TESTS} tests: the others are left out")
+                raise Enough(f"more than {MAX_TESTS} tests")
             try:
                 self._add(each)
             except NotLiteralError as error:

@@ -93,8 +93,8 @@ class _Suite:
         try:
             self._answer(text)
             self._statements.finish()
-        except Enough as error:
-            self._drop("", str(error), "", False)
+        except (Enough, NotLiteralError) as error:
+            self._drop("", f"{error}: the others are left out", "", False)
         except RecursionError:
             self._drop("unparsable", "nested too deep", text[:MAX_SHOWN], True)
         if not self.tests and not self.dropped:
@@ -171,10 +171,8 @@ class _Suite:
 
     def _is_meant(self, text: str) -> bool:
         """Whether a piece that is no Python was meant as a test of the function."""
-        return any(_ASSERTION.match(line) for line in text.split("\n")) and self._is_named(text)
-
-    def _is_named(self, text: str) -> bool:
-        return re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text) is not None
+        named = re.search(rf"(?<!\w){re.escape(self._entry_point)}(?!\w)", text)
+        return named is not None and any(map(_ASSERTION.match, text.split("\n")))
 
     def _drop(self, fault: str, reason: str, text: str, invalid: bool) -> None:
         if len(self.dropped) < MAX_DROPPED:
@@ -205,9 +203,7 @@ class _Suite:
             raise NotLiteralError(TOO_LONG)
         self._chars -= len(source) + len(value)
         if self._chars < 0:
-            raise Enough(
-                f"the tests are longer than {MAX_CHARS} characters: the others are left out"
-            )
+            raise Enough(f"the tests are longer than {MAX_CHARS} characters")
         try:
             call = marshal.dumps((arguments, keywords), 2)  # as the sandbox's calls are sent
             predicted = codec.encode(found.value)

@@ -1,4 +1,8 @@
-"""The statements of a tester's code -> independent tests.
+"""A model's text, or a line of a file -> independent tests that are programs.
+
+Code is looked for behind the reasoning, in fenced blocks, those marked as Python first (`codea1_env.reading.fences`).
+Without a fence the whole text is the code. It is taken as it is: the text is never repaired, and what cannot be used is
+named with a reason.
 
 Each test is an assertion, a loop, a test function with its call, ..., with the earlier statements that it
 depends on, so that it stands on its own. It carries an earlier statement if that one binds a name which the
@@ -288,8 +292,7 @@ def read_test_programs(
 ) -> list[TestProgramSuite]:
     r"""Find the tests in answers.
 
-    All Python blocks of an answer are read as one text. `codea1_env.evaluation.test_programs.splitting` says what
-    becomes a test.
+    All Python blocks of an answer are read as one text.
 
     Args:
         texts: Pairs of the answer and the function under test.
