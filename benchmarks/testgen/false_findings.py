@@ -31,7 +31,7 @@ from rich.table import Table
 
 from codea1_env.sandbox import Sandbox
 from codea1_env.testgen.findings import DOUBTFUL, as_data
-from codea1_env.testgen.folders import SuiteOptions, Written, write_suites
+from codea1_env.testgen.folders import SuiteOptions, WrittenSuite, write_suites
 from codea1_env.testgen.modules import PublicNames
 
 CLASSES = ("true", "harmless", "false")
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> Log:
     return rows
 
 
-def row_of(file: str, written: Written) -> dict[str, Any]:
+def row_of(file: str, written: WrittenSuite) -> dict[str, Any]:
     """What is found in a function."""
     row: dict[str, Any] = {"file": file, "name": written.label.partition("::")[2], "findings": []}
     if written.suite is None:

@@ -24,7 +24,7 @@ from codea1_env.cli.testgen_options import (
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import InfraError, Sandbox
 from codea1_env.testgen.findings import as_data
-from codea1_env.testgen.folders import SuiteOptions, Written, write_suites
+from codea1_env.testgen.folders import SuiteOptions, WrittenSuite, write_suites
 from codea1_env.testgen.modules import places_named
 
 
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run `codea1 testgen --check`; returns the exit code."""
     command = parse(CheckCommand, arguments, name="testgen --check")
     console = Console(stderr=command.json)
-    looked: list[Written] = []
+    looked: list[WrittenSuite] = []
     options = SuiteOptions(
         workers=command.cores,
         level=command.sandbox_level,
@@ -93,7 +93,7 @@ def run(arguments: Sequence[str]) -> int:
     return command.exit_code(found)
 
 
-def _sum_up(looked: Sequence[Written], found: int, console: Console) -> None:
+def _sum_up(looked: Sequence[WrittenSuite], found: int, console: Console) -> None:
     number = sum(each.suite is not None for each in looked)
     same = sum(each.suite is None and not each.error for each in looked)
     missed = {each.label: lowered(str(each.error)) for each in looked if each.error}
@@ -105,7 +105,7 @@ def _sum_up(looked: Sequence[Written], found: int, console: Console) -> None:
     print_lines([clean("; ".join(parts))], console)
 
 
-def _report(looked: Sequence[Written]) -> dict[str, Any]:
+def _report(looked: Sequence[WrittenSuite]) -> dict[str, Any]:
     return {
         "results": [
             {

@@ -43,7 +43,7 @@ class SuiteOptions:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSuite:
     """What came of a function or class."""
 
     label: str
@@ -58,7 +58,7 @@ class Written:
 
 def write_suites(
     place: PublicNames, options: SuiteOptions, analyst: Sandbox, done: Container[str] = ()
-) -> Iterator[Written]:
+) -> Iterator[WrittenSuite]:
     """Write tests for what is named of a module, one suite for each function or class.
 
     Args:
@@ -69,7 +69,7 @@ def write_suites(
     """
     left = [name for name in place.names if place.label(name) not in done]
     if place.problem and place.label() not in done:
-        yield Written(place.label(), error=TargetError(place.problem))
+        yield WrittenSuite(place.label(), error=TargetError(place.problem))
     if place.module is None or not left:
         return
     with sandbox_for(
@@ -88,7 +88,7 @@ def write_suites(
             except (TargetError, AnalysisError, InfraError) as raised:
                 error = raised
             seconds = round(time.monotonic() - started, 2)
-            yield Written(place.label(name), suite, error, imported.acts, seconds)
+            yield WrittenSuite(place.label(name), suite, error, imported.acts, seconds)
 
 
 def _suite(target: Target, options: SuiteOptions, sandbox: Sandbox) -> FunctionSuite | None:
@@ -113,6 +113,7 @@ def file_names(place: PublicNames) -> dict[str, str]:
     """The file for tests of each function or class, by its label; it says where that lives.
 
     Example:
+        >>> from codea1_env.testgen.modules import Module
         >>> module = Module(Path("a/b.py"), "a.b", Path())
         >>> names = ("LRUCache", "timer", "Timer")
         >>> list(file_names(PublicNames(module.path, module, names)).values())
@@ -128,7 +129,7 @@ def file_names(place: PublicNames) -> dict[str, str]:
     return found
 
 
-def row_of(written: Written, file: str) -> dict[str, Any]:
+def row_of(written: WrittenSuite, file: str) -> dict[str, Any]:
     """What came of a function or class, for a file of results.
 
     Args:
