@@ -118,10 +118,12 @@ def updated(
     metrics = algorithm.update(policy, samples)
     for key, shape in sizes.items():
         table = policy.logits.get(key)
-        what = "no array" if not isinstance(table, np.ndarray) else ""
-        if isinstance(table, np.ndarray) and table.shape != shape:
+        what = ""
+        if not isinstance(table, np.ndarray):
+            what = "no array"
+        elif table.shape != shape:
             what = f"shape {table.shape}"
-        elif isinstance(table, np.ndarray) and not np.isfinite(table).all():
+        elif not np.isfinite(table).all():
             what = "values that are NaN or infinite"
         if what:
             raise AlgorithmError(

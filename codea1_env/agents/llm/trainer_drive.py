@@ -310,6 +310,10 @@ class SFTDrive(Drive):
     def _prepare(self) -> None:
         """Take the place of the trainer's data loader."""
         self.trainer.get_train_dataloader = self._batches
+        # That of metrics cuts what it gathers to the size that accelerate's last data loader had: another player's. torch fails
+        # at that, and looks for the callers of a function whose stack greenlets have moved: the process may end by it.
+        accelerator = self.trainer.accelerator
+        accelerator.gather_for_metrics = accelerator.gather
 
     def _batches(self) -> Iterator[Any]:
         """This process's batches, update after update."""
