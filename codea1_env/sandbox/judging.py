@@ -6,6 +6,7 @@ import functools
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from .calls import Reply, read, readable, run_calls
 from .inside import codec
@@ -24,7 +25,7 @@ from .results import (
 )
 from .workers import Run, Slots
 
-_SMALL = 256  # bytes of a reply that is worth keeping
+_SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
 _REMEMBERED = 4096
 _NOTHING = 1e-9  # seconds: no time is left
 
@@ -171,6 +172,12 @@ def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
+def _small_expression(encoded: bytes) -> Any:
+    """The expression of a usual test, which is read once."""
+    return codec.decode(encoded)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
 def _small_verdict(expression: bytes, frame: bytes) -> TestResult | None:
     """The verdict on one small reply: many programs answer a test alike, and most tests come again."""
     return _read_verdict(expression, (Reply(frame, 0.0),), codec.Meter(codec.CHEAP))
@@ -200,6 +207,7 @@ def _read_verdict(
             if result.outcome is not Outcome.PASS:
                 return TestResult(result.outcome, cpu_time=cpu_time, **cause_of(result))
             values.append(result.value)
-        return evaluate(codec.decode(expression), values, cpu_time)
+        nodes_of = _small_expression if len(expression) <= _SMALL else codec.decode
+        return evaluate(nodes_of(expression), values, cpu_time)
     except (codec.BudgetError, TooCostlyError):
         return None
