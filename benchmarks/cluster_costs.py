@@ -33,7 +33,9 @@ from sandbox_speed.processes import descendants
 
 from codea1_env import load_problems
 from codea1_env.cluster import dispatcher
-from codea1_env.cluster.requests import Request, packed, unpacked
+from codea1_env.cluster.actors import Request, packed, unpacked
+from codea1_env.cluster.nodes import Node
+from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.judging.spread import answer
 from codea1_env.judging.verdicts import AttackAnswers
 from codea1_env.referee import Referee

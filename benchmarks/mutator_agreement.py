@@ -41,8 +41,13 @@ from cosmic_ray.work_item import WorkerOutcome, WorkResult
 from rich.console import Console
 from rich.progress import track
 
-from codea1_env.evaluation.result_folder import this_machine
-from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
+from codea1_env.evaluation.result_folder import (
+    FolderError,
+    FolderKind,
+    ResultFolder,
+    read_json,
+    this_machine,
+)
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import Mutant, generate_mutants

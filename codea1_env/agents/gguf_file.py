@@ -47,14 +47,14 @@ def read_gguf(path: Path) -> GGUFFile:
         GGUFError: It is another kind of file, or has been cut off.
     """
     try:
-        return _Reader(path.read_bytes()).file()
+        return _Cursor(path.read_bytes()).file()
     except (struct.error, KeyError, UnicodeDecodeError, ValueError) as error:
         raise GGUFError(
             f"Expect {path.name} to be a GGUF file as llama.cpp writes it, actually: {error}"
         ) from error
 
 
-class _Reader:
+class _Cursor:
     """Goes through the bytes of a file from front to back."""
 
     def __init__(self, data: bytes) -> None:

@@ -23,7 +23,7 @@ _HEADER = re.compile(r"# program (\d+), shown ([01]), tests ([\d ]+)\n")
 _TRUST = "shown"
 
 
-class _Suite(NamedTuple):
+class _SuiteDraw(NamedTuple):
     """What was drawn for a suite."""
 
     program: int
@@ -91,11 +91,11 @@ class TabularSelfPlayer:
         self._find_values(
             (key, each.program)
             for key, each in zip(keys, drawn, strict=True)
-            if isinstance(each, _Suite)
+            if isinstance(each, _SuiteDraw)
         )
         return [
             self._written(key, each)
-            if isinstance(each, _Suite)
+            if isinstance(each, _SuiteDraw)
             else self._programs[key].items[each]
             for key, each in zip(keys, drawn, strict=True)
         ]
@@ -147,14 +147,14 @@ class TabularSelfPlayer:
                 self.policies[name].logits[key] = np.array(logits, dtype=np.float64)
         self.rng.bit_generator.state = state["rng"]
 
-    def _draw_suite(self, key: str, code: str) -> _Suite:
+    def _draw_suite(self, key: str, code: str) -> _SuiteDraw:
         known = self._programs[key].items
         shown = code in known and bool(self.policies["trust"].draw(_TRUST, self.rng)[0])
         own = self.policies["programs"].draw(key, self.rng)[0]
         tests = self.policies["tests"].draw(key, self.rng)
-        return _Suite(known.index(code) if shown else own, shown, tests)
+        return _SuiteDraw(known.index(code) if shown else own, shown, tests)
 
-    def _written(self, key: str, suite: _Suite) -> str:
+    def _written(self, key: str, suite: _SuiteDraw) -> str:
         numbers = " ".join(map(str, suite.tests))
         header = f"# program {suite.program}, shown {int(suite.shown)}, tests {numbers}\n"
         texts = self._texts[key, suite.program]
@@ -186,9 +186,9 @@ class TabularSelfPlayer:
         }
 
 
-def _read(action: str) -> _Suite:
+def _read(action: str) -> _SuiteDraw:
     header = _HEADER.match(action)
     if header is None:
         raise ValueError(f"Expect a suite of this player, actually: {action!r:.200}")
     program, shown, tests = header.groups()
-    return _Suite(int(program), shown == "1", tuple(map(int, tests.split())))
+    return _SuiteDraw(int(program), shown == "1", tuple(map(int, tests.split())))

@@ -231,12 +231,16 @@ def watched(agent: AgentOf, name: str, shown: EvaluationProgress, stop: StopRequ
 
     def of(seed: int) -> Agent:
         player = agent(seed)
-        return _Watched(player, name, shown, stop) if isinstance(player, LanguagePlayer) else player
+        return (
+            _WatchedAgent(player, name, shown, stop)
+            if isinstance(player, LanguagePlayer)
+            else player
+        )
 
     return of
 
 
-class _Watched:
+class _WatchedAgent:
     """A language model that says when it is asked."""
 
     def __init__(

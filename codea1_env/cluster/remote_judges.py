@@ -8,11 +8,17 @@ import threading
 from collections import Counter
 from typing import Any
 
-from codea1_env.cluster.actors import JudgeActor
-from codea1_env.cluster.errors import ClusterError
-from codea1_env.cluster.nodes import LostError, Node, asked, connect, start_actor
-from codea1_env.cluster.requests import packed, unpacked
-from codea1_env.cluster.seats import Seats
+from codea1_env.cluster.actors import JudgeActor, packed, unpacked
+from codea1_env.cluster.nodes import (
+    ClusterError,
+    LostError,
+    Node,
+    asked,
+    connect,
+    end_actor,
+    nodes,
+    start_actor,
+)
 from codea1_env.judging.spread import Place, Reply, SpreadReferee
 from codea1_env.judging.verdicts import AttackAnswers, RefereeConfig
 from codea1_env.sandbox import InfraError, Sandbox, SandboxError
@@ -65,7 +71,7 @@ class RemoteJudges(SpreadReferee):
             if self._over:
                 return []
             missing = max(0, self._seats.look() - len(self._places))
-            made = [_Place(self._ray, self._settings, self._seats) for _ in range(missing)]
+            made = [_ActorPlace(self._ray, self._settings, self._seats) for _ in range(missing)]
             self._places += made
             return list(made)
 
@@ -76,7 +82,7 @@ class RemoteJudges(SpreadReferee):
         super().close()
 
 
-class _Place:
+class _ActorPlace:
     """A place for one actor: it starts when it is needed, and again when it was lost."""
 
     def __init__(self, ray: Any, settings: tuple[Any, ...], seats: Seats) -> None:
