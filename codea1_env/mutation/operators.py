@@ -105,7 +105,7 @@ def mutants(source: str, limit: int | None = None) -> list[tuple[str, str, int, 
     return [found[index] for index in sorted(found)]
 
 
-class _Place(NamedTuple):
+class _FaultPlace(NamedTuple):
     """What the rules need to know about the surroundings of a node."""
 
     parent: ast.AST
@@ -125,7 +125,7 @@ class _Site(NamedTuple):
     operator: str
     old: ast.AST
     new: ast.AST
-    place: _Place
+    place: _FaultPlace
 
     @property
     def anchor(self) -> Any:
@@ -218,10 +218,10 @@ def _sites(tree: ast.Module, text: _Text) -> Iterator[_Site]:
     for index, statement in enumerate(tree.body):
         if isinstance(statement, ast.If) and "__name__" in _names(statement.test):
             continue
-        yield from _visit(statement, _Place(tree, "body", index, bound=_bindings(tree)), text)
+        yield from _visit(statement, _FaultPlace(tree, "body", index, bound=_bindings(tree)), text)
 
 
-def _visit(node: ast.AST, place: _Place, text: _Text) -> Iterator[_Site]:
+def _visit(node: ast.AST, place: _FaultPlace, text: _Text) -> Iterator[_Site]:
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -259,7 +259,7 @@ def _step_rules(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         yield "CRP", ast.AugAssign(node.target, node.op, ast.Constant(node.value.value + 1))
 
 
-def _rules(node: ast.AST, place: _Place, text: _Text) -> Iterator[tuple[str, ast.AST]]:
+def _rules(node: ast.AST, place: _FaultPlace, text: _Text) -> Iterator[tuple[str, ast.AST]]:
     """Yield (operator, replacement) for one node."""
     if isinstance(node, ast.expr):
         if place.field in ("test", "ifs", "guard"):
