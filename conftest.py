@@ -23,7 +23,7 @@ _LANGUAGE_MODELS = (
 
 @pytest.fixture(autouse=True)
 def _forget_the_last_value() -> Iterator[None]:
-    """An example of a docstring leaves its last value in `builtins._`, where tyro stumbles over it."""
+    """Forget the last value of an example, which a docstring leaves in `builtins._`, where tyro stumbles over it."""
     yield
     vars(builtins).pop("_", None)
 

@@ -32,7 +32,7 @@ _ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
 
 @contextmanager
 def nodes_here() -> Iterator[Any]:
-    """A cluster of processes of this machine, of which the head has no processor."""
+    """Give a cluster of processes of this machine, of which the head has no processor."""
     os.environ |= _ENVIRONMENT
     import ray
     from ray.cluster_utils import Cluster
@@ -63,7 +63,7 @@ def ray_here(*modules: ModuleType) -> Iterator[Any]:
 
 
 def jobs_of(count: int) -> list[Job]:
-    """References of the starter set with their golden tests, some with a fault, none like another."""
+    """Return references of the starter set with their golden tests, some with a fault, none like another."""
     made = []
     problems = itertools.islice(itertools.cycle(load_problems("starter")), count)
     for number, problem in enumerate(problems):

@@ -56,7 +56,7 @@ class Assumptions:
 
 
 def seconds_of(step: Assumptions) -> dict[str, tuple[float, str]]:
-    """What each phase takes, and why."""
+    """Return what each phase takes, and why."""
     each = step.gpus / 2
     coder = step.problems * step.programs
     tester = coder * step.suites

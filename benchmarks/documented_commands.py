@@ -122,7 +122,7 @@ class Command(NamedTuple):
 
 
 def commands(page: Path) -> Iterator[Command]:
-    """The command lines of a page, in order."""
+    """Yield the command lines of a page, in order."""
     text = re.sub(r"^```\w+\n.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     text = text.replace("\\\n", " ")
     for line in re.findall(rf"^(?: {{4}}|\$ |)((?:\w+=\S+ )*{PROGRAM}.+)$", text, re.MULTILINE):
@@ -132,7 +132,7 @@ def commands(page: Path) -> Iterator[Command]:
 
 
 def files(page: Path) -> dict[str, str]:
-    """The files that a page has its reader write."""
+    """Return the files that a page has its reader write."""
     blocks = re.findall(
         r"^```python\n(# (\w+\.py)\n.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
     )

@@ -89,7 +89,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def make_samples(problems: list[Problem], mutants: int, seed: int) -> list[dict[str, Any]]:
-    """References and mutants."""
+    """Return references and mutants."""
     rng = np.random.default_rng(seed)
     samples = []
     with Sandbox() as sandbox:
@@ -102,7 +102,7 @@ def make_samples(problems: list[Problem], mutants: int, seed: int) -> list[dict[
 
 
 def evalplus_row(row: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    """The problem as a row of evalplus' own data."""
+    """Return the problem as a row of evalplus' own data."""
     names: dict[str, Any] = {}
     exec(row["test"], names)
     assigned = next(
@@ -129,7 +129,7 @@ def evalplus_row(row: dict[str, Any], problem: Problem) -> dict[str, Any]:
 
 
 def without_sets(number: int, inputs: list[Any]) -> list[Any]:
-    """Inputs as JSON has them; evalplus makes sets and complex numbers of these again."""
+    """Return inputs as JSON has them; evalplus makes sets and complex numbers of these again."""
     if number == 115:
         return [[[list(item) for item in given[0]]] for given in inputs]
     if number in (124, 252):
@@ -198,7 +198,7 @@ def alone_and_patient(
     data: list[dict[str, Any]],
     theirs: dict[tuple[str, int], dict[str, Any]],
 ) -> dict[tuple[str, int], bool]:
-    """What evalplus says of these samples with a minute for each input: its limits are of wall-clock time."""
+    """Return what evalplus says of these samples with a minute for each input: its limits are of wall-clock time."""
     again = folder / "again"
     again.mkdir()
     names = {task_id for task_id, _ in differ}

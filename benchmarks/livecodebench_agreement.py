@@ -105,7 +105,7 @@ def row(kind: str, given: str, expected: str) -> dict[str, Any]:
 
 
 def reading(rng: np.random.Generator) -> tuple[dict[str, Any], str]:
-    """A test, and a program that prints what is expected, something like it, or something else."""
+    """Return a test, and a program that prints what is expected, something like it, or something else."""
     expected = lines(rng)
     printed = expected if rng.random() < 0.2 else lines(rng)
     if rng.random() < 0.5:

@@ -65,7 +65,7 @@ def random_rows(rng: np.random.Generator, rows: int, prompt: int, answer: int) -
 
 
 def settings(folder: str, batches: list[Rows]) -> Any:
-    """The same configuration for both."""
+    """Return the same configuration for both."""
     return trainer_config(
         {"gradient_checkpointing": False, "learning_rate": 1e-5},
         UpdateShape(len(batches[0]) // 4, 4, len(batches)),
@@ -78,7 +78,7 @@ def settings(folder: str, batches: list[Rows]) -> Any:
 
 
 def adapter() -> LoraConfig:
-    """The adapter that both train."""
+    """Return the adapter that both train."""
     return LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
 
 

@@ -131,7 +131,7 @@ def parse() -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace, folder: ResultFolder, sandbox: Sandbox) -> list[Case]:
-    """The functions and suites of these results, those of the first time."""
+    """Return the functions and suites of these results, those of the first time."""
     if not (folder.path / SUITES).exists():
         rows = [
             (case.problem.task_id, list(case.suites.items()), case.tool_size)
@@ -146,7 +146,7 @@ def chosen(options: argparse.Namespace, folder: ResultFolder, sandbox: Sandbox) 
 
 
 def choose(options: argparse.Namespace, sandbox: Sandbox) -> Iterator[Case]:
-    """The functions for which there are enough right tests, in a random order."""
+    """Yield the functions for which there are enough right tests, in a random order."""
     with gzip.open(options.problems, "rt", encoding="utf-8") as lines:
         given = [json.loads(line)["test_list"] for line in lines]
     problems = load_problems(options.problems)
@@ -178,7 +178,7 @@ def choose(options: argparse.Namespace, sandbox: Sandbox) -> Iterator[Case]:
 def right_tests(
     problem: Problem, given: Sequence[str], sandbox: Sandbox, rng: np.random.Generator
 ) -> list[str]:
-    """Tests that say what the reference returns, the same in two processes."""
+    """Return tests that say what the reference returns, the same in two processes."""
     known: list[Call] = sandbox.analyse(literal_calls, list(given), problem.entry_point)
     calls = known + vary_calls(known, VARIED, rng)
     first, second = (
@@ -238,7 +238,7 @@ def kills(
 def run_tool(
     problem: Problem, suite: Sequence[str], options: argparse.Namespace, row: dict[str, Any]
 ) -> dict[tuple[str, int], dict[str, Any]]:
-    """What cosmic-ray says of each of its mutants: (operator, occurrence) -> result."""
+    """Return what cosmic-ray says of each of its mutants: (operator, occurrence) -> result."""
     place = options.output_dir / "tool"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
@@ -285,7 +285,7 @@ def skip_all_but(number: int, session: Path, seed: int) -> None:
 
 
 def places(mutants: Sequence[Mutant]) -> Iterator[tuple[str, int]]:
-    """The tool's names for mutants: operator, and occurrence among those of the operator."""
+    """Yield the tool's names for mutants: operator, and occurrence among those of the operator."""
     seen: Counter[str] = Counter()
     for mutant in mutants:
         yield mutant.operator, seen[mutant.operator]
@@ -379,7 +379,7 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def print_times(rows: list[dict[str, Any]]) -> None:
-    """The tool's time is that of `exec` alone, which favours it."""
+    """Compare times: the tool's is that of `exec` alone, which favours it."""
     print(
         "\n| the same suites | mutants | seconds | ms per mutant | tool's over this |\n|---|---|---|---|---|"
     )

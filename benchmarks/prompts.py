@@ -69,7 +69,7 @@ def main() -> int:
     def answers(
         write: PromptTemplate, observations: Sequence[Observation]
     ) -> tuple[list[str], list[str]]:
-        """What the model answers, and the last columns of its row."""
+        """Return what the model answers, and the last columns of its row."""
         agent = LLMAgent(backend, sampling, options.seed, write=write)
         started = time.process_time()
         texts = agent.act(observations)
@@ -234,7 +234,7 @@ def bare(ask: Callable[[Observation], str]) -> PromptTemplate:
 
 
 def shot(ask: Callable[[Observation], str], *examples: tuple[Observation, str]) -> PromptTemplate:
-    """The question after worked examples."""
+    """Return the question after worked examples."""
     return lambda seen: [
         *(turn for shown, answer in examples for turn in (user(ask(shown)), assistant(answer))),
         user(ask(seen)),

@@ -58,7 +58,7 @@ def ask(client: httpx.Client, url: str, n: int, statuses: Counter[int]) -> bool:
 
 
 def given(client: httpx.Client, url: str) -> Counter[int]:
-    """The answers of each status that the server says it gave."""
+    """Return the answers of each status that the server says it gave."""
     text = client.get(f"{url}/metrics").text
     rows = re.findall(r'responses_total{route="/run_code",code="(\d+)"} (\d+)', text)
     return Counter({int(status): int(number) for status, number in rows})

@@ -143,7 +143,7 @@ class Tally:
         self.outcomes.update(test.outcome.value for test in broke if test.outcome)
 
     def figures(self) -> dict[str, Any]:
-        """The figures of one row of the table."""
+        """Return the figures of one row of the table."""
         return {
             "tests": sum(self.attacking),
             "losing": over_problems(self.losing),
@@ -283,7 +283,7 @@ def test_{number}():
 def answers(
     problem: Problem, programs: Sequence[str], count: int, seed: int, sandbox: Sandbox
 ) -> list[list[str]]:
-    """What each of `TESTERS` answers to each program, with `count` tests.
+    """Return what each of `TESTERS` answers to each program, with `count` tests.
 
     Args:
         problem: Its golden tests say what arguments are usual.
@@ -364,7 +364,7 @@ def hostile_arguments(
 
 
 def _disguised(value: Any, rng: np.random.Generator) -> str:
-    """The text of nearly the same value, of another type."""
+    """Return the text of nearly the same value, of another type."""
     if isinstance(value, (int, float)) and abs(value) < 1e15:
         forms = [float(value), bool(value), str(value), [value], int(value) + 0.5]
     elif isinstance(value, str):

@@ -125,15 +125,15 @@ class GameView:
         return self.game.book
 
     def observation_space(self, agent: str) -> spaces.Dict:
-        """The space of what this agent sees; the same object at every call."""
+        """Return the space of what this agent sees; the same object at every call."""
         return self.observation_spaces[known_agent(agent)]
 
     def action_space(self, agent: str) -> Text:
-        """The space of what this agent says; the same object at every call."""
+        """Return the space of what this agent says; the same object at every call."""
         return self.action_spaces[known_agent(agent)]
 
     def state(self) -> Observation:
-        """The whole situation. Nothing is hidden in this game, so it is what both agents see."""
+        """Return the whole situation. Nothing is hidden in this game, so it is what both agents see."""
         return self.game.observation()
 
     def render(self) -> str | None:
@@ -217,7 +217,7 @@ class raw_env(GameView, AECEnv):  # type: ignore[misc]  # noqa: N801  PettingZoo
         self._show_judged_round()
 
     def observe(self, agent: str) -> Observation:
-        """What this agent sees now."""
+        """Return what this agent sees now."""
         known_agent(agent)
         return self.game.observation()
 
@@ -234,7 +234,7 @@ def _with_arguments_of(kind: Callable[P, object]) -> Callable[[Callable[..., R]]
 
 @_with_arguments_of(GameView)
 def env(**settings: Any) -> OrderEnforcingWrapper:
-    """The game as a turn-based (AEC) environment that checks the order of calls.
+    """Return the game as a turn-based (AEC) environment that checks the order of calls.
 
     Args:
         **settings: The arguments of `raw_env`.
@@ -306,7 +306,7 @@ class parallel_env(GameView, ParallelEnv):  # type: ignore[misc]  # noqa: N801  
 
 
 def known_agent(agent: str) -> str:
-    """The name itself.
+    """Return the name itself.
 
     Raises:
         ValueError: There is no agent of this name.

@@ -180,7 +180,7 @@ class Game:
         return PlayedRound(program, verdict, suite.dropped, rewards)
 
     def running(self) -> Episode:
-        """The episode, finished or not.
+        """Return the episode, finished or not.
 
         Raises:
             ResetNeeded: There was no `reset` yet.
@@ -206,7 +206,7 @@ class Game:
         return dict.fromkeys(AGENTS, 0.0)
 
     def observation(self) -> Observation:
-        """What both agents see now."""
+        """Return what both agents see now."""
         episode = self.running()
         last = episode.rounds[-1] if episode.rounds else None
         program = episode.program or (last.program if last else None)
@@ -220,7 +220,7 @@ class Game:
         )
 
     def info(self) -> dict[str, Any]:
-        """What came of the latest action, in plain data without times: see docs/environment.md."""
+        """Return what came of the latest action, in plain data without times: see docs/environment.md."""
         episode = self.running()
         task_id = episode.problem.task_id
         info: dict[str, Any] = {"active_agent": episode.actor, "task_id": task_id}
@@ -266,7 +266,7 @@ OPTIONS = ("problem_id", "mistake_book")
 def collect_problems(
     problems: str | Sequence[Problem], split: str | None = None
 ) -> dict[str, Problem]:
-    """The problems by their task_id, in their order.
+    """Return the problems by their task_id, in their order.
 
     Raises:
         TypeError: It is neither a source nor a sequence of problems.
@@ -306,7 +306,7 @@ def collect_problems(
 
 
 def new_generator(seed: int) -> np.random.Generator:
-    """A random generator of its own for one environment.
+    """Return a random generator of its own for one environment.
 
     Raises:
         TypeError: The seed is not an integer.
@@ -320,7 +320,7 @@ def new_generator(seed: int) -> np.random.Generator:
 
 
 def did_you_mean(actual: object, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """The remedy at the end of an error about a wrong name.
+    """Return the remedy at the end of an error about a wrong name.
 
     Example:
         >>> print(did_you_mean("starter/ad", ["starter/add", "starter/is_even"]))
@@ -335,7 +335,7 @@ def did_you_mean(actual: object, known: Sequence[str] | Mapping[str, Any]) -> st
 def check_options(
     options: Mapping[str, Any] | None, problems: Mapping[str, Problem]
 ) -> Mapping[str, Any]:
-    """The options of a reset; none as an empty mapping.
+    """Return the options of a reset; none as an empty mapping.
 
     Raises:
         TypeError: They are not a mapping.

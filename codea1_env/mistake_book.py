@@ -136,15 +136,15 @@ class MistakeBook:
         return self._read(task_id).get(test, 0)
 
     def problems(self) -> list[str]:
-        """The problems that have tests, sorted."""
+        """Return the problems that have tests, sorted."""
         return sorted(self._pages)
 
     def __len__(self) -> int:
-        """The number of tests of all problems together."""
+        """Return the number of tests of all problems together."""
         return self._size
 
     def __bool__(self) -> bool:
-        """True, also for an empty book: so that `book or MistakeBook()` never swaps a book."""
+        """Return True, also for an empty book: so that `book or MistakeBook()` never swaps a book."""
         return True
 
     def clear(self) -> None:
@@ -155,7 +155,7 @@ class MistakeBook:
         self._unsaved = set()
 
     def state_dict(self) -> dict[str, Any]:
-        """The contents as plain data that `json.dumps` takes: ``{"problems": {task: [[test, frequency]]}}``."""
+        """Return the contents as plain data that `json.dumps` takes: ``{"problems": {task: [[test, frequency]]}}``."""
         return {
             "problems": {task: [list(row) for row in page.items()] for task, page in self._items()}
         }
@@ -333,7 +333,7 @@ class SqliteBook(MistakeBook):
         self._connection.close()
 
     def problems(self) -> list[str]:
-        """The problems that have tests, sorted."""
+        """Return the problems that have tests, sorted."""
         rows = self._connection.execute("SELECT DISTINCT problem FROM tests ORDER BY problem")
         return [book_file.decode(problem) for (problem,) in rows]
 

@@ -55,7 +55,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> Subject:
-        """The subject of a problem."""
+        """Return the subject of a problem."""
         code = whole_program(problem, problem.reference)
         return cls(problem.task_id, problem.entry_point, code)
 
@@ -112,7 +112,7 @@ class Oracle:
     def ask(
         self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
     ) -> dict[Subject, dict[str, Truth]]:
-        """The truth of calls, by their text. Those that no suite may pay for any more are left out.
+        """Return the truth of calls, by their text. Those that no suite may pay for any more are left out.
 
         Args:
             wanted: Of each reference, suites of tests.
@@ -211,7 +211,7 @@ def make_calls(
 def to_make(
     suites: Iterable[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
 ) -> list[Test]:
-    """The calls that are still to be made: not those of a suite behind `MOST_TIMEOUTS` that reached a limit.
+    """Return the calls that are still to be made: not those of a suite behind `MOST_TIMEOUTS` that reached a limit.
 
     Which these are depends on each suite alone, not on those beside it.
     """
@@ -230,7 +230,7 @@ def to_make(
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:
-    """The results of all, in order. If one fails, those that have not begun are cancelled."""
+    """Return the results of all, in order. If one fails, those that have not begun are cancelled."""
     try:
         return [future.result() for future in futures]
     finally:
@@ -243,7 +243,7 @@ def _is_costly(truth: Truth) -> bool:
 
 
 def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
-    """What two runs of one call amount to."""
+    """Return what two runs of one call amount to."""
     if one == other and isinstance(one, bytes) and one.startswith(RETURNED):
         truth = Truth(one, one[len(RETURNED) :])
         if len(one) <= _SMALL or isinstance(truth.read, Returned):
@@ -284,7 +284,7 @@ def explained(end: TestResult | CallResult, otherwise: str) -> tuple[str, Invali
 
 
 def broken_reference(task_id: str, entry_point: str, load: TestResult) -> BrokenReferenceError:
-    """The error of a reference that was loaded so."""
+    """Return the error of a reference that was loaded so."""
     return BrokenReferenceError(
         f"Expect the reference of problem {task_id!r} to run and to define {entry_point}, actually: "
         f"{load.outcome.value}: {load.message}. Check the data with `codea1 problems validate`."

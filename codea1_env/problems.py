@@ -175,7 +175,7 @@ def _check_source(name: str, load: object) -> None:
 
 
 def _own_source(source: str | Path) -> Iterator[Located | ProblemsError] | None:
-    """The problems of a registered name, or of FILE.py:NAME; None for other sources."""
+    """Return the problems of a registered name, or of FILE.py:NAME; None for other sources."""
     name = str(source)
     load = _registered.get(name)
     if load is None and ".py:" in name:

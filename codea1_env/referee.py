@@ -195,7 +195,7 @@ class Referee:
         return self._oracle.loads([Subject.of(problem) for problem in problems])
 
     def corrected(self, suites: Sequence[tuple[Problem, Sequence[str]]]) -> list[list[str]]:
-        """Tests as they attack: with the reference's value where they predict another one.
+        """Return tests as they attack: with the reference's value where they predict another one.
 
         Args:
             suites: Problems whose reference runs, each with tests.
@@ -218,7 +218,7 @@ class Referee:
     # Read
 
     def _parsed(self, wanted: Sequence[tuple[Problem, str]]) -> dict[tuple[int, str], Suite]:
-        """What is in texts, by the id of the problem and the text."""
+        """Return what is in texts, by the id of the problem and the text."""
         pairs = {(id(problem), text): (text, problem) for problem, text in wanted}
         return dict(zip(pairs, parse_suites(list(pairs.values()), self.sandbox), strict=True))
 
@@ -250,7 +250,7 @@ class Referee:
         return read
 
     def _allowed(self, suite: Suite) -> list[Test]:
-        """The tests of a suite whose calls the oracle is asked about."""
+        """Return the tests of a suite whose calls the oracle is asked about."""
         tests = suite.tests[: self.config.max_suite_tests]
         return [test for test in tests if test.fault is None or self._overlooked(test)]
 
@@ -280,7 +280,7 @@ class Referee:
         return each._replace(rulings=rulings, replayed=replayed)
 
     def _sorted_out(self, suite: Suite, truths: Mapping[str, Truth]) -> list[TestVerdict]:
-        """The tests of a suite with their rulings. Of those with the same call, one is kept.
+        """Return the tests of a suite with their rulings. Of those with the same call, one is kept.
 
         A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
         """
@@ -323,7 +323,7 @@ class Referee:
         return verdicts
 
     def _compared(self, test: Test, truth: Truth) -> TestVerdict:
-        """The ruling where the bytes of prediction and value differ."""
+        """Return the ruling where the bytes of prediction and value differ."""
         source, right = truth.source, truth.read
         if not isinstance(right, Returned):
             reason = f"the reference returns what cannot be compared: {right.message}"
@@ -449,7 +449,7 @@ def _invalid(test: Test, fault: InvalidReason | None, reason: str) -> TestVerdic
 
 
 def _wrong_again(test: Test, verdict: TestVerdict, other: int) -> TestVerdict:
-    """A wrong prediction whose call another test makes: it does not attack a second time."""
+    """Return a wrong prediction whose call another test makes: it does not attack a second time."""
     return _invalid(test, verdict.fault, f"{verdict.reason}; is the same call as test {other + 1}")
 
 
@@ -458,7 +458,7 @@ def _short(source: str) -> str:
 
 
 def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdict, ...]:
-    """The tests of a suite with what became of them on the program."""
+    """Return the tests of a suite with what became of them on the program."""
     late = 0
     judged = []
     for test in tests:

@@ -210,7 +210,7 @@ def _test(
 
 
 def nonprintable_ratio(text: str) -> float:
-    r"""The share of characters outside `string.printable`: all but ASCII letters, digits, signs and spaces.
+    r"""Return the share of characters outside `string.printable`: all but ASCII letters, digits, signs and spaces.
 
     Example:
         >>> nonprintable_ratio("caf\u00e9")
@@ -297,7 +297,7 @@ def read_programs(
 
 
 def _with_head(problem: Problem, code: str) -> str:
-    """A body alone, as a completion of the prompt, behind the head that the prompt has."""
+    """Return a body alone, as a completion of the prompt, behind the head that the prompt has."""
     first = next((line for line in code.split("\n") if line.strip()), "")
     if first[:1] not in (" ", "\t") or not re.search(
         rf"^def +{re.escape(problem.entry_point)}\b", problem.prompt, re.MULTILINE
@@ -307,7 +307,7 @@ def _with_head(problem: Problem, code: str) -> str:
 
 
 def whole_program(problem: Problem, code: str) -> str:
-    r"""A program behind what its problem gives: the preamble, or what stands above the function in the prompt.
+    r"""Return a program behind what its problem gives: the preamble, or what stands above the function in the prompt.
 
     Whoever is shown imports and helpers may use them, and need not repeat them; a completion has them, too.
 

@@ -138,7 +138,7 @@ leaves it out of its group), and what the suite gets."""
 
 
 def code_a1(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """The paper's rewards: see the top of this file."""
+    """Return the paper's rewards: see the top of this file."""
     code = code_reward(outcome, strict_paper=config.strict_paper)
     adversarial = adversarial_reward(outcome, config.num_tests)
     return code, _for_tests(outcome, config, config.alpha, adversarial)
@@ -163,7 +163,7 @@ def execution_first(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float 
 
 
 def mutation_score(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """A program is a mutant that a suite kills or does not: to break it a second time earns nothing more.
+    """Return a program is a mutant that a suite kills or does not: to break it a second time earns nothing more.
 
     Over the programs of a group the adversarial part is the suite's mutation score. A program that lives gets 1.
 
@@ -201,7 +201,7 @@ def _for_tests(
 
 @functools.lru_cache
 def find_reward(function: str | RewardFunction) -> RewardFunction:
-    """The function that a name in `REWARDS`, ``module:NAME`` or ``FILE.py:NAME`` stands for.
+    """Return the function that a name in `REWARDS`, ``module:NAME`` or ``FILE.py:NAME`` stands for.
 
     Raises:
         ValueError: There is none.
@@ -288,7 +288,7 @@ def _checked(paid: Any, config: RewardConfig) -> tuple[float | None, float]:
 
 
 def code_reward(outcome: SuiteOutcome, *, strict_paper: bool = False) -> float | None:
-    """The program's reward: mean of the share of new and of replayed tests that it passes.
+    """Return the program's reward: mean of the share of new and of replayed tests that it passes.
 
     Without new tests the replayed ones decide alone, and the other way round. Without either there is no
     evidence: None masks the program from its group, because a 0 would punish it for the tester's failure.
@@ -347,7 +347,7 @@ def adversarial_reward(outcome: SuiteOutcome, num_tests: int) -> float:
 
 
 def program_reward(suites: Iterable[SuiteRewards | float | None]) -> float | None:
-    """The reward of one program over all suites that attacked it: the mean of those that scored it.
+    """Return the reward of one program over all suites that attacked it: the mean of those that scored it.
 
     Args:
         suites: What each suite says of the program, as `SuiteRewards` or as the bare code reward.

@@ -117,7 +117,7 @@ class Rollouts:
     """Wall-clock time of each phase: coder, tester, judge."""
 
     def coder_experience(self) -> list[Experience]:
-        """What the coder can learn from: the programs of a problem are one group."""
+        """Return what the coder can learn from: the programs of a problem are one group."""
         return [
             Experience(
                 episode.coder_observation,
@@ -348,7 +348,7 @@ _NOTHING_RUNS = "def {}(*args, **kwargs):\n    raise NotImplementedError\n"
 def by_own_program(
     problems: Sequence[Problem], programs: Sequence[Program], referee: Referee
 ) -> list[Problem]:
-    """The problems with the coder's first program that runs as their reference.
+    """Return the problems with the coder's first program that runs as their reference.
 
     Where none runs, the reference raises at every call, so that no test is valid.
 

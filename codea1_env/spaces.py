@@ -115,7 +115,7 @@ class Observation(TypedDict):
 
 
 def observation_space(max_rounds: int = 1) -> spaces.Dict:
-    """A new space that holds every `Observation` of a game of ``max_rounds`` rounds.
+    """Return a new space that holds every `Observation` of a game of ``max_rounds`` rounds.
 
     Example:
         >>> list(observation_space())
@@ -132,7 +132,7 @@ def observation_space(max_rounds: int = 1) -> spaces.Dict:
 
 
 def action_space() -> Text:
-    """A new space of the texts that are read as an answer. Longer ones are scored as an empty answer.
+    """Return a new space of the texts that are read as an answer. Longer ones are scored as an empty answer.
 
     Example:
         >>> action_space()

@@ -20,12 +20,12 @@ _RNG = random.Random(0)
 
 
 def low(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """The noise of the game's rules."""
+    """Return the noise of the game's rules."""
     return code_a1(_noisy(outcome, 0.024), config)
 
 
 def high(outcome: SuiteOutcome, config: RewardConfig) -> tuple[float | None, float]:
-    """The noise of the release's rules against hostile tests."""
+    """Return the noise of the release's rules against hostile tests."""
     return code_a1(_noisy(outcome, 0.169), config)
 
 

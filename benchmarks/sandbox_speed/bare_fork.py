@@ -26,7 +26,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 def read_message(stream: IO[bytes]) -> Any:
-    """The next message; None at the end of the stream."""
+    """Return the next message; None at the end of the stream."""
     head = stream.read(_LENGTH.size)
     return marshal.loads(stream.read(*_LENGTH.unpack(head))) if head else None
 
@@ -39,7 +39,7 @@ def write_message(stream: IO[bytes], message: Any) -> None:
 
 
 def outcomes(code: str, function: str, work: Any) -> list[tuple[str, str]]:
-    """What the child does: runs the program, then makes the calls or runs the test program."""
+    """Return what the child does: runs the program, then makes the calls or runs the test program."""
     namespace: dict[str, Any] = {"__name__": "program"}
     try:
         exec(compile(code, "<program>", "exec", dont_inherit=True), namespace)

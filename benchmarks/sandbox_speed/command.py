@@ -122,7 +122,7 @@ def _table(figures: Sequence[SpeedFigure]) -> Table:
 
 
 def _amount(value: float | None, unit: str) -> str:
-    """A value and its unit, as one reads it.
+    """Return a value and its unit, as one reads it.
 
     Example:
         >>> _amount(1234.5, "jobs/s"), _amount(1.2345, "ms"), _amount(None, "ms")

@@ -152,6 +152,6 @@ def spread(values: Sequence[float]) -> str:
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """The median of the ratios job by job, as text."""
+    """Return the median of the ratios job by job, as text."""
     ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
     return f"job by job {median(ratios):.2f}x, {spread(ratios)}"

@@ -125,7 +125,7 @@ def _run(sandbox: Sandbox, count: int, label: str, progress: Progress) -> None:
 
 
 def _settled(sandbox: Sandbox) -> Snapshot:
-    """What there is once every worker of every kind has done the same and waits for more.
+    """Return what there is once every worker of every kind has done the same and waits for more.
 
     Workers are kept for each hash seed, with packages and without: the jobs sleep, so that all are needed.
     """

@@ -37,7 +37,7 @@ class SpeedSubject:
 
 
 def check_program(problem: Problem) -> str:
-    """The problem's test program; where it has none, one made from its golden tests."""
+    """Return the problem's test program; where it has none, one made from its golden tests."""
     if problem.test_program is not None:
         return problem.test_program
     body = textwrap.indent("\n".join(problem.tests), "    ")
@@ -139,7 +139,7 @@ def _asserts(
 def _suites(
     tests: Sequence[str], rng: np.random.Generator, *, own: bool, number: int
 ) -> tuple[tuple[str, ...], ...]:
-    """The suites against one program: tests of its own if there are enough, else drawn from all."""
+    """Return the suites against one program: tests of its own if there are enough, else drawn from all."""
     size = SUITES * ASSERTS
     order = range(number * size, (number + 1) * size) if own else rng.permutation(len(tests))
     picked = [tests[i] for i in order][:size]

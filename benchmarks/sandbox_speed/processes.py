@@ -22,7 +22,7 @@ class MeasuredProcess(NamedTuple):
 
 
 def _read(path: str) -> bytes | None:
-    """The contents of a file of a process that may end, or be closed to us, at any moment."""
+    """Return the contents of a file of a process that may end, or be closed to us, at any moment."""
     try:
         return Path(path).read_bytes()
     except OSError:
@@ -30,7 +30,7 @@ def _read(path: str) -> bytes | None:
 
 
 def process(pid: int) -> MeasuredProcess | None:
-    """What is known of a process; None if there is none."""
+    """Return what is known of a process; None if there is none."""
     stat = _read(f"/proc/{pid}/stat")
     if stat is None:
         return None

@@ -171,7 +171,7 @@ class _Game:
         """Seconds of CPU time of this process for each test of a batch."""
 
     def judge(self, batch: Sequence[Question]) -> Verdicts:
-        """The verdicts on a batch."""
+        """Return the verdicts on a batch."""
         answers = [
             "```python\n{}\n```".format("\n".join(suite))
             for question in batch

@@ -17,7 +17,7 @@ _NAMED = 10
 
 
 def nothing(problem: Problem) -> str:
-    """A program that returns None whatever it is asked."""
+    """Return a program that returns None whatever it is asked."""
     return f"def {problem.entry_point}(*args, **kwargs):\n    return None\n"
 
 

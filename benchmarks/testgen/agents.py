@@ -115,7 +115,7 @@ def look(
     analyst: Sandbox,
     number: int,
 ) -> dict[str, Any]:
-    """What the three suites of a function are, or why there are none."""
+    """Return what the three suites of a function are, or why there are none."""
     module = module_at(options.site, file)
     with sandbox_for(module, analyst, workers=2) as (sandbox, imported):
         try:
@@ -137,7 +137,7 @@ def compare(
     rng: np.random.Generator,
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    """What the three suites of a function kill."""
+    """Return what the three suites of a function kill."""
     found: dict[str, Any] = {}
     number = sum(answer.count("assert ") for answer in answers)
     given: dict[str, list[str] | None] = {
@@ -199,7 +199,7 @@ def kept(suite: FunctionSuite) -> dict[str, Any]:
 
 
 def at_random(target: Target, rng: np.random.Generator) -> str:
-    """A test with arguments that are drawn."""
+    """Return a test with arguments that are drawn."""
     needed = [each for each in target.parameters if each.way != "star" and not each.optional]
     words = [
         f"{each.name}={value!r}" if each.way == "keyword" else repr(value)

@@ -78,7 +78,7 @@ def mutants_of(place: Place, seed: int) -> tuple[int, list[str], list[str]]:
 
 
 def without_annotations(text: str) -> str:
-    """The program but for its annotations: changing these changes nothing, or stops the module from being imported."""
+    """Return the program but for its annotations: changing these changes nothing, or stops the module from being imported."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
@@ -91,7 +91,7 @@ def without_annotations(text: str) -> str:
 
 
 def own_tests(place: Place, site: Path, sdists: Path) -> tuple[Path, list[str]]:
-    """The folder, and the test files in it that name the function."""
+    """Return the folder, and the test files in it that name the function."""
     top = place.module.partition(".")[0]
     names = {
         distribution.name
@@ -113,7 +113,7 @@ def own_tests(place: Place, site: Path, sdists: Path) -> tuple[Path, list[str]]:
 
 
 def unpacked(names: set[str], sdists: Path) -> Iterator[Path]:
-    """The test folders of source distributions, without the package itself, which would be imported."""
+    """Yield the test folders of source distributions, without the package itself, which would be imported."""
     for name in names:
         pattern = re.sub(r"[-_.]", "?", name.lower())
         for archive in sdists.glob("*.tar.gz"):
@@ -246,7 +246,7 @@ def show(rows: list[dict[str, Any]], environment: Environment) -> None:
 
 
 def figures(name: str, rows: list[dict[str, Any]]) -> list[str]:
-    """What a tool did with these functions."""
+    """Return what a tool did with these functions."""
     found = [row["tools"].get(name, {}) for row in rows]
     killed = [each.get("killed", "").count("1") for each in found]
     shares = [[[count / row["drawn"]] for count, row in zip(killed, rows, strict=True)]]

@@ -54,7 +54,7 @@ def _is_code(file: str) -> bool:
 
 
 def _places(site: Path, file: str) -> list[str]:
-    """The functions and classes of a file that can be drawn."""
+    """Return the functions and classes of a file that can be drawn."""
     try:
         source = (site / file).read_text(encoding="utf-8")
         tree = ast.parse(source)

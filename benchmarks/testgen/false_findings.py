@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> Log:
 
 
 def row_of(file: str, written: WrittenSuite) -> dict[str, Any]:
-    """What is found in a function."""
+    """Return what is found in a function."""
     row: dict[str, Any] = {"file": file, "name": written.label.partition("::")[2], "findings": []}
     if written.suite is None:
         row["refused"] = str(written.error)

@@ -127,7 +127,7 @@ def run(
     place: Any = None,
     seconds: float = 120,
 ) -> list[Any]:
-    """What is said of the tests of some files; the last word is "end", unless they were ended.
+    """Return what is said of the tests of some files; the last word is "end", unless they were ended.
 
     `stop` has the suite of each file: after its first failure the others of a suite are not run.
     """

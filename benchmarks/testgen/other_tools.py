@@ -54,12 +54,12 @@ class Environment:
         return Place(target=target, **json.loads(done.stdout.splitlines()[-1]))
 
     def variables(self, *before: Path) -> dict[str, str]:
-        """The environment in which the packages can be imported."""
+        """Return the environment in which the packages can be imported."""
         path = os.pathsep.join(map(str, [*before, self.site]))
         return os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYNGUIN_DANGER_AWARE": "1"}
 
     def versions(self) -> str:
-        """The other tools, with their versions."""
+        """Return the other tools, with their versions."""
         listed = subprocess.run(
             [str(self.python), "-m", "pip", "freeze"], capture_output=True, text=True
         )
@@ -166,7 +166,7 @@ def cpu_seconds() -> float:
 
 
 def examples_run(place: Place) -> str:
-    """A file that runs the examples of the docstring and asserts nothing; or only imports the module."""
+    """Return a file that runs the examples of the docstring and asserts nothing; or only imports the module."""
     try:
         examples = doctest.DocTestParser().get_examples(place.docstring)
     except ValueError:

@@ -16,7 +16,7 @@ LISTED = Path(__file__).with_name("functions.txt")
 
 
 def parser_for(text: str | None) -> argparse.ArgumentParser:
-    """A command line that is explained by this text, and asks where the packages are."""
+    """Return a command line that is explained by this text, and asks where the packages are."""
     parser = argparse.ArgumentParser(
         description=text, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -49,14 +49,14 @@ def allow(site: Path) -> None:
 
 
 def module_at(site: Path, file: str) -> Module:
-    """The module that a file of the folder is."""
+    """Return the module that a file of the folder is."""
     site = site.resolve()
     dotted = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     return Module(site / file, dotted, site, installed=True)
 
 
 def listed(path: Path = LISTED) -> Iterator[tuple[str, str]]:
-    """The file and the name of each function in a list."""
+    """Yield the file and the name of each function in a list."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             file, _, name = line.partition("::")

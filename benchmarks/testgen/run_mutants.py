@@ -57,7 +57,7 @@ class Suites:
         self.seconds = 2 + 5 * max((each[-1][1] for each in ended), default=0)
 
     def counts(self) -> dict[str, dict[str, Any]]:
-        """Tests that pass and fail without mutants, for each name."""
+        """Return tests that pass and fail without mutants, for each name."""
         return {
             name: {
                 "tests": sum(file_of(each) in some for each in self.passed),
@@ -92,7 +92,7 @@ class Suites:
 
 
 def own_tests(job: dict[str, Any]) -> Suites | None:
-    """The tests of the package that call the function."""
+    """Return the tests of the package that call the function."""
     own = job["own"]
     if not own["files"]:
         return None

@@ -53,7 +53,7 @@ _HUB_TIMEOUT = 3.0  # seconds without an answer of the hub, after which it is no
 
 
 def resolve(name: str | Path, report: Report | None = None) -> Path:
-    """The folder with a model's weights and tokenizer, downloaded if need be.
+    """Return the folder with a model's weights and tokenizer, downloaded if need be.
 
     Args:
         name: "smollm2-135m", a local folder, or an id on the Hugging Face hub ("owner/name").
@@ -125,7 +125,7 @@ def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> Pr
 
 
 def best_device() -> str:
-    """This process's GPU where there is one, else the processor."""
+    """Return this process's GPU where there is one, else the processor."""
     torch: Any = require("torch")
     local = os.environ.get("LOCAL_RANK", "0")
     return f"cuda:{local}" if torch.cuda.is_available() else "cpu"
@@ -159,7 +159,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def _from_hub(name: str, report: Report | None) -> Path:
-    """The folder of a repository in the hub's cache, downloaded if it is not there."""
+    """Return the folder of a repository in the hub's cache, downloaded if it is not there."""
     hub: Any = require("huggingface_hub")
     errors: Any = require("huggingface_hub.errors")
     httpx: Any = require("httpx")
@@ -204,7 +204,7 @@ def _unwritable(folder: Path, error: OSError, variable: str, space: int | None) 
 
 
 def _ways(hub_id: str) -> str:
-    """What to do where there is no network."""
+    """Return what to do where there is no network."""
     cache = require("huggingface_hub").constants.HF_HUB_CACHE
     ways = [
         f"run `hf download {hub_id}` there and copy ~/.cache/huggingface/hub to {cache}",

@@ -68,7 +68,7 @@ class SoftmaxPolicy:
         return log_probs
 
     def gradients(self, key: str, drawn: Sequence[int]) -> Floats:
-        """Derivatives of `log_probs` with respect to the logits: one row per draw."""
+        """Return the derivatives of `log_probs` with respect to the logits: one row per draw."""
         left = self.logits[key].copy()
         rows = np.zeros((len(drawn), len(left)))
         for row, index in zip(rows, drawn, strict=True):
@@ -185,7 +185,7 @@ def by_table(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
 
 
 def by_group(samples: Sequence[Sample]) -> list[list[int]]:
-    """Indices of the samples of each group."""
+    """Return indices of the samples of each group."""
     groups: dict[str, list[int]] = {}
     for index, sample in enumerate(samples):
         groups.setdefault(sample.group, []).append(index)

@@ -64,7 +64,7 @@ def cache_folder() -> Path:
 
 
 def cached() -> Path | None:
-    """The folder of the converted model, if there is one and nothing of it is missing."""
+    """Return the folder of the converted model, if there is one and nothing of it is missing."""
     folder = cache_folder() / "smollm2-135m"
     try:
         for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
@@ -188,7 +188,7 @@ def _config(transformers: Any, metadata: dict[str, Any]) -> Any:
 
 
 def _parameter(name: str) -> str:
-    """What transformers calls a tensor of the file: "blk.3.attn_q.weight", for instance."""
+    """Return what transformers calls a tensor of the file: "blk.3.attn_q.weight", for instance."""
     *block, part, kind = name.split(".")
     layer = f"model.layers.{block[1]}." if block else "model."
     return f"{layer}{_PARTS[part]}.{kind}"

@@ -32,7 +32,7 @@ def read_json(path: Path) -> Any:
 
 
 def of_other_pools(path: Path) -> ValueError:
-    """The error for the state of a player that chose from other answers."""
+    """Return the error for the state of a player that chose from other answers."""
     return ValueError(
         f"Expect {path} to be of a player with the same pools, actually they differ: it was saved "
         "with other problems, another seed or pool size, or another version of this package."

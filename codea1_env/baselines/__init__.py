@@ -26,7 +26,7 @@ class Baseline:
     """Field of `TrainConfig` -> value; one of a player as `coder.freeze`."""
 
     def apply(self, config: TrainConfig) -> TrainConfig:
-        """The configuration with this baseline's settings in it."""
+        """Return the configuration with this baseline's settings in it."""
         return replaced(config, self.overrides)
 
 

@@ -40,7 +40,7 @@ _WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permiss
 
 
 def usage() -> str:
-    """The text of `codea1 --help`."""
+    """Return the text of `codea1 --help`."""
     commands = "\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())
     return f"""\
 usage: codea1 COMMAND [OPTIONS]

@@ -39,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _of_sandbox() -> Callable[[Sequence[str]], int]:
-    """The benchmark of the sandbox: it lies beside the package, in the repository."""
+    """Return the benchmark of the sandbox: it lies beside the package, in the repository."""
     folder = Path(codea1_env.__file__).resolve().parents[1] / "benchmarks"
     if not (folder / "sandbox_speed").is_dir():
         raise InputError(

@@ -202,7 +202,7 @@ def _check(command: CrossPlayCommand) -> None:
 
 
 def _problems(command: CrossPlayCommand, runs: Sequence[SavedRun]) -> list[Problem]:
-    """What to play: what was asked for, and nothing that a player of a run does not know."""
+    """Return what to play: what was asked for, and nothing that a player of a run does not know."""
     if command.problems is not None or not runs:
         with user_input():
             found = load_problems(command.problems or "starter", command.split)

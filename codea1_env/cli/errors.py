@@ -74,7 +74,7 @@ def user_input() -> Iterator[None]:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that does not exist, with the nearest ones that do.
+    """Return the error for a name that does not exist, with the nearest ones that do.
 
     Example:
         >>> str(unknown_name("command", "trian", ["play", "train"]))

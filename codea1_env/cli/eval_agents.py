@@ -194,7 +194,7 @@ def _is_table(role: Role, name: str) -> bool:
 def _table(
     role: Role, path: Path, problems: Sequence[Problem], sandbox: Sandbox, stack: ExitStack
 ) -> AgentOf:
-    """The tabular player of a run, which knows only the problems that it was trained on."""
+    """Return the tabular player of a run, which knows only the problems that it was trained on."""
     run = load_run(path, sandbox, stack)
     known = {problem.prompt for problem in run.problems}
     strange = [problem.task_id for problem in problems if problem.prompt not in known]
@@ -262,5 +262,5 @@ class _WatchedAgent:
             self._stop.step = before
 
     def take_usage(self) -> Usage:
-        """What the answers since the last call of this method took."""
+        """Return what the answers since the last call of this method took."""
         return self.agent.take_usage()

@@ -140,7 +140,7 @@ def print_report(
 def table_of_groups(
     evaluation: Evaluation[Any, Any], field: str, groups: Sequence[Mapping[str, Any]]
 ) -> list[list[str]]:
-    """The main figures of the first groups of a report as rows of texts, the headings first."""
+    """Return the main figures of the first groups of a report as rows of texts, the headings first."""
     found = [evaluation.main_figures(each["figures"]) for each in groups]
     names = list(dict.fromkeys(name for each in found for name in each))
     unit = ", percent [95%]" if evaluation.in_percent else " [95%]"
@@ -159,7 +159,7 @@ def table_of_groups(
 
 
 def _label(value: Any) -> str:
-    """A value of somebody's file, safe to show."""
+    """Return a value of somebody's file, safe to show."""
     text = value if isinstance(value, str) else "(none)" if value is None else json.dumps(value)
     return escape(clean(text).replace("\n", "\\n"))
 
@@ -179,7 +179,7 @@ def print_table(
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:
-    """What does not stand in the figures, and the settings."""
+    """Return what does not stand in the figures, and the settings."""
     lines = []
     if report["missing"]:
         lines.append(

@@ -89,7 +89,7 @@ class AskingOptions(ComputingOptions):
         return self.workers or len(os.sched_getaffinity(0))
 
     def sandbox(self, limits: Limits | None = None) -> Sandbox:
-        """A new sandbox."""
+        """Return a new sandbox."""
         packages = ("numpy", *self.packages)
         return Sandbox(self.cores, limits, level=self.sandbox_level, packages=packages)
 

@@ -142,7 +142,7 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
 
 
 def _command_of(kind: AnyEvaluation) -> type[EvaluationCommand]:
-    """The options of one evaluation, with its own help texts and defaults."""
+    """Return the options of one evaluation, with its own help texts and defaults."""
     texts = _HELP[kind.role] | dict(kind.help)
     known = {each.name: each for each in dataclasses.fields(EvaluationCommand)}
     types: dict[str, Any] = {"agent": str | None, "samples": Path | None, "num_samples": int}

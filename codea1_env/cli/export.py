@@ -92,7 +92,7 @@ def _export_model(command: ExportCommand) -> str:
 
 
 def find_weights(path: Path, role: str, step: int | None) -> Path:
-    """The folder of a checkpoint that holds a player's weights.
+    """Return the folder of a checkpoint that holds a player's weights.
 
     Raises:
         RunError: There is no such checkpoint, it is damaged, or the player is no language model.

@@ -103,7 +103,7 @@ _registry = tyro.constructors.ConstructorRegistry()
 def _table_rule(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[dict[str, Any]] | None:
-    """A table is one argument: its lines, with commas between them."""
+    """Return a table is one argument: its lines, with commas between them."""
     if get_origin(info.type) is not dict:
         return None
     return tyro.constructors.PrimitiveConstructorSpec(
@@ -165,7 +165,7 @@ def parse_some(command: type[Command], arguments: Sequence[str], *, name: str) -
 
 
 def _said_in_a_line(read: Callable[[], Command]) -> Command:
-    """What is read. A value that its dataclass refuses is told as all commands do, not in tyro's box."""
+    """Return what is read. A value that its dataclass refuses is told as all commands do, not in tyro's box."""
     held, shown = _Held(sys.stderr), _Held(sys.stdout)
     try:
         with user_input(), _registry, redirect_stderr(held), redirect_stdout(shown):

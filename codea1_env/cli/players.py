@@ -64,7 +64,7 @@ def make_player(
     num_tests: int = 8,
     computing: ComputingOptions | None = None,
 ) -> Agent:
-    """The player of this name.
+    """Return the player of this name.
 
     Args:
         name: One of `known`, a language model (see `load_player`), or FILE.py:NAME (see `own_player`).
@@ -114,7 +114,7 @@ def _own(
     seed: int,
     num_tests: int,
 ) -> Agent:
-    """A player of the user's: their own code, which runs in this process."""
+    """Return a player of the user's: their own code, which runs in this process."""
 
     def pools() -> list[Pool]:
         splits = hold_out(problems, sandbox, seed)

@@ -137,7 +137,7 @@ def serve(command: ServeCommand) -> int:
 
 
 def _table(reports: Sequence[LevelReport]) -> Table:
-    """What a child attempted, and what came of it at each level."""
+    """Return what a child attempted, and what came of it at each level."""
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -156,7 +156,7 @@ def _table(reports: Sequence[LevelReport]) -> Table:
 
 
 def _remarks(reports: Sequence[LevelReport]) -> list[str]:
-    """What was found besides acts that are allowed or denied."""
+    """Return what was found besides acts that are allowed or denied."""
     return [
         f"{report.level}: {name}: {what}"
         for report in reports

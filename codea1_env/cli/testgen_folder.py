@@ -159,7 +159,7 @@ def _report(rows: Sequence[Mapping[str, Any]], places: Sequence[PublicNames]) ->
 
 
 def _sum(rows: Sequence[Mapping[str, Any]]) -> Predictions:
-    """What an agent wrote for all functions."""
+    """Return what an agent wrote for all functions."""
     names = ("answers", "tests", "right", "wrong", "useless")
     reason = next(filter(None, (row["reason"] for row in rows)), "")
     return Predictions(**{name: sum(row[name] for row in rows) for name in names}, reason=reason)

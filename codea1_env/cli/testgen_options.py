@@ -88,7 +88,7 @@ def own_code_errors() -> Iterator[None]:
 
 
 def lowered(text: str) -> str:
-    """A message of a library as this command prints it."""
+    """Return a message of a library as this command prints it."""
     return text[:1].lower() + text[1:]
 
 
@@ -154,7 +154,7 @@ def check_timeout(seconds: float) -> None:
 
 
 def asker(command: OwnCodeOptions, sandbox: Sandbox, stack: ExitStack) -> Asker | None:
-    """The agent, which is loaded when it is asked for the first time.
+    """Return the agent, which is loaded when it is asked for the first time.
 
     Args:
         command: Who is asked, and how.
@@ -192,7 +192,7 @@ def asker(command: OwnCodeOptions, sandbox: Sandbox, stack: ExitStack) -> Asker 
 
 
 def settings_of(command: OwnCodeOptions) -> dict[str, Any]:
-    """What tests depend on beside the code, for a result folder."""
+    """Return what tests depend on beside the code, for a result folder."""
     names = ["seed", "timeout", "against", "all_findings"]
     found: dict[str, Any] = {}
     if command.agent is not None:

@@ -177,7 +177,7 @@ def read_devices(text: str) -> Devices:
 
 
 def _here() -> Devices | None:
-    """The devices of this machine for the processes that were started; None without torch, which knows them."""
+    """Return the devices of this machine for the processes that were started; None without torch, which knows them."""
     if find_spec("torch") is None:
         return None
     torch: Any = require("torch")

@@ -107,7 +107,7 @@ def with_blocks(arguments: Sequence[str]) -> list[str]:
 
 
 def base_settings(sources: SourcesAndFolder) -> TrainConfig:
-    """The settings before the command line's own.
+    """Return the settings before the command line's own.
 
     Raises:
         InputError: A name does not exist, a file cannot be read, or there is no run to resume.
@@ -151,7 +151,7 @@ def _check_beside(table: Mapping[str, Any], baseline: str) -> None:
 
 
 def _value(table: Mapping[str, Any], name: str) -> Any:
-    """What a table says of a setting, whose name may reach into a block; None if it says nothing."""
+    """Return what a table says of a setting, whose name may reach into a block; None if it says nothing."""
     block, inside, rest = name.partition(".")
     value = table.get(block)
     if not inside:
@@ -160,7 +160,7 @@ def _value(table: Mapping[str, Any], name: str) -> Any:
 
 
 def _without_budget(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
-    """A table that says how many steps goes before the time budget of a preset below it."""
+    """Return a table that says how many steps goes before the time budget of a preset below it."""
     return dataclasses.replace(config, time_budget=None) if "max_steps" in table else config
 
 

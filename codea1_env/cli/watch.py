@@ -107,7 +107,7 @@ def screen(now: LiveRun, console: Console) -> RenderableType:
 
 
 def _head(now: LiveRun) -> RenderableType:
-    """What the run is, and how far."""
+    """Return what the run is, and how far."""
     run, config = now.run, now.run.config
     players = " against ".join(
         config.model_of(role) if config.player(role).player == "llm" else config.player(role).player
@@ -142,7 +142,7 @@ def _speed(pace: Pace) -> Text:
 
 
 def _curves(rows: Sequence[Row], arrow: str) -> Table:
-    """A line for each measure that the run has."""
+    """Return a line for each measure that the run has."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(max_width=48, no_wrap=True, overflow="ellipsis")
     table.add_column(ratio=1, min_width=8)
@@ -165,7 +165,7 @@ def _curves(rows: Sequence[Row], arrow: str) -> Table:
 
 
 def _beside_controls() -> list[list[str]]:
-    """The measures, each with the controls below it: they share a scale, so that they can be compared."""
+    """Return the measures, each with the controls below it: they share a scale, so that they can be compared."""
     groups: list[list[str]] = []
     for name, label in SUMMARY.items():
         if label.startswith(" "):
@@ -210,7 +210,7 @@ def _phases(now: LiveRun) -> Text:
 
 
 def _episodes(episodes: Sequence[LastEpisode]) -> Table:
-    """The last episodes: who won, at which problem, and a test that broke the program."""
+    """Return the last episodes: who won, at which problem, and a test that broke the program."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     steps = max((len(str(each.step)) for each in episodes), default=1)
     table.add_column(width=len("step ") + steps)

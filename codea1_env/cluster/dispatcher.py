@@ -234,7 +234,7 @@ class Dispatcher:
                 looked = time.monotonic()
 
     def _free(self) -> list[_Home]:
-        """The nodes that can have another batch, the idle ones first."""
+        """Return the nodes that can have another batch, the idle ones first."""
         free = [home for home in self._homes.values() if len(home.batches) < IN_FLIGHT]
         return sorted(free, key=lambda home: len(home.batches))
 

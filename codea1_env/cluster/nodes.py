@@ -98,7 +98,7 @@ class Node:
 
 
 def nodes(ray: Any) -> list[Node]:
-    """The nodes that are alive and have processors to give."""
+    """Return the nodes that are alive and have processors to give."""
     found = []
     for each in ray.nodes():
         cores = int(each["Resources"].get("CPU", 0))
@@ -157,7 +157,7 @@ def end_actor(ray: Any, actor: Any, *, gently: bool) -> None:
 
 
 def asked(ray: Any, reference: Any, timeout: float = START) -> Any:
-    """The answer of an actor or a task.
+    """Return the answer of an actor or a task.
 
     Raises:
         LostError: There will be none.
@@ -175,7 +175,7 @@ def asked(ray: Any, reference: Any, timeout: float = START) -> Any:
 
 
 def LOST(ray: Any) -> tuple[type[Exception], ...]:  # noqa: N802 - classes of an optional package
-    """What Ray raises where a node or an actor is gone."""
+    """Return what Ray raises where a node or an actor is gone."""
     errors = ray.exceptions
     return (
         errors.ActorDiedError,

@@ -38,7 +38,7 @@ class ProgramEvaluation(Evaluation[ProgramSample, V]):
         ]
 
     def read(self, question: Question, row: Mapping[str, Any]) -> ProgramSample:
-        """The program of a row."""
+        """Return the program of a row."""
         return ProgramSample(question.problem.task_id, question.index, row["solution"], row)
 
     def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[ProgramSample]:
@@ -61,7 +61,7 @@ class ProblemAnswers:
 
 
 def by_problem(batches: Iterator[Sequence[SuiteSample]]) -> Iterator[Sequence[ProblemAnswers]]:
-    """The answers of each problem together; they come one after the other."""
+    """Yield the answers of each problem together; they come one after the other."""
     samples = itertools.chain.from_iterable(batches)
     for task_id, some in itertools.groupby(samples, lambda sample: sample.task_id):
         yield [ProblemAnswers(task_id, tuple(some))]
@@ -93,7 +93,7 @@ class TestEvaluation(Evaluation[S, V]):
         return [{"task_id": each.problem.task_id, "answer": answer} for each, answer in answers]
 
     def ask(self, agent: Agent, batch: Sequence[Question], tests: Sequence[str]) -> Sequence[str]:
-        """The answers to questions, each with the tests that are there already."""
+        """Return the answers to questions, each with the tests that are there already."""
         seen = [
             observe(each.problem, code=each.code, tests=text, turn=1)
             for each, text in zip(batch, tests, strict=True)
@@ -101,7 +101,7 @@ class TestEvaluation(Evaluation[S, V]):
         return ask(agent, "tester", seen)
 
     def read(self, question: Question, row: Mapping[str, Any]) -> SuiteSample:
-        """The suite of a row."""
+        """Return the suite of a row."""
         return SuiteSample(question.problem.task_id, question.index, row)
 
     def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[SuiteSample]:

@@ -116,7 +116,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     _open: list[tuple[ProgramRun, str]] = field(init=False, default_factory=list)
 
     def choose(self) -> dict[str, Any]:
-        """The problems of the evaluation whose programs these are."""
+        """Return the problems of the evaluation whose programs these are."""
         results = CodeResults(self.programs)
         same = {name: results.settings[name] for name in ("problems", "split", "max_problems")}
         return same | {"packages": results.packages}
@@ -157,7 +157,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         super().load([each for each in problems if programs.get(each.task_id)])
 
     def faults(self) -> dict[str, str]:
-        """What the evaluation of the programs found."""
+        """Return what the evaluation of the programs found."""
         return self.excluded
 
     def shown(self, problem: Problem, index: int) -> str:
@@ -172,7 +172,7 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
     def group(
         self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
     ) -> Iterator[Sequence[ProgramRun]]:
-        """The programs of each problem, in the order of the problems, as soon as all its tests are there."""
+        """Yield the programs of each problem, in the order of the problems, as soon as all its tests are there."""
         suites: defaultdict[str, list[SuiteSample]] = defaultdict(list)
         left = [task for task in self.problems if counts.get(task)]
         for batch in batches:
@@ -203,11 +203,11 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         return "".join("1" if test.passed else "0" for test in tests)
 
     def row_of(self, verdict: str) -> Mapping[str, Any]:
-        """The tests that it passes."""
+        """Return the tests that it passes."""
         return {"passed": verdict}
 
     def verdict_of(self, row: Mapping[str, Any]) -> str:
-        """What `row_of` made."""
+        """Return what `row_of` made."""
         return str(row["passed"])
 
     def add(self, sample: ProgramRun, verdict: str) -> None:
@@ -254,14 +254,14 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         }
 
     def result(self, task: str) -> dict[str, Any]:
-        """What was chosen."""
+        """Return what was chosen."""
         found = self.chosen[task]
         right = found.matrix.right
         counts = {"programs": len(right), "right": sum(right), "tests": sum(found.tests.weights)}
         return {**counts, **found.chances}
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
-        """A row for each choice."""
+        """Return a row for each choice."""
         gains = report["gains"]
         rows = [
             [CHOSEN[name], percent(each), percent(gains[name]) if name in gains else ""]

@@ -54,7 +54,7 @@ class Matrix:
 
 
 def random_choice(matrix: Matrix) -> float:
-    """The chance that any program is right: pass@1."""
+    """Return the chance that any program is right: pass@1."""
     return sum(matrix.right) / len(matrix.right)
 
 
@@ -107,7 +107,7 @@ def _by_consensus(matrix: Matrix, score: Callable[[int, int], int]) -> float:
 
 
 def _of_best(right: Sequence[bool], scores: Sequence[int]) -> float:
-    """The share of right programs among those with the highest score."""
+    """Return the share of right programs among those with the highest score."""
     best = max(scores)
     chosen = [each for each, score in zip(right, scores, strict=True) if score == best]
     return sum(chosen) / len(chosen)

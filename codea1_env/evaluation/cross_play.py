@@ -137,7 +137,7 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
         ]
 
     def read(self, question: Question, row: Mapping[str, Any]) -> SuiteSample:
-        """A program with the suites against it."""
+        """Return a program with the suites against it."""
         return SuiteSample(question.problem.task_id, question.index, row)
 
     def judge(self, problem: Problem, sample: SuiteSample) -> AttackedProgram:
@@ -164,11 +164,11 @@ class CrossPlayEvaluation(Evaluation[SuiteSample, AttackedProgram]):
         }
 
     def so_far(self) -> list[float]:
-        """The share of programs that win, against all testers together."""
+        """Return the share of programs that win, against all testers together."""
         return [float(np.mean([each.won for each in one])) for one in self.verdicts.values()]
 
     def played(self) -> CrossPlay:
-        """What came of all pairs."""
+        """Return what came of all pairs."""
         found = [self.verdicts[task] for task in self.problems]
         passed, tests, wins = (
             np.array([[getattr(each, name) for each in one] for one in found], float)

@@ -194,7 +194,7 @@ def kills_beside(
     referee: Referee,
     samples: int = 4,
 ) -> tuple[dict[str, list[bool]], dict[str, list[bool]]]:
-    """What `kills` finds, and the same for given tests, such as those of the Mistake Book.
+    """Return what `kills` finds, and the same for given tests, such as those of the Mistake Book.
 
     Args:
         tester: Writes one suite for each mutant.

@@ -130,7 +130,7 @@ def _failed(problem: Problem, outcome: str, message: str) -> CodeVerdict:
 
 
 def _steady(message: str) -> str:
-    """A message without addresses, which differ from run to run."""
+    """Return a message without addresses, which differ from run to run."""
     return _ADDRESS.sub("0x...", message)
 
 

@@ -149,7 +149,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         return sum(bool(verdict.base) for verdict in self.verdicts[task])
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
-        """A row for each figure, a column for each kind of tests."""
+        """Return a row for each figure, a column for each kind of tests."""
         figures = report["figures"]
         rows = [
             [name, *(percent(each[name]) for each in figures.values())] for name in figures["all"]
@@ -165,7 +165,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
 
 def check_k(k: Sequence[int] | None, samples: Mapping[str, int]) -> tuple[int, ...]:
-    """The k of pass@k that these numbers of samples allow.
+    """Return the k of pass@k that these numbers of samples allow.
 
     Args:
         k: What was asked for; None for those of `DEFAULT_K` that are possible.
@@ -243,12 +243,12 @@ class CodeResults:
         return tuple(self.settings.get("packages", {}))
 
     def digest(self) -> str:
-        """A text that changes whenever the programs or their verdicts do."""
+        """Return a text that changes whenever the programs or their verdicts do."""
         content = b"".join((self.path / name).read_bytes() for name in (SAMPLES, VERDICTS))
         return hashlib.sha256(content).hexdigest()
 
     def programs(self, problems: Sequence[Problem]) -> dict[str, list[JudgedProgram]]:
-        """The programs of each problem that was used, in the order of the problems.
+        """Return the programs of each problem that was used, in the order of the problems.
 
         Args:
             problems: The problem set of the evaluation.

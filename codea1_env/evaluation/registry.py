@@ -60,7 +60,7 @@ def evaluation_names() -> list[str]:
 
 
 def find_evaluation(name: str) -> AnyEvaluation:
-    """The evaluation of this name.
+    """Return the evaluation of this name.
 
     Args:
         name: One of `evaluation_names`, or FILE.py:NAME or module:NAME of a class.

@@ -67,7 +67,7 @@ def usage_of(folder: ResultFolder) -> dict[str, int] | None:
 
 
 def usage_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The same in words."""
+    """Yield the same in words."""
     used = report.get("usage")
     if not used:
         return
@@ -85,7 +85,7 @@ def usage_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def own_fields(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a sample that are kept with its verdict: short texts, numbers, flags and None.
+    """Return the fields of a sample that are kept with its verdict: short texts, numbers, flags and None.
 
     Example:
         >>> own_fields({"task_id": "a", "solution": "", "student": "anna", "log": ["long"]})
@@ -138,7 +138,7 @@ def check_fields(
 def figures_by(
     evaluation: Evaluation[Any, Any], fields: Sequence[str], samples: Sequence[Numbered]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The figures of each group of samples, as report.json has them.
+    """Return the figures of each group of samples, as report.json has them.
 
     Args:
         evaluation: It has all its verdicts.

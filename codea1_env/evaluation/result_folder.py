@@ -105,7 +105,7 @@ class ResultFolder(LogFolder):
             raise
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a log; a row that was cut off is dropped from the file."""
+        """Return the rows of a log; a row that was cut off is dropped from the file."""
         return self.truncate(name, None)
 
     def truncate(self, name: str, length: int | None) -> list[dict[str, Any]]:

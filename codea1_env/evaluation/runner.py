@@ -63,7 +63,7 @@ class EvaluationPlan:
     seed: int
 
     def seed_of(self, batch: int) -> int:
-        """The seed of a batch."""
+        """Return the seed of a batch."""
         return int(np.random.SeedSequence([self.seed, batch]).generate_state(1)[0])
 
 
@@ -72,7 +72,7 @@ class Metered(Protocol):
     """A player that says what its answers took."""
 
     def take_usage(self) -> Any:
-        """What the answers since the last call of this method took: has the counts of `report.USED`."""
+        """Return what the answers since the last call of this method took: has the counts of `report.USED`."""
         ...
 
 
@@ -152,7 +152,7 @@ class EvaluationRun(Generic[S, V]):
     def _written(
         self, agent: AgentOf, questions: Sequence[Question], plan: EvaluationPlan
     ) -> Iterator[Sequence[Any]]:
-        """The samples, batch by batch; those that the folder has come first."""
+        """Yield the samples, batch by batch; those that the folder has come first."""
         own, folder, size = self._evaluation, self._folder, plan.batch_size
         rows: Sequence[Mapping[str, Any]] = folder.rows(SAMPLES)
         if len(rows) < len(questions):  # half a batch is asked for again
@@ -258,7 +258,7 @@ class _Recorder(Generic[S, V]):
 
 
 def plain_verdict(verdict: Any, place: str) -> Any:
-    """A verdict as JSON has it: numbers of numpy become Python's.
+    """Return a verdict as JSON has it: numbers of numpy become Python's.
 
     Args:
         verdict: What an evaluation of somebody's own gave.
@@ -287,7 +287,7 @@ def plain_verdict(verdict: Any, place: str) -> Any:
 
 
 def _wait(job: Future[_T], stop: Callable[[], bool]) -> _T:
-    """The job's result; looks up now and then, so that a request to stop is heard.
+    """Return the job's result; looks up now and then, so that a request to stop is heard.
 
     Raises:
         Stopped: It was asked to stop.

@@ -117,7 +117,7 @@ def read_file(
 
 
 def sample_row(problem: Problem, code: str, answer: str) -> dict[str, str]:
-    """The row of a program that an agent wrote; its whole answer is kept where that is more.
+    """Return the row of a program that an agent wrote; its whole answer is kept where that is more.
 
     Example:
         >>> problem = Problem("MBPP/7", "def f():", "f", "def f(): pass", metadata={"source": "mbpp+"})
@@ -129,14 +129,14 @@ def sample_row(problem: Problem, code: str, answer: str) -> dict[str, str]:
 
 
 def evalplus_id(problem: Problem) -> str:
-    """The name that evalplus has for a problem: MBPP+ is written Mbpp/7 there, and MBPP/7 elsewhere."""
+    """Return the name that evalplus has for a problem: MBPP+ is written Mbpp/7 there, and MBPP/7 elsewhere."""
     if problem.metadata.get("source") == "mbpp+":
         return problem.task_id.replace("MBPP/", "Mbpp/", 1)
     return problem.task_id
 
 
 def digest(problem: Problem) -> str:
-    """A short text that changes whenever what a program must do for this problem changes."""
+    """Return a short text that changes whenever what a program must do for this problem changes."""
     parts: tuple[object, ...] = (problem.prompt, problem.entry_point, *problem.all_tests)
     if problem.stdin_tests or problem.preamble:
         parts += (problem.stdin_tests, problem.preamble)
@@ -144,7 +144,7 @@ def digest(problem: Problem) -> str:
 
 
 def digest_of_problems(problems: Sequence[Problem]) -> str:
-    """A text that changes whenever one of the problems changes, or its reference, or their order."""
+    """Return a text that changes whenever one of the problems changes, or its reference, or their order."""
     parts = ((each.task_id, digest(each), each.reference) for each in problems)
     return hashlib.sha256("".join(map(repr, parts)).encode()).hexdigest()
 
@@ -155,7 +155,7 @@ def digest_of_file(path: Path) -> str:
 
 
 def rows_of(path: Path) -> Iterator[Row]:
-    """The rows of a file of JSON lines.
+    """Yield the rows of a file of JSON lines.
 
     Raises:
         SamplesError: It cannot be read, or a line is no JSON.
@@ -170,7 +170,7 @@ def rows_of(path: Path) -> Iterator[Row]:
 
 
 def check_task(fields: Any, where: str, kinds: tuple[type, ...] = (str,)) -> str:
-    """The task of a row.
+    """Return the task of a row.
 
     Raises:
         SamplesError: It is no row of samples.
@@ -188,7 +188,7 @@ def check_task(fields: Any, where: str, kinds: tuple[type, ...] = (str,)) -> str
 
 
 def _checked(fields: Any, where: str) -> str:
-    """The task of a row that holds a program."""
+    """Return the task of a row that holds a program."""
     task_id = check_task(fields, where)
     name = _field(fields)
     if name not in fields:

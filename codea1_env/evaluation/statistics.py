@@ -36,7 +36,7 @@ class Estimate:
 
 
 def percent(estimate: Estimate | Mapping[str, float] | None) -> str:
-    """An estimate in percent.
+    """Return an estimate in percent.
 
     Example:
         >>> percent(Estimate(0.5, 0.25, 0.75))
@@ -74,7 +74,7 @@ def interval_of_iqm(
     confidence: float = 0.95,
     repetitions: int = REPETITIONS,
 ) -> Estimate:
-    """The interquartile mean of scores with its stratified bootstrap interval.
+    """Return the interquartile mean of scores with its stratified bootstrap interval.
 
     Args:
         scores: Shape (runs, tasks).
@@ -99,7 +99,7 @@ def interval_of_iqm(
 
 
 def mean_over_runs(means: ArrayLike) -> Estimate:
-    """The mean of one figure per run with its 95% interval, by Student's t distribution.
+    """Return the mean of one figure per run with its 95% interval, by Student's t distribution.
 
     For runs whose tasks rise and fall together, as those of one language model do: the bootstrap of the other functions
     takes the tasks of a run for independent, and would say too narrow an interval. With two or three runs it is wide.
@@ -193,7 +193,7 @@ def bootstrap(
 
 
 def estimate_of(value: float, samples: Floats, confidence: float = 0.95) -> Estimate:
-    """A value with the interval of its bootstrap samples.
+    """Return a value with the interval of its bootstrap samples.
 
     Example:
         >>> print(estimate_of(0.5, np.linspace(0, 1, 5), confidence=0.5))
@@ -230,7 +230,7 @@ _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 
 
 
 def _quantile_of_t(freedom: int) -> float:
-    """The 97.5% quantile of Student's t distribution."""
+    """Return the 97.5% quantile of Student's t distribution."""
     if freedom <= len(_T_QUANTILES):
         return _T_QUANTILES[freedom - 1]
     z = 1.959964  # of the normal distribution; the next terms of its expansion

@@ -62,7 +62,7 @@ class Stored:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """What `row` made."""
+        """Return what `row` made."""
         return cls(
             **{k: tuple(each) if isinstance(each, list) else each for k, each in row.items()}
         )
@@ -139,7 +139,7 @@ class Evaluation(Generic[S, V]):
         return {}
 
     def named(self) -> dict[str, Any]:
-        """The setting that says which evaluation it is."""
+        """Return the setting that says which evaluation it is."""
         return {"evaluates": self.kind} if self.kind else {}
 
     def settings(self, asked: bool) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Evaluation(Generic[S, V]):
         return type(self).check is not Evaluation.check
 
     def questions(self, num_samples: int) -> list[Question]:
-        """What an agent is asked: about every problem that can be used, one after the other."""
+        """Return what an agent is asked: about every problem that can be used, one after the other."""
         faults = self.faults()
         usable = [each for task, each in self.problems.items() if task not in faults]
         return [
@@ -182,7 +182,7 @@ class Evaluation(Generic[S, V]):
         ]
 
     def shown(self, problem: Problem, index: int) -> str:
-        """The program that a tester is shown with a question; "" for none."""
+        """Return the program that a tester is shown with a question; "" for none."""
         return ""
 
     def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
@@ -190,7 +190,7 @@ class Evaluation(Generic[S, V]):
         raise NotImplementedError
 
     def read(self, question: Question, row: Mapping[str, Any]) -> Any:
-        """The sample of a row that `write` made."""
+        """Return the sample of a row that `write` made."""
         raise NotImplementedError
 
     def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[Any]:
@@ -204,7 +204,7 @@ class Evaluation(Generic[S, V]):
     def group(
         self, batches: Iterator[Sequence[Any]], counts: Mapping[str, int]
     ) -> Iterator[Sequence[S]]:
-        """What is judged, from the samples; they are the same unless the evaluation says otherwise."""
+        """Return what is judged, from the samples; they are the same unless the evaluation says otherwise."""
         return batches
 
     def key(self, sample: S) -> Hashable:
@@ -212,11 +212,11 @@ class Evaluation(Generic[S, V]):
         return sample.task_id, sample.index
 
     def row_of(self, verdict: V) -> Mapping[str, Any]:
-        """A verdict, as JSON has it."""
+        """Return a verdict, as JSON has it."""
         return verdict.row() if isinstance(verdict, Stored) else verdict  # type: ignore[return-value]
 
     def verdict_of(self, row: Mapping[str, Any]) -> V:
-        """The verdict of a row of verdicts.jsonl."""
+        """Return the verdict of a row of verdicts.jsonl."""
         own = {key: value for key, value in row.items() if key not in OF_SAMPLE}
         return own if self.verdict_type is None else self.verdict_type.of(own)  # type: ignore[return-value]
 
@@ -232,12 +232,12 @@ class Evaluation(Generic[S, V]):
         self.verdicts.setdefault(sample.task_id, []).append(verdict)
 
     def estimate(self) -> Estimate | None:
-        """The mean of `so_far`, to show while it runs; None if there is nothing yet."""
+        """Return the mean of `so_far`, to show while it runs; None if there is nothing yet."""
         found = self.so_far()
         return mean_over_problems(found) if found else None
 
     def so_far(self) -> list[float]:
-        """A figure of each problem so far."""
+        """Return a figure of each problem so far."""
         values = [self.values(self.verdicts[task]) for task in self.scored]
         names = dict.fromkeys(name for each in values for name in each)
         if self.figure and names and self.figure not in names:
@@ -248,7 +248,7 @@ class Evaluation(Generic[S, V]):
         return [value for each in values if (value := each.get(name)) is not None]
 
     def values(self, verdicts: Sequence[V]) -> Mapping[str, float | None]:
-        """The values of one problem: the mean of every number and flag of its verdicts; None where there is none."""
+        """Return the values of one problem: the mean of every number and flag of its verdicts; None where there is none."""
         rows = [self.row_of(verdict) for verdict in verdicts]
         found: dict[str, list[float]] = {}
         for name, value in (item for row in rows for item in row.items()):
@@ -268,20 +268,20 @@ class Evaluation(Generic[S, V]):
         }
 
     def part(self, verdicts: Mapping[str, list[V]]) -> Self:
-        """This evaluation with some of its verdicts only, for their figures."""
+        """Return this evaluation with some of its verdicts only, for their figures."""
         found = copy.copy(self)
         found.verdicts = dict(verdicts)
         found.total = sum(map(len, verdicts.values()))
         return found
 
     def main_figures(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """The few of `figures` that are shown where there is little room."""
+        """Return the few of `figures` that are shown where there is little room."""
         if self.figure in figures:
             return {self.figure: figures[self.figure]}
         return dict(list(figures.items())[:3])
 
     def summary(self) -> dict[str, Any]:
-        """The report, but for what all reports have. Equal verdicts give equal reports."""
+        """Return the report, but for what all reports have. Equal verdicts give equal reports."""
         return {
             "problems": len(self.problems),
             "scored": len(self.scored),
@@ -290,12 +290,12 @@ class Evaluation(Generic[S, V]):
         }
 
     def result(self, task: str) -> dict[str, Any]:
-        """What the report says of one problem."""
+        """Return what the report says of one problem."""
         verdicts = self.verdicts[task]
         return {"samples": len(verdicts), "values": dict(self.values(verdicts))}
 
     def digest(self, problem: Problem) -> str:
-        """A short text that changes whenever verdicts on this problem mean something else."""
+        """Return a short text that changes whenever verdicts on this problem mean something else."""
         return digest(problem)
 
     def faults(self) -> dict[str, str]:
@@ -310,12 +310,12 @@ class Evaluation(Generic[S, V]):
         """Write what the folder has besides, at the end; `by` is who wrote the samples: an agent, or a file."""
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
-        """The figures of a report as rows of texts, the headings first."""
+        """Return the figures of a report as rows of texts, the headings first."""
         figures = report["figures"].items()
         rows = [[name, str(Estimate(**each)) if each else "-"] for name, each in figures]
         return [["figure", "value [95% interval]"], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
-        """What else there is to say about a report."""
+        """Return what else there is to say about a report."""
         counts = [report[name] for name in ("samples", "scored", "problems")]
         return ["{} {} for {} of {} problems".format(counts[0], self.unit, *counts[1:])]

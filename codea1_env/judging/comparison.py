@@ -40,7 +40,7 @@ class Returned:
 
 
 def read_reply(frame: bytes) -> Returned | TestResult:
-    """What the process of a program answered to a call: plain data, or how the call ended."""
+    """Return what the process of a program answered to a call: plain data, or how the call ended."""
     try:
         if frame.startswith(RETURNED):  # a number alone is read at once
             return Returned(codec.decode(frame[len(RETURNED) :], meter=codec.Meter(_BUDGET)))
@@ -137,7 +137,7 @@ def _same(one: Any, other: Any, tolerance: float, absolute: float) -> bool:
 
 
 def short(value: Any) -> str:
-    """A value in few characters, the same in every process."""
+    """Return a value in few characters, the same in every process."""
     try:
         return repr(value) if type(value) in _SIMPLE else _SHORT.repr(value)
     except ValueError:  # more digits than Python prints
@@ -151,7 +151,7 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 def without_addresses(message: str) -> str:
-    """A message that is the same in every run.
+    """Return a message that is the same in every run.
 
     Example:
         >>> without_addresses("<function f at 0x7f03cbd90b80> is not plain data")

@@ -27,7 +27,7 @@ def failing_tests(verdict: Verdict) -> str:
 
 
 def feedback(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()) -> str:
-    """A short report on a round for both players, with what each failing test expected and got."""
+    """Return a short report on a round for both players, with what each failing test expected and got."""
     new = [test for suite in verdict.suites for test in suite.tests]
     lines = [_program_line(program, verdict)]
     for title, tests in (
@@ -53,7 +53,7 @@ def feedback(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()
 
 
 def explain(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ()) -> dict[str, Any]:
-    """The part of ``infos`` that says what came of a round. Plain data, and no times in it."""
+    """Return the part of ``infos`` that says what came of a round. Plain data, and no times in it."""
     rewards = verdict.suites[0].rewards
     return {
         "scorable": verdict.code_reward is not None,
@@ -79,7 +79,7 @@ def explain(program: Program, verdict: Verdict, dropped: Sequence[Dropped] = ())
 
 
 def shorten(text: str, limit: int = LINE_CHARS) -> str:
-    """The text, cut in the middle if it is long.
+    """Return the text, cut in the middle if it is long.
 
     Example:
         >>> shorten("0123456789" * 10, limit=20)

@@ -115,7 +115,7 @@ def answer(referee: Referee, part: AttackAnswers) -> Reply | Exception:
 
 
 def _homes(names: Sequence[str], places: int) -> list[int]:
-    """The place of each problem: always the same one, unless that has its share of problems already."""
+    """Return the place of each problem: always the same one, unless that has its share of problems already."""
     most = -(-len(names) // places)
     number = [0] * places
     homes = []
@@ -333,7 +333,7 @@ def _send(pipe: IO[bytes], message: Any) -> None:
 
 
 def serve() -> None:
-    """What a judging process does: answer requests until nobody is there to ask."""
+    """Be a judging process: answer requests until nobody is there to ask."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # only answers go there
     limits, level, packages, config = pickle.load(requests)

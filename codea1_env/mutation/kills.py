@@ -42,7 +42,7 @@ _MUTANT_FACTOR = 20.0
 
 
 def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
-    """What a program may use on tests, judged by what the reference took on them.
+    """Return what a program may use on tests, judged by what the reference took on them.
 
     The time is rounded up, so that a little more or less of it changes nothing.
 
@@ -200,7 +200,7 @@ def _checked(result: TestResult) -> TestResult:
 def _limits(
     program: str, entry_point: str | None, tests: Sequence[str], sandbox: Sandbox
 ) -> Limits:
-    """What mutants may use: little, unless the program itself needs more."""
+    """Return what mutants may use: little, unless the program itself needs more."""
     limits = sandbox.limits.with_room_for(tests=len(tests))
     [results] = sandbox.run_many([Job(program, tuple(tests), entry_point, limits)])
     times = [result.cpu_time for result in results if _checked(result).passed]
@@ -238,7 +238,7 @@ def until_settled(
     settles: Callable[[R], bool],
     waits: Callable[[R], bool] = lambda result: False,
 ) -> list[list[R | None]]:
-    """What every program does on every item; None for the items behind the first result that settles the program.
+    """Return what every program does on every item; None for the items behind the first result that settles the program.
 
     Args:
         programs: Number of programs.
@@ -278,7 +278,7 @@ def until_settled(
 
 
 def _open(rows: Sequence[Sequence[object]], ends: Sequence[int], alone: set[int]) -> list[Part]:
-    """What is not known yet of each program; only the first of it for those that are to run it alone."""
+    """Return what is not known yet of each program; only the first of it for those that are to run it alone."""
     parts = []
     for program, (row, end) in enumerate(zip(rows, ends, strict=True)):
         numbers = [number for number in range(end) if row[number] is None]

@@ -78,7 +78,7 @@ def vary(value: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> An
 
 
 def in_order(value: Any, leaf: Callable[[Any], str] = repr) -> str:
-    """The text of a value, as `repr`; but with the items of sets in an order that is the same in every process.
+    """Return the text of a value, as `repr`; but with the items of sets in an order that is the same in every process.
 
     Args:
         value: Plain data.

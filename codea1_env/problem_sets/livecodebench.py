@@ -134,7 +134,7 @@ def _method(row: Row) -> str:
 
 
 def _call(method: str, case: _Case) -> str:
-    """A test from the lines of its input, each one argument as JSON. A tuple counts as a list, as there."""
+    """Return a test from the lines of its input, each one argument as JSON. A tuple counts as a list, as there."""
     arguments = ", ".join(repr(_json("input", line)) for line in case.input.split("\n"))
     expected = repr(_json("output", case.output))
     return (

@@ -161,7 +161,7 @@ def _prompt(row: Row, info: Mapping[str, Any], entry: str, imports: str, whole: 
 
 
 def _tests(row: Row) -> str | list[str]:
-    """The golden tests as the row has them: one text, or a list, which may be written as JSON."""
+    """Return the golden tests as the row has them: one text, or a list, which may be written as JSON."""
     value = row.fields["test"]
     if isinstance(value, str) and value.lstrip()[:1] == "[":
         try:

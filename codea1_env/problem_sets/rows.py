@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
 
 def text_of(row: Row, name: str) -> str:
-    """The field of this name.
+    """Return the field of this name.
 
     Raises:
         TypeError: It is no text.
@@ -35,7 +35,7 @@ def text_of(row: Row, name: str) -> str:
 
 
 def texts_of(row: Row, name: str) -> list[str]:
-    """The field of this name; an empty list where there is none.
+    """Return the field of this name; an empty list where there is none.
 
     Raises:
         TypeError: It is no list of texts.
@@ -48,12 +48,12 @@ def texts_of(row: Row, name: str) -> list[str]:
 
 
 def origin(row: Row, source: str, split: str) -> dict[str, str]:
-    """The metadata that every problem has."""
+    """Return the metadata that every problem has."""
     return {"source": source, "split": row.split or split}
 
 
 def show(value: object) -> str:
-    """A value in a message."""
+    """Return a value in a message."""
     return f"{type(value).__name__} {value!r:.80}"
 
 

@@ -46,7 +46,7 @@ class Schema(NamedTuple):
     convert: Callable[[Row], Problem]
 
     def lacking(self, row: Row) -> set[str]:
-        """The fields that a row lacks."""
+        """Return the fields that a row lacks."""
         return set(self.fields.split()).difference(row.fields)
 
 
@@ -269,7 +269,7 @@ def _bigcodebench(row: Row) -> Problem:
 
 
 def _libraries(value: object) -> list[str]:
-    """The packages in a field such as "['pandas', 'matplotlib.pyplot']", which is read but never evaluated."""
+    """Return the packages in a field such as "['pandas', 'matplotlib.pyplot']", which is read but never evaluated."""
     if value is None:
         return []
     if not isinstance(value, str) or not re.fullmatch(r"\[(?:'[\w.]+'(?:, ?)?)*\]", value):

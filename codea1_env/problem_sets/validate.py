@@ -128,7 +128,7 @@ def _finding(kind: FindingKind, item: Located, message: str) -> ProblemFinding:
 
 
 def _refused_by_training(problem: Problem) -> Iterator[tuple[FindingKind, str]]:
-    """What `codea1 train` says of a problem that has a reference."""
+    """Yield what `codea1 train` says of a problem that has a reference."""
     if problem.stdin_tests:
         yield (
             FindingKind.NOT_PLAYABLE,
@@ -146,7 +146,7 @@ def _refused_by_training(problem: Problem) -> Iterator[tuple[FindingKind, str]]:
 def _no_training_split(
     source: str, items: Sequence[tuple[int, Located]]
 ) -> Iterator[ProblemFinding]:
-    """What `codea1 train` says of the set, if nothing is said to it of splits."""
+    """Yield what `codea1 train` says of the set, if nothing is said to it of splits."""
     splits = sorted({item.problem.metadata.get("split", "") for _, item in items} - {""})
     if items and "train" not in splits:
         actually = f"the splits are {', '.join(splits)}" if splits else "there are no splits"

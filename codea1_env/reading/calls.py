@@ -74,7 +74,7 @@ def listed_tests(program: str, name: str) -> list[str]:
 
 
 def seen_calls(prompt: str, name: str, tests: list[str]) -> list[Call]:
-    """The first calls of a function in golden tests, and in the examples of a prompt."""
+    """Return the first calls of a function in golden tests, and in the examples of a prompt."""
     of_tests = (_calls_in_test(test, name) for test in tests if len(test) <= MAX_CHARS)
     found = itertools.chain(*of_tests, _calls_in_prose(prompt, name))
     return list(itertools.islice(found, MAX_CALLS))
@@ -133,7 +133,7 @@ def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
 
 
 def _literal_call(node: ast.AST, names: tuple[str, ...]) -> Call | None:
-    """The arguments of a call of one of some names; None if it is none, or they are no literals."""
+    """Return the arguments of a call of one of some names; None if it is none, or they are no literals."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return None
     if node.func.id not in names or any(each.arg is None for each in node.keywords):

@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
 
 
 def parse(text: str) -> list[ast.stmt]:
-    """The statements of a text.
+    """Return the statements of a text.
 
     Raises:
         PARSE_ERRORS: It is no Python.
@@ -50,13 +50,13 @@ def parse(text: str) -> list[ast.stmt]:
 
 
 def message_of(error: BaseException) -> str:
-    """What a parser's error says, in one line."""
+    """Return what a parser's error says, in one line."""
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"cannot be parsed: {message or type(error).__name__}"[:200]
 
 
 def chunks(text: str) -> Iterator[Chunk]:
-    """The parts of a text that is no Python as a whole, in order.
+    """Yield the parts of a text that is no Python as a whole, in order.
 
     A part is a statement at the left edge with what belongs to it. Where a function or class is broken, the lines
     that break it are taken out.
@@ -140,7 +140,7 @@ def _dedented(text: str, error: BaseException, budget: _Budget) -> Chunk:
 
 
 def _repaired(text: str, error: BaseException, budget: _Budget) -> Chunk:
-    """A function or class without the lines that break it."""
+    """Return a function or class without the lines that break it."""
     lines = text.split("\n")
     removed: list[tuple[str, str]] = []
     reason = message_of(error)

@@ -53,7 +53,7 @@ _BARE: dict[str, Domain] = {"tuple": ["tuple*", "any"], "dict": ["dict", "any", 
 
 
 def annotated(node: ast.expr | None, seen: Sequence[Any]) -> Domain:
-    """The domain of a parameter.
+    """Return the domain of a parameter.
 
     A container without its kind of items (`list`) takes its items from the values that were seen, as a parameter
     without annotation takes all of it; `list[Any]` says that it takes anything. A value that was seen is always
@@ -128,7 +128,7 @@ def _subscripted(name: str, inner: ast.expr, seen: Sequence[Any], depth: int) ->
 
 
 def shape(value: Any, depth: int = 0) -> Domain:
-    """The domain of values like this one.
+    """Return the domain of values like this one.
 
     A tuple keeps its length if it is short or its items differ; a longer one of items of one kind may have any.
 
@@ -162,7 +162,7 @@ def _homogeneous(shapes: Sequence[Domain]) -> Domain | None:
 
 
 def merged(domains: Iterable[Domain]) -> Domain:
-    """The domain that takes what any of some domains takes; lists of one kind of items stay so.
+    """Return the domain that takes what any of some domains takes; lists of one kind of items stay so.
 
     Example:
         >>> merged(["int", "float"]), merged([["list", "int"], ["list", "never"], ["list", "str"]])
@@ -214,7 +214,7 @@ def _includes(wide: Domain, narrow: Domain) -> bool:
 
 
 def known(domain: Domain) -> Domain:
-    """A domain in which what was never seen may be anything."""
+    """Return a domain in which what was never seen may be anything."""
     if domain == "never":
         return "any"
     if type(domain) is not list or domain[0] == "literal":
@@ -226,7 +226,7 @@ def known(domain: Domain) -> Domain:
 
 
 def checker(domain: Domain) -> Check | None:
-    """A function that says whether a value is in a domain; None where every value is."""
+    """Return a function that says whether a value is in a domain; None where every value is."""
     if domain == "any":
         return None
     if type(domain) is str:
@@ -281,7 +281,7 @@ def _items_checker(head: str, inner: Check | None) -> Check:
 
 
 def described(domain: Domain) -> str:
-    """A domain in words, in the notation of annotations.
+    """Return a domain in words, in the notation of annotations.
 
     Example:
         >>> described(["union", [["list", "int"], "None"]])

@@ -15,7 +15,7 @@ _PROMPT, _MORE = ">>> ", "... "
 
 
 def asserted(text: str) -> str:
-    r"""A text with its interactive examples at the left edge as assertions.
+    r"""Return a text with its interactive examples at the left edge as assertions.
 
     Example:
         >>> asserted("So:\n>>> x = [1]\n>>> f(x)\n2")

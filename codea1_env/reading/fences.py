@@ -65,7 +65,7 @@ class Block(NamedTuple):
 
 
 def answer_in(text: str) -> str:
-    r"""What is left of a text without its reasoning, without an end token and what follows.
+    r"""Return what is left of a text without its reasoning, without an end token and what follows.
 
     Reasoning that is cut off is no answer; what stands before it is.
 
@@ -95,7 +95,7 @@ def answer_in(text: str) -> str:
 
 
 def blocks_in(text: str) -> list[Block]:
-    r"""The fenced blocks of an answer.
+    r"""Return the fenced blocks of an answer.
 
     A fence within a triple-quoted string closes nothing. A closing fence may have text or an end token behind it,
     or stand at the end of a line of code. A block in an indented place (in a list) loses that indentation. The last
@@ -112,7 +112,7 @@ def blocks_in(text: str) -> list[Block]:
 
 
 def python_in(text: str, languages: frozenset[str] = PYTHON) -> list[Block]:
-    """The blocks that may be Python; those in other languages only if there are no others."""
+    """Return the blocks that may be Python; those in other languages only if there are no others."""
     blocks = blocks_in(text)
     return [each for each in blocks if each.language in languages or not each.language] or blocks
 
@@ -181,7 +181,7 @@ def _body(
 
 
 def _closing(line: str, fence: str) -> tuple[str, bool] | None:
-    """What stands before a closing fence on its line, and whether the line opens another block; None if it closes none."""
+    """Return what stands before a closing fence on its line, and whether the line opens another block; None if it closes none."""
     bare = line.strip()
     mark = fence[0]
     if bare.startswith(fence):
@@ -221,7 +221,7 @@ def _quotes_after(line: str, quotes: str) -> str:
 
 
 def unfenced(text: str) -> str:
-    """A text without its lines of fences, for where the blocks are not what the writer meant."""
+    """Return a text without its lines of fences, for where the blocks are not what the writer meant."""
     if "```" not in text and "~~~" not in text:
         return text
     return "\n".join(
@@ -238,7 +238,7 @@ _ITEM = re.compile(r"\s*+,?\s*+(\"(?:[^\"\\]|\\.)*+\")", re.DOTALL)
 
 
 def listed_statements(answer: str, key: str) -> list[str] | None:
-    r"""The texts under a key of the JSON in an answer; None if there is none.
+    r"""Return the texts under a key of the JSON in an answer; None if there is none.
 
     One text may stand for the list. Of JSON that is cut off, the complete texts are taken. A dict of Python that
     says the same is read as well.

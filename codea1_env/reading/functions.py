@@ -21,7 +21,7 @@ _MAX_ROWS = 1_000
 
 
 def parameters_of(node: ast.FunctionDef) -> list[str]:
-    """The names of a function's parameters."""
+    """Return the names of a function's parameters."""
     arguments = node.args
     listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     rest = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
@@ -29,7 +29,7 @@ def parameters_of(node: ast.FunctionDef) -> list[str]:
 
 
 def rows_of(node: ast.FunctionDef, names: Names, meter: LiteralMeter) -> Iterator[dict[str, Any]]:
-    """What the parameters stand for, each time the function runs: defaults, and the rows of tables above it."""
+    """Yield what the parameters stand for, each time the function runs: defaults, and the rows of tables above it."""
     given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
     defaults = {each.arg: _cell(default, names, meter) for each, default in given}
     tables = []
@@ -54,7 +54,7 @@ def arguments_of(
     meter: LiteralMeter,
     value_of: Callable[[ast.expr], Any],
 ) -> dict[str, Any] | None:
-    """What the parameters of a function stand for in a call of it; None if that is not known."""
+    """Return what the parameters of a function stand for in a call of it; None if that is not known."""
     places = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
     meter.work(4 * (len(places) + len(node.args.kwonlyargs)))
     if node.args.vararg is not None or node.args.kwarg is not None:
@@ -143,7 +143,7 @@ _CATCH = frozenset({"AssertionError", "Exception", "BaseException"})
 
 
 def called_or_named(node: ast.expr) -> str:
-    """The last part of the name of an expression, or of what it calls."""
+    """Return the last part of the name of an expression, or of what it calls."""
     return called_or_named(node.func) if type(node) is ast.Call else name_of(node)
 
 

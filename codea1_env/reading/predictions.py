@@ -74,7 +74,7 @@ class Conditions:
         self.meter = meter
 
     def predictions(self, node: ast.expr, names: Names) -> list[Prediction]:
-        """What a condition says if it holds.
+        """Return what a condition says if it holds.
 
         Raises:
             UnreadableError, NotLiteralError: It says something else.
@@ -97,7 +97,7 @@ class Conditions:
         raise UnreadableError(_UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
-        """The call that an expression is, or None if it is something else.
+        """Return the call that an expression is, or None if it is something else.
 
         Raises:
             NotLiteralError: Its arguments cannot be read.
@@ -178,7 +178,7 @@ class Conditions:
         return False
 
     def equal(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
-        """What `left == right` says."""
+        """Return what `left == right` says."""
         call, other = self.call(left, names), right
         if call is None:
             call, other = self.call(right, names), left
@@ -196,12 +196,12 @@ class Conditions:
         return prediction(call, read(other, names, self.meter), tolerance)
 
     def almost(self, left: ast.expr, right: ast.expr, tolerance: float, names: Names) -> Prediction:
-        """What it says that two numbers differ by no more than the tolerance."""
+        """Return what it says that two numbers differ by no more than the tolerance."""
         found = self.equal(left, right, names)
         return prediction(found.call, found.value, max(tolerance, found.tolerance or 0.0))
 
     def number(self, node: ast.expr, names: Names) -> float:
-        """A number that must be one."""
+        """Return a number that must be one."""
         value = read(node, names, self.meter)
         if type(value) not in (int, float) or not 0 <= value < math.inf:
             raise UnreadableError("a tolerance that is no number")
@@ -273,7 +273,7 @@ class Conditions:
     def tolerance(
         self, node: ast.Call, places: int, keys: Sequence[str], default: float, names: Names
     ) -> float:
-        """The largest of the tolerances in a call, which stand behind so many arguments, or under keys."""
+        """Return the largest of the tolerances in a call, which stand behind so many arguments, or under keys."""
         given = dict(zip(keys[-2:], node.args[places:], strict=False))
         given |= {str(keyword.arg): keyword.value for keyword in node.keywords}
         return max(
@@ -282,14 +282,14 @@ class Conditions:
 
 
 def name_of(node: ast.expr) -> str:
-    """The last part of a name, such as "approx" of `pytest.approx`."""
+    """Return the last part of a name, such as "approx" of `pytest.approx`."""
     if type(node) is ast.Name:
         return node.id
     return node.attr if type(node) is ast.Attribute else ""
 
 
 def prediction(call: Call, value: Any, tolerance: float | None) -> Prediction:
-    """A prediction, if its tolerance can be one.
+    """Return a prediction, if its tolerance can be one.
 
     Raises:
         UnreadableError: It is large, or that of something else than numbers.
@@ -304,7 +304,7 @@ def prediction(call: Call, value: Any, tolerance: float | None) -> Prediction:
 
 
 def _size(value: Any) -> float | None:
-    """The smallest of the numbers in a value, as far as a tolerance goes; None if there is something else in it."""
+    """Return the smallest of the numbers in a value, as far as a tolerance goes; None if there is something else in it."""
     if type(value) in _NUMBERS:
         try:
             return float(abs(value))
@@ -326,7 +326,7 @@ _EQUAL = frozenset({
 def said_by(
     conditions: Conditions, call: ast.Call, name: str, names: Names
 ) -> Iterator[Prediction]:
-    """What a call such as `self.assertEqual(f(1), 2)` says.
+    """Yield what a call such as `self.assertEqual(f(1), 2)` says.
 
     Args:
         conditions: Reads what stands in it.

@@ -20,7 +20,7 @@ _MOST_BLOCKS = 50
 
 
 def read_programs(answers: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    r"""The programs in answers.
+    r"""Return the programs in answers.
 
     It is the last block that defines the entry point, with what it needs of other blocks (imports, functions,
     constants) in front; a block that is cut off counts only if no other one defines it. Without such a block it is
@@ -107,7 +107,7 @@ def _without_cut_end(code: str, entry_point: str) -> str:
 
 
 def _between_prose(text: str, entry_point: str) -> str | None:
-    """The code of a text without fences, if it defines the entry point."""
+    """Return the code of a text without fences, if it defines the entry point."""
     body = _parsed(text)
     if body is not None:
         return text if _defines(body, entry_point) else None
@@ -135,7 +135,7 @@ def _defines(body: list[ast.stmt], name: str) -> bool:
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:
-    """The names that a statement binds at the top level."""
+    """Yield the names that a statement binds at the top level."""
     if isinstance(node, _DEFINITIONS):
         yield node.name
     elif isinstance(node, _IMPORTS):
@@ -153,7 +153,7 @@ def _bound(node: ast.stmt) -> Iterator[str]:
 
 
 def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
-    """A program behind what it needs of other blocks: definitions, imports and constants that it lacks."""
+    """Return a program behind what it needs of other blocks: definitions, imports and constants that it lacks."""
     if not before and not behind:
         return code
     missing = _missing(code)

@@ -27,7 +27,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def read_signatures(problems: list[tuple[str, str, str, list[str]]]) -> list[str]:
-    """The signatures of problems' functions, as JSON for `Signature`.
+    """Return the signatures of problems' functions, as JSON for `Signature`.
 
     Calls are bound by the reference's definition, or where it defines no function by the prompt's. Domains are the
     annotations of the prompt's definition if it has any, else of the reference's; where a parameter has none, the
@@ -54,7 +54,7 @@ def _signature(prompt: str, entry_point: str, reference: str, tests: list[str]) 
 
 
 def _definition(code: str, name: str) -> Function | None:
-    """The function that a program defines under a name, if the last thing that binds it is a definition."""
+    """Return the function that a program defines under a name, if the last thing that binds it is a definition."""
     found = None
     try:
         body = parse(code)
@@ -72,7 +72,7 @@ def _definition(code: str, name: str) -> Function | None:
 
 
 def _definition_in_prompt(prompt: str, name: str) -> Function | None:
-    """The same of a prompt, which may hold prose, or a function without a body."""
+    """Return the same of a prompt, which may hold prose, or a function without a body."""
     found = (_definition(text, name) for text in _attempts(prompt, name))
     return next((each for each in found if each is not None), None)
 
@@ -144,7 +144,7 @@ def _text(default: ast.expr | None) -> str | None:
 
 
 def _seen(listed: Listed, calls: list[Call]) -> dict[str, list[Any]]:
-    """The values that each parameter has in calls."""
+    """Return the values that each parameter has in calls."""
     seen: dict[str, list[Any]] = {name: [] for name, *_ in listed}
     places = [name for name, kind, *_ in listed if kind in ("", "/")]
     rest = {kind: name for name, kind, *_ in listed}
@@ -307,5 +307,5 @@ def _written(value: Any) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def signature_of(text: str) -> Signature:
-    """The signature that a JSON text describes; remembered."""
+    """Return the signature that a JSON text describes; remembered."""
     return Signature(text)

@@ -447,7 +447,7 @@ class Statements:
 
     @staticmethod
     def _size(names: Names) -> int:
-        """What it costs to copy or search names; much less than following code does."""
+        """Return what it costs to copy or search names; much less than following code does."""
         return 1 + len(names) // 8
 
     def _other(self, node: ast.stmt, names: Names) -> None:

@@ -43,7 +43,7 @@ Row = list[Any]
 
 
 def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
-    """The tests in answers.
+    """Return the tests in answers.
 
     Args:
         batch: Entry point, signature (JSON, see `codea1_env.reading.signatures`), and the answers.
@@ -65,7 +65,7 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
 
 def _texts_in(body: list[ast.stmt]) -> list[str]:
-    """The texts of a list that is all there is, alone or as the one value of a dict."""
+    """Return the texts of a list that is all there is, alone or as the one value of a dict."""
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
         return []
     value = body[0].value
@@ -159,7 +159,7 @@ class _Suite:
 
     @staticmethod
     def _lines(text: str) -> list[str]:
-        """The assertions of a piece that is no Python, where they stand as inline code, in a list, or ill-indented."""
+        """Return the assertions of a piece that is no Python, where they stand as inline code, in a list, or ill-indented."""
         if "`assert " in text:
             return _INLINE.findall(text)
         lines = text.strip().split("\n")
@@ -216,7 +216,7 @@ class _Suite:
 
 
 def _identity(arguments: list[Any], keywords: dict[str, Any]) -> str:
-    """The same text for arguments that are equal: 1, 1.0 and True; a dict in another order. As a source would be."""
+    """Return the same text for arguments that are equal: 1, 1.0 and True; a dict in another order. As a source would be."""
     texts = [write(_plain(each)) or "" for each in arguments]
     texts += [f"{name}={write(_plain(each)) or ''}" for name, each in keywords.items()]
     return ", ".join(texts)

@@ -25,12 +25,12 @@ class DisplayRow(NamedTuple):
 
 
 def verdict_rows(tests: Sequence[TestVerdict]) -> list[DisplayRow]:
-    """The rows of tests that were judged."""
+    """Return the rows of tests that were judged."""
     return [_row(test) for test in tests]
 
 
 def dropped_rows(dropped: Sequence[Dropped]) -> list[DisplayRow]:
-    """The rows of what no test could be made of."""
+    """Return the rows of what no test could be made of."""
     words = {True: "invalid", False: "no test"}
     return [
         DisplayRow("warn", words[item.invalid], clean(item.text), clean(item.reason))
@@ -39,7 +39,7 @@ def dropped_rows(dropped: Sequence[Dropped]) -> list[DisplayRow]:
 
 
 def clean(text: str) -> str:
-    r"""The text with everything but printable characters and line ends shown as escapes.
+    r"""Return the text with everything but printable characters and line ends shown as escapes.
 
     Terminals and browsers act on some characters, and some reorder what a reader sees.
 
@@ -59,7 +59,7 @@ def clean(text: str) -> str:
 
 
 def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], int]:
-    """The first lines of a program, none too long, and how many lines are left out."""
+    """Return the first lines of a program, none too long, and how many lines are left out."""
     lines = clean(code).split("\n")
     shown = [
         line if len(line) <= max_chars else f"{line[:max_chars]} ... ({len(line) - max_chars} more)"

@@ -71,7 +71,7 @@ td code { white-space: pre-wrap; overflow-wrap: anywhere; }
 
 
 def html(episode: Episode) -> str:
-    """The episode as an HTML page that needs nothing else: light or dark as the reader prefers."""
+    """Return the episode as an HTML page that needs nothing else: light or dark as the reader prefers."""
     title = escape(clean(episode.problem.task_id))
     return "\n".join(
         [

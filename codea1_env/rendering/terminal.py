@@ -24,7 +24,7 @@ MARKS: Final = {"good": "✓", "bad": "✗", "warn": "–"}
 
 
 def ansi(episode: Episode, *, colour: bool = True) -> str:
-    """The episode as text for a terminal.
+    """Return the episode as text for a terminal.
 
     Args:
         episode: What to show.

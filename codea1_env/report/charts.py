@@ -79,7 +79,7 @@ BOOK = (
 
 
 def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator[Chart]:
-    """A chart for each measure that some run has: a line for each group, with its interval."""
+    """Yield a chart for each measure that some run has: a line for each group, with its interval."""
     for each in wanted:
         rows: list[Point] = []
         for group in groups:
@@ -95,7 +95,7 @@ def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator
 
 
 def curve(group: RunGroup, metric: str) -> list[Point]:
-    """The curve of a metric; empty where no run has it.
+    """Return the curve of a metric; empty where no run has it.
 
     The interval is a 95% bootstrap interval over runs. It says nothing of other problems.
     """
@@ -118,12 +118,12 @@ def curve(group: RunGroup, metric: str) -> list[Point]:
 
 
 def bin_width(runs: Sequence[LoggedRun]) -> int:
-    """Steps that one point of a curve stands for."""
+    """Return the steps that one point of a curve stands for."""
     return 1 + max((run.step for run in runs), default=0) // _POINTS
 
 
 def bin_means(values: Iterable[tuple[int, float]], width: int) -> dict[int, float]:
-    """The means of values over so many steps each, by the last of these steps; step 0 stands alone.
+    """Return the means of values over so many steps each, by the last of these steps; step 0 stands alone.
 
     Example:
         >>> bin_means([(0, 5.0), (1, 1.0), (2, 3.0), (3, 4.0)], 2)

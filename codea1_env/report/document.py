@@ -44,7 +44,7 @@ def check_extras() -> None:
 
 
 def document(found: Findings) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     groups = grouped(found.runs)
     logs = [scan(run) for group in groups for run in group.runs]
     episodes = sample(logs)

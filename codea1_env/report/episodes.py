@@ -50,14 +50,14 @@ class Catalogue:
         self.bytes = 0
 
     def number(self, thing: Hashable) -> int:
-        """The number of a thing."""
+        """Return the number of a thing."""
         if thing not in self._numbers:
             self._numbers[thing] = len(self._numbers)
             self.bytes += len(embedded(thing)) + 1
         return self._numbers[thing]
 
     def all(self) -> list[Any]:
-        """The things by their numbers."""
+        """Return the things by their numbers."""
         return list(self._numbers)
 
 
@@ -77,7 +77,7 @@ class EpisodeSample:
         return {"texts": self.texts.all(), "tests": self.tests.all(), "episodes": self.rows}
 
     def text(self, text: str, longest: int = TEXT) -> int:
-        """The number of a text, made safe to show."""
+        """Return the number of a text, made safe to show."""
         return self.texts.number(shortened(text, longest))
 
     def test(self, test: Row) -> int:
@@ -112,7 +112,7 @@ def sample(logs: Sequence[EpisodeLog], limit: int = SAMPLE_BYTES) -> EpisodeSamp
 
 
 def _slim(log: EpisodeLog, index: int, run: int, page: EpisodeSample) -> Row:
-    """An episode with numbers in place of texts."""
+    """Return an episode with numbers in place of texts."""
     step, _, before = log.places[index]
     row = log.episode(index)
     outcome, winner = outcome_of(row)

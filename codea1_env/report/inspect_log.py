@@ -121,7 +121,7 @@ def _last_written(run: LoggedRun) -> str:
 
 
 def _sample(row: Row, identifier: str, run: LoggedRun) -> Any:
-    """An episode: what both players saw and wrote, and what came of it."""
+    """Return an episode: what both players saw and wrote, and what came of it."""
     model = _inspect("model")
     outcome, winner = outcome_of(row)
     code = shortened(row["code"])
@@ -202,7 +202,7 @@ def _results(samples: Sequence[Any]) -> Any:
 
 
 def _listed(title: str, tests: Sequence[Row]) -> str:
-    """Tests with their verdicts, as a list in Markdown."""
+    """Return tests with their verdicts, as a list in Markdown."""
     rows = [_test(test) for test in tests]
     lines = [
         f"- **{row['verdict']}** {in_line(row['test'])}"
@@ -213,7 +213,7 @@ def _listed(title: str, tests: Sequence[Row]) -> str:
 
 
 def _test(test: Row) -> dict[str, str]:
-    """A test, what became of it, and why it is not as it was written."""
+    """Return a test, what became of it, and why it is not as it was written."""
     status, outcome = test["status"], test.get("outcome")
     counts = status in ("kept", "corrected") and outcome is not None
     reason = test.get("reason", "")
@@ -229,7 +229,7 @@ def _paid(suite: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _chat(messages: Any) -> list[Any]:
-    """What a language model was shown, as far as it is a chat."""
+    """Return what a language model was shown, as far as it is a chat."""
     model = _inspect("model")
     kinds = {
         "system": model.ChatMessageSystem,
@@ -245,18 +245,18 @@ def _chat(messages: Any) -> list[Any]:
 
 
 def _as_code(text: str) -> str:
-    """An answer as it stands; the blocks of code in it would else be read."""
+    """Return an answer as it stands; the blocks of code in it would else be read."""
     return fenced(text, "markdown" if "```" in text else "python")
 
 
 def _identifier(row: Row, index: int, widths: tuple[int, int]) -> str:
-    """A name for a sample: sorted by their names, samples are in the order of the run."""
+    """Return a name for a sample: sorted by their names, samples are in the order of the run."""
     step, place = widths
     return f"{row['step']:0{step}}-{index:0{place}}-{_plain(row['task_id'])}"
 
 
 def _plain(text: str) -> str:
-    """A text as a part of a file's name."""
+    """Return a text as a part of a file's name."""
     return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII)[:80].strip("-") or "unnamed"
 
 

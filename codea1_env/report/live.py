@@ -125,7 +125,7 @@ def pace(run: LoggedRun) -> Pace:
 
 
 def _left(run: LoggedRun, recent: Sequence[Row]) -> float | None:
-    """What the last steps say of those to come, as a run itself reckons it."""
+    """Return what the last steps say of those to come, as a run itself reckons it."""
     config, step = run.config, run.step
     if step >= config.max_steps:
         return 0.0

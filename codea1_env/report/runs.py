@@ -126,7 +126,7 @@ def grouped(runs: Sequence[LoggedRun]) -> list[RunGroup]:
 
 
 def differing_settings(groups: Sequence[RunGroup]) -> dict[str, list[str]]:
-    """Setting -> its value in each group, of those that are not the same in all."""
+    """Return setting -> its value in each group, of those that are not the same in all."""
     values = [_what_counts(group.runs[0].config) for group in groups]
     return {
         name: [str(each[name]) for each in values]

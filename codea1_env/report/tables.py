@@ -73,7 +73,7 @@ def _command(words: str) -> Cell:
 
 
 def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int]]) -> Sheet:
-    """The runs."""
+    """Return the runs."""
     rows = [
         [
             text_cell(run.name),
@@ -89,7 +89,7 @@ def overview(groups: Sequence[RunGroup], damaged: Mapping[Path, Mapping[str, int
 
 
 def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
-    """What came of each group, from its start to its end."""
+    """Return what came of each group, from its start to its end."""
     ends = [[start_and_end(run.metrics) for run in group.runs if run.metrics] for group in groups]
     rows = []
     for metric, label in SUMMARY.items():
@@ -107,7 +107,7 @@ def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
 
 
 def other_settings(groups: Sequence[RunGroup]) -> Sheet:
-    """Settings that differ between groups."""
+    """Return the settings that differ between groups."""
     rows = [
         [text_cell(name), *map(text_cell, values)]
         for name, values in differing_settings(groups).items()
@@ -116,7 +116,7 @@ def other_settings(groups: Sequence[RunGroup]) -> Sheet:
 
 
 def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
-    """The phases of each run."""
+    """Return the phases of each run."""
     rows = [
         [
             text_cell(run.name),
@@ -138,7 +138,7 @@ def time_and_tokens(groups: Sequence[RunGroup]) -> Sheet:
 
 
 def came_back(logs: Sequence[EpisodeLog]) -> Sheet:
-    """Tests that programs passed, and later ones failed again."""
+    """Return tests that programs passed, and later ones failed again."""
     headings = ["run", "problem", "test", "first broke in step", "came back"]
     total = sum(len(log.replays.relapses) for log in logs)
     note = (
@@ -191,7 +191,7 @@ def _short(value: float) -> str:
 
 
 def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
-    """The leaderboard of a benchmark, with the command of each row."""
+    """Return the leaderboard of a benchmark, with the command of each row."""
     table, config = Table(benchmark.results), benchmark.config
     names = short_names(table.entries)
     first = table.entries[0] if table.entries else ""
@@ -231,7 +231,7 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
 
 
 def evaluation_sheets(evaluations: Sequence[EvaluationResult]) -> Iterator[Sheet]:
-    """A table for each kind of evaluation: a row for each folder, a column for each figure."""
+    """Yield a table for each kind of evaluation: a row for each folder, a column for each figure."""
     for kind in dict.fromkeys(map(_kind, evaluations)):
         members = [each for each in evaluations if _kind(each) == kind]
         figures = [_flat(each.report.get("figures", {})) for each in members]

@@ -48,7 +48,7 @@ class Answers:
 
 
 def encoded_arguments(args: Sequence[object], kwargs: dict[str, object]) -> bytes:
-    """The arguments of a call, to be sent. Plain data that has a literal; places share no list.
+    """Return the arguments of a call, to be sent. Plain data that has a literal; places share no list.
 
     Raises:
         ValueError: They are something else.
@@ -155,7 +155,7 @@ class Reply:
 def read(
     reply: Reply | CallResult, meter: codec.Meter, numpy: codec.Numpy | None = None
 ) -> CallResult:
-    """The result of a call, decoded.
+    """Return the result of a call, decoded.
 
     Args:
         reply: What came, or why nothing did.
@@ -183,7 +183,7 @@ def read(
 def readable(
     reply: Reply | CallResult, meter: codec.Meter, numpy: codec.Numpy | None = None
 ) -> CallResult:
-    """The result of a call for somebody who wants the value, or why it cannot be read."""
+    """Return the result of a call for somebody who wants the value, or why it cannot be read."""
     try:
         return read(reply, meter, numpy)
     except codec.BudgetError as error:
@@ -263,7 +263,7 @@ def _replies(slots: Slots, job: bytes, calls: Sequence[bytes], limits: Limits) -
     held = 0
 
     def keep(frame: bytes, spent: float) -> None:
-        """A reply, as long as those of the process are not too large together."""
+        """Return a reply, as long as those of the process are not too large together."""
         nonlocal held
         held += len(frame)
         if held <= _MOST_HELD:

@@ -40,7 +40,7 @@ def cpu_time_of(pid: int) -> float:
 
 
 def counted_cpu_time_of(pid: int) -> float:
-    """The same as the kernel counts it for RLIMIT_CPU: by ticks of a clock. Also of one that has ended."""
+    """Return the same as the kernel counts it for RLIMIT_CPU: by ticks of a clock. Also of one that has ended."""
     return _clock_of(pid, _CPUCLOCK_PROF)
 
 
@@ -62,7 +62,7 @@ def queue_time_of(process: int | str) -> float:
 
 
 def _stat_of(pid: int) -> list[str]:
-    """What /proc/PID/stat says from the state on; nothing of a process that is gone."""
+    """Return what /proc/PID/stat says from the state on; nothing of a process that is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()
@@ -76,7 +76,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def _used_of_held_up(pids: Sequence[int]) -> dict[int, float]:
-    """The CPU time of those whose main thread could run, and perhaps does, or waits for the disk."""
+    """Return the CPU time of those whose main thread could run, and perhaps does, or waits for the disk."""
     return {pid: cpu_time_of(pid) for pid in pids if _stat_of(pid)[:1] in (["R"], ["D"])}
 
 

@@ -63,7 +63,7 @@ class Limits:
         return min(self.call_wall_time * self.calls_per_test, most)
 
     def with_room_for(self, calls: int = 0, *, tests: int = 0) -> Limits:
-        """The same limits, with run limits raised so that nothing takes time from another.
+        """Return the same limits, with run limits raised so that nothing takes time from another.
 
         Args:
             calls: Calls of the run. Loading the program takes as long as one at most.
@@ -82,7 +82,7 @@ class Limits:
         )
 
     def times(self, factor: float) -> Limits:
-        """The same limits with so many times as much of all times.
+        """Return the same limits with so many times as much of all times.
 
         Example:
             >>> Limits(call_cpu_time=2.0).times(1.5).call_cpu_time
@@ -173,7 +173,7 @@ def check_text(name: str, value: object, wanted: str = "a str") -> None:
 
 
 def _exact(text: str) -> str:
-    """A text of a derived class, such as numpy's, as a plain one."""
+    """Return a text of a derived class, such as numpy's, as a plain one."""
     return text if type(text) is str else str.__str__(text)
 
 

@@ -105,7 +105,7 @@ def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
 
 
 def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
-    """What is left of the run's limits; they stay positive, as limits must."""
+    """Return what is left of the run's limits; they stay positive, as limits must."""
     return replace(
         limits,
         run_cpu_time=max(limits.run_cpu_time - cpu_time, _NOTHING),
@@ -156,7 +156,7 @@ def _run_tests(
 
 
 def _with_line(verdict: TestResult, test: str) -> TestResult:
-    """A failed test of one assertion failed there."""
+    """Return a failed test of one assertion failed there."""
     if verdict.passed:
         return verdict
     lines = [line.lstrip() for line in test.split("\n")]
@@ -173,20 +173,20 @@ def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def _small_expression(encoded: bytes) -> Any:
-    """The expression of a usual test, which is read once."""
+    """Return the expression of a usual test, which is read once."""
     return codec.decode(encoded)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def _small_verdict(expression: bytes, frame: bytes) -> TestResult | None:
-    """The verdict on one small reply: many programs answer a test alike, and most tests come again."""
+    """Return the verdict on one small reply: many programs answer a test alike, and most tests come again."""
     return _read_verdict(expression, (Reply(frame, 0.0),), codec.Meter(codec.CHEAP))
 
 
 def _verdict(
     plan: ValuePlan, returned: Sequence[Reply | CallResult], meter: codec.Meter
 ) -> TestResult | None:
-    """The verdict on an assertion about values; None where it costs too much to judge it here."""
+    """Return the verdict on an assertion about values; None where it costs too much to judge it here."""
     first = returned[0]
     if len(returned) > 1 or not isinstance(first, Reply) or len(first.frame) > _SMALL:
         return _read_verdict(plan.expression, returned, meter)

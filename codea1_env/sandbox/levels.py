@@ -145,7 +145,7 @@ def examine(level: str) -> LevelReport:
 
 
 def strongest_level() -> str:
-    """The strongest level that works here.
+    """Return the strongest level that works here.
 
     Raises:
         LevelUnavailableError: It is weaker than "kernel".

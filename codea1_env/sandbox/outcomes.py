@@ -40,7 +40,7 @@ _STOPPED: dict[Stop, tuple[Outcome, Limit | None]] = {
 
 
 def cpu_backstop(limits: Limits) -> int:
-    """The kernel's CPU limit of one process, in seconds.
+    """Return the kernel's CPU limit of one process, in seconds.
 
     Far above the limit that the supervisor keeps: for its own limit the kernel counts by ticks of a clock, which differ
     from the time used by a tenth and more where many processes share a processor.
@@ -49,7 +49,7 @@ def cpu_backstop(limits: Limits) -> int:
 
 
 def bounds_of(limits: Limits) -> dict[str, int]:
-    """What any child is told of its limits."""
+    """Return what any child is told of its limits."""
     return {
         "memory": int(limits.memory),
         "cpu_seconds": cpu_backstop(limits),
@@ -67,7 +67,7 @@ def job_frame(
     capture: bool = False,
     stdin: bytes | None = None,
 ) -> bytes:
-    """What a candidate's process is told."""
+    """Return what a candidate's process is told."""
     return codec.encode(
         {
             "code": code,
@@ -82,14 +82,14 @@ def job_frame(
 
 
 def too_long(text: str) -> TestResult | None:
-    """The result for a text that is too long to be a program or a test."""
+    """Return the result for a text that is too long to be a program or a test."""
     if len(text) <= _MAX_CHARACTERS:
         return None
     return TestResult(Outcome.SYNTAX_ERROR, f"more than {_MAX_CHARACTERS} characters", called=False)
 
 
 def outcome_of(stop: Stop, ended: Ended) -> TestResult:
-    """The result for a run that has no other: what stopped it, or how its process ended."""
+    """Return the result for a run that has no other: what stopped it, or how its process ended."""
     if ended.reached_backstop and stop is Stop.CLOSED:
         stop = Stop.CPU
     if stop in _STOPPED:
@@ -132,7 +132,7 @@ def load_of(frame: bytes, cpu_time: float = 0.0) -> TestResult:
 def meaning_of(
     reply: Any, reword: Callable[[str], str] | None = None
 ) -> tuple[Any, ...] | TestResult:
-    """What a decoded reply of a candidate says: what came with an "ok", or how else it ended.
+    """Return what a decoded reply of a candidate says: what came with an "ok", or how else it ended.
 
     Args:
         reply: Plain data of any shape. Of an ending: its kind and its text; then, where an exception was raised, the

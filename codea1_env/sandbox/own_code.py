@@ -89,7 +89,7 @@ class OwnCodeSandbox(Sandbox):
 
 
 def _verdict(result: CallResult) -> TestResult:
-    """What a test came to; a process that has not answered says how it ended."""
+    """Return what a test came to; a process that has not answered says how it ended."""
     if result.outcome is not Outcome.PASS:
         return TestResult(result.outcome, cpu_time=result.cpu_time, **cause_of(result))
     kind, message, error = result.value

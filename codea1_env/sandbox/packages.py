@@ -49,12 +49,12 @@ def locate(packages: Iterable[str]) -> dict[str, str]:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of installed packages, by the names that they are imported by."""
+    """Return the versions of installed packages, by the names that they are imported by."""
     return {name: ", ".join(each.version for each in _distributions(name)) for name in packages}
 
 
 def library_folders(name: str, folder: str) -> list[Path]:
-    """The folders beside a package that hold its shared libraries; wheels name them after the distribution."""
+    """Return the folders beside a package that hold its shared libraries; wheels name them after the distribution."""
     names = {name}
     if not Path(folder, f"{name}.libs").exists():
         names = {re.sub(r"[-.]+", "_", each.name) for each in _distributions(name)}
@@ -62,7 +62,7 @@ def library_folders(name: str, folder: str) -> list[Path]:
 
 
 def metadata_folders(packages: Mapping[str, str]) -> list[str]:
-    """The folders in which installed packages say which version they are: many ask for it when they are imported."""
+    """Return the folders in which installed packages say which version they are: many ask for it when they are imported."""
     found = []
     for name, folder in packages.items():
         for distribution in _distributions(name):
@@ -87,7 +87,7 @@ def _folder(name: str) -> str | None:
 
 
 def _needed(name: str) -> list[str]:
-    """The top-level names of a package's distribution, and of those that it requires without extras."""
+    """Return the top-level names of a package's distribution, and of those that it requires without extras."""
     names: list[str] = []
     for distribution in () if name in _ALONE else _distributions(name):
         names += sorted(_top_level(distribution))
@@ -110,7 +110,7 @@ def _distributions(name: str) -> list[metadata.Distribution]:
 
 
 def _top_level(distribution: metadata.Distribution) -> set[str]:
-    """What a distribution offers to import."""
+    """Return what a distribution offers to import."""
     names = set()
     for file in distribution.files or ():
         first = file.parts[0]
@@ -157,7 +157,7 @@ def _package_paths(packages: Mapping[str, str]) -> list[str]:
 def settings(
     kind: WorkerKind, level: str, packages: Mapping[str, str], modules: Sequence[str] | None
 ) -> str:
-    """The settings of a new worker, as JSON. See `Worker`."""
+    """Return the settings of a new worker, as JSON. See `Worker`."""
     standard = sorted(
         {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     )

@@ -54,7 +54,7 @@ class ValuePlan:
     expression: bytes
 
     def as_program(self) -> ProgramPlan:
-        """The same test, as a program of its own."""
+        """Return the same test, as a program of its own."""
         return ProgramPlan(tuple(dict.fromkeys(self.names)))
 
 
@@ -213,7 +213,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def show(value: Any) -> str:
-    """A short text of a value for a message."""
+    """Return a short text of a value for a message."""
     try:
         text = repr(value)
     # Plain data runs no code but Python's, which raises what it likes: ValueError for an integer of many

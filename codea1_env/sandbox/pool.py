@@ -140,7 +140,7 @@ class Sandbox:
         return _Starters(os.getpid(), pool, analyst, Planner(analyst))
 
     def _here(self) -> _Starters:
-        """What starts and uses processes; made anew in a forked copy of this process, which does not own the original's."""
+        """Return what starts and uses processes; made anew in a forked copy of this process, which does not own the original's."""
         if self._starters.owner != os.getpid():
             _of_other_processes.append(self._starters)
             self._starters = self._start()
@@ -473,7 +473,7 @@ _default_lock = threading.Lock()
 
 
 def default_sandbox() -> Sandbox:
-    """The sandbox that everything in this process shares, with one worker per usable core.
+    """Return the sandbox that everything in this process shares, with one worker per usable core.
 
     It is made at the first call and closed when the interpreter exits. A forked process gets its own.
     """

@@ -73,7 +73,7 @@ class Limit(enum.StrEnum):
 
 
 def identifier(text: object) -> str | None:
-    """A name that a hostile process gave, if it can be one; to be compared and shown, never looked up.
+    """Return a name that a hostile process gave, if it can be one; to be compared and shown, never looked up.
 
     Example:
         >>> identifier("KeyError"), identifier("a b"), identifier(b"KeyError"), identifier("x" * 101)
@@ -85,7 +85,7 @@ def identifier(text: object) -> str | None:
 
 
 def one_line(text: str) -> str:
-    r"""A text of hostile origin as one short line of printable characters, that can be encoded.
+    r"""Return a text of hostile origin as one short line of printable characters, that can be encoded.
 
     Example:
         >>> one_line("a\nb\x1b[2J\ud800")
@@ -100,7 +100,7 @@ def one_line(text: str) -> str:
 
 
 def cause_of(ending: TestResult | CallResult | ScriptResult) -> dict[str, Any]:
-    """What any result says of how it came, beside the outcome: for another one of the same ending."""
+    """Return what any result says of how it came, beside the outcome: for another one of the same ending."""
     return {name: getattr(ending, name) for name in ("message", "error", "missing_module", "limit")}
 
 
@@ -209,7 +209,7 @@ class ScriptResult:
         _settle(self)
 
     def verdict(self, outcome: Outcome, message: str) -> TestResult:
-        """The result of a test that was run as a script, where its outcome is said by somebody else."""
+        """Return the result of a test that was run as a script, where its outcome is said by somebody else."""
         cause = {**cause_of(self), "message": message}
         return TestResult(outcome, cpu_time=self.cpu_time, **cause)
 

@@ -23,7 +23,7 @@ _EXIT_TIMEOUT = 1.0  # from the end of a process's channel to its own end
 
 
 def _pipe(*, to_child: bool) -> tuple[int, int]:
-    """A pipe: the end that stays here, which never blocks, and the end that the child gets."""
+    """Return a pipe: the end that stays here, which never blocks, and the end that the child gets."""
     receive, send = os.pipe()
     ours, theirs = (send, receive) if to_child else (receive, send)
     os.set_blocking(ours, False)
@@ -211,7 +211,7 @@ class Supervised:
                     break
 
     def printed(self) -> tuple[str, str]:
-        """What it has printed to standard output and to standard error."""
+        """Return what it has printed to standard output and to standard error."""
         most = int(self.limits.output)
         kept = [bytes(self._printed.get(stream, b""))[:most] for stream in self.streams]
         return kept[0].decode("utf-8", "replace"), kept[1].decode("utf-8", "replace")

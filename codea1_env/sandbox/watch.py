@@ -74,7 +74,7 @@ class Watch:
         return idle > seconds and not wait_for_processor(self._pids)
 
     def frame(self, child: Supervised, cpu_limit: float, wall_limit: float) -> bytes | Stop:
-        """The next frame of a child, or why none came.
+        """Return the next frame of a child, or why none came.
 
         Args:
             child: Whose frame to wait for.

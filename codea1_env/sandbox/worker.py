@@ -80,7 +80,7 @@ class Ended:
 
 
 def _outer_pid(pidfd: int) -> int:
-    """The process number on this side of a process number namespace."""
+    """Return the process number on this side of a process number namespace."""
     descriptor = os.open(f"/proc/self/fdinfo/{pidfd}", os.O_RDONLY)  # quicker than a file object
     try:
         return int(os.read(descriptor, 4096).split(b"\nPid:", 1)[1].split(None, 1)[0])
@@ -220,7 +220,7 @@ class Worker:
         return answer
 
     def forked(self, answer: Answer) -> ChildProcess:
-        """The child that was asked for."""
+        """Return the child that was asked for."""
         self._wait(answer)
         self._unclaimed.discard(answer.handle)
         (number,) = _NUMBER.unpack(answer.data)

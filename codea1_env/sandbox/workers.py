@@ -56,7 +56,7 @@ class _Slot:
         self._test_ends = ()
 
     def alone(self) -> Supervised:
-        """The program's child, which no test will reach."""
+        """Return the program's child, which no test will reach."""
         with dismissed_on_error([self.program]):
             try:
                 if self._test is not None:
@@ -66,7 +66,7 @@ class _Slot:
         return self.program
 
     def pair(self) -> tuple[Supervised, Supervised]:
-        """The program's child and the test's child."""
+        """Return the program's child and the test's child."""
         if self._test is None:
             with dismissed_on_error([self.program]):
                 try:
@@ -98,15 +98,15 @@ class Slots:
         return slot if slot is not None else _Slot(self.worker, with_test=with_test)
 
     def take(self) -> Supervised:
-        """A child for a program, usually one that is ready. The next one is made without one for a test, too."""
+        """Return a child for a program, usually one that is ready. The next one is made without one for a test, too."""
         return self._take(with_test=False).alone()
 
     def take_pair(self) -> tuple[Supervised, Supervised]:
-        """A child for a program and one for a test, usually ready. The next ones are made likewise."""
+        """Return a child for a program and one for a test, usually ready. The next ones are made likewise."""
         return self._take(with_test=True).pair()
 
     def take_callee(self) -> Supervised:
-        """A child for calls, usually one that is ready."""
+        """Return a child for calls, usually one that is ready."""
         child, self._ready = self._ready, None
         assert not isinstance(child, _Slot)
         return child if child is not None else Supervised(self.worker, b"v")

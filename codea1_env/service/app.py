@@ -186,7 +186,7 @@ def make_app(
     token: str | None = None,
     ceiling: Limits = CEILING,
 ) -> App:
-    """An ASGI application before a sandbox, which stays its caller's to close.
+    """Return an ASGI application before a sandbox, which stays its caller's to close.
 
     Args:
         runner: Runs the jobs.

@@ -138,7 +138,7 @@ class Parcel:
             self.code = f"{_AROUND}\naround({', '.join(map(ascii, arguments))})"
 
     def unpack(self, stdout: str) -> tuple[str, dict[str, str]]:
-        """What the program printed, and the files that it gave back."""
+        """Return what the program printed, and the files that it gave back."""
         if not self._fetch:
             return stdout, {}
         before, _, rest = stdout.partition(self._mark)

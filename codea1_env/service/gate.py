@@ -218,7 +218,7 @@ class _Incoming:
 
 
 async def _read_body(scope: Message, receive: Receive, take: Callable[[int], None]) -> bytes:
-    """The whole body.
+    """Return the whole body.
 
     Raises:
         HttpRefusalError: It is too large, or too slow, or the client went away.
@@ -253,7 +253,7 @@ def _header(scope: Message, name: bytes) -> bytes | None:
 
 
 def _token_in(header: bytes) -> bytes:
-    """The token of a bearer, or the password of a URL (http://any:TOKEN@host), which is all some clients can send."""
+    """Return the token of a bearer, or the password of a URL (http://any:TOKEN@host), which is all some clients can send."""
     kind, _, rest = header.partition(b" ")
     if kind.lower() == b"bearer":
         return rest.strip()

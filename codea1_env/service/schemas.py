@@ -96,7 +96,7 @@ class RunCode:
             raise ValueError(f"Expect stdin of at most {MAX_INPUT} bytes, actually: more")
 
     def limits(self, default: Limits, ceiling: Limits) -> Limits:
-        """The limits of the run.
+        """Return the limits of the run.
 
         Raises:
             ValueError: More is asked for than there may be.
@@ -125,7 +125,7 @@ class RunTests:
 
 
 def job_of(body: RunTests, default: Limits, ceiling: Limits) -> Job:
-    """The job that a request asks for.
+    """Return the job that a request asks for.
 
     Raises:
         ValueError: A word is unknown, or more is asked for than there may be.
@@ -147,7 +147,7 @@ def _adapter(kind: Any) -> Any:
 
 
 def read_body(kind: type[T], body: bytes) -> T:
-    """What a body says.
+    """Return what a body says.
 
     It is read straight into its fields, so that what nobody asked for takes no memory while the request waits.
 
@@ -184,7 +184,7 @@ def read_body(kind: type[T], body: bytes) -> T:
 
 
 def limits_of(asked: Mapping[str, float], default: Limits, ceiling: Limits) -> Limits:
-    """The limits that a request asks for; of others, the sandbox's own.
+    """Return the limits that a request asks for; of others, the sandbox's own.
 
     Raises:
         ValueError: A name is unknown, or more is asked for than there may be.
@@ -204,7 +204,7 @@ def limits_of(asked: Mapping[str, float], default: Limits, ceiling: Limits) -> L
 
 
 def _known(what: str, said: Iterable[str], kind: Any) -> list[str]:
-    """The fields of a dataclass, which all that is said has to be."""
+    """Return the fields of a dataclass, which all that is said has to be."""
     names = [each.name for each in fields(kind)]
     for name in said:
         if name not in names:
@@ -220,7 +220,7 @@ def _check(name: str, value: float, most: float) -> None:
 
 
 def run_response(result: ScriptResult, stdout: str, files: Mapping[str, str]) -> dict[str, Any]:
-    """What became of a program, in SandboxFusion's shape.
+    """Return what became of a program, in SandboxFusion's shape.
 
     Args:
         result: What became of it.

@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
 
 def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The token of a file, or of the environment; None where there is none.
+    """Return the token of a file, or of the environment; None where there is none.
 
     Raises:
         ValueError: It is too short, or not one printable word.

@@ -30,7 +30,7 @@ Stamp = tuple[str, int, int, int]
 
 
 def stamp(path: Path) -> Stamp | None:
-    """The file's stamp, or None where there is no such file."""
+    """Return the file's stamp, or None where there is no such file."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
 
 
 def read_page(connection: sqlite3.Connection, problem: str) -> dict[str, int]:
-    """The tests of one problem with their frequencies, in order of entry."""
+    """Return the tests of one problem with their frequencies, in order of entry."""
     rows = connection.execute(
         "SELECT test, frequency FROM tests WHERE problem = ? ORDER BY position", (encode(problem),)
     )

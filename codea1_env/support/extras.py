@@ -36,7 +36,7 @@ def require(module: str, extra: str = "llm") -> ModuleType:
 
 
 def missing(package: str, extra: str) -> MissingExtraError:
-    """What to say of a package of an extra that is not installed."""
+    """Return what to say of a package of an extra that is not installed."""
     return MissingExtraError(
         f"Expect the package {package} to be installed, actually: it is not. "
         f"Run: pip install 'codea1-env[{extra}]'"

@@ -119,7 +119,7 @@ def write_whole(path: Path, text: str) -> None:
 def _whole(
     path: Path, wanted: Callable[[dict[str, Any]], bool]
 ) -> Iterator[tuple[dict[str, Any], int]]:
-    """The rows, and the offset behind each."""
+    """Yield the rows, and the offset behind each."""
     for row, end in every_line(path):
         if row is None or not wanted(row):
             return

@@ -68,7 +68,7 @@ def find_class(name: str) -> type[Any]:
 
 
 def name_of(function: Any) -> str:
-    """The name by which `find` finds a function or class again, for files that must name it.
+    """Return the name by which `find` finds a function or class again, for files that must name it.
 
     Raises:
         ValueError: It cannot be found by a name: a lambda, or one that is defined in a function.
@@ -117,7 +117,7 @@ def digest_of_class(kind: type[Any]) -> str | None:
 
 
 def exit_of(error: SystemExit) -> str:
-    """What to say where code of the user's ended the program instead of returning."""
+    """Return what to say where code of the user's ended the program instead of returning."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return (
         "Expect code of yours to return, or to raise an error, actually it ended the program: "

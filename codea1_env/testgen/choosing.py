@@ -251,7 +251,7 @@ class _Search:
                 looker.seen[name] = less_seen
 
     def _left(self) -> list[int]:
-        """The mutants that no trial has killed."""
+        """Return the mutants that no trial has killed."""
         killed = frozenset[int]().union(*self.kills.values())
         return [number for number in range(len(self.looker.codes)) if number not in killed]
 
@@ -261,7 +261,7 @@ class _Search:
         return bool(self._left()) or (self.compares and not different)
 
     def _stages(self) -> Iterator[Callable[[], list[Trial]]]:
-        """What is tried one after the other, as long as there are mutants left."""
+        """Yield what is tried one after the other, as long as there are mutants left."""
         looker, maker = self.looker, self.maker
         if self.target.is_class:
             yield maker.objects

@@ -24,7 +24,7 @@ _PRINTING = {"print", "pprint", "pp", "help", "write", "writelines", "stdout", "
 
 
 def examples(docs: list[str], offered: list[str]) -> list[dict[str, Any]]:
-    r"""The examples of docstrings as tests.
+    r"""Return the examples of docstrings as tests.
 
     Args:
         docs: Docstrings.
@@ -88,7 +88,7 @@ def _expression(text: str) -> ast.expr | None:
 
 
 def _text(node: ast.expr, source: str) -> str:
-    """The text of an expression, without comments below or beside it."""
+    """Return the text of an expression, without comments below or beside it."""
     text = ast.get_source_segment(source, node) or "#"
     one_line = "\n" not in text or isinstance(node, ast.Call)
     return text if one_line and "#" not in text else ast.unparse(node)
@@ -128,7 +128,7 @@ def _prints(node: ast.AST) -> bool:
 
 
 def _printed(node: ast.expr) -> ast.expr | None:
-    """The expression in ``print(expression)``, where that is all that prints."""
+    """Return the expression in ``print(expression)``, where that is all that prints."""
     match node:
         case ast.Call(func=ast.Name(id="print"), args=[inner], keywords=[]):
             return None if isinstance(inner, ast.Starred) or _prints(inner) else inner
@@ -173,7 +173,7 @@ _MAX_LINE = 300
 
 
 def as_doctests(docs: list[str], name: str) -> list[str]:
-    r"""The examples that are no doctests, as the texts of doctests; one for each docstring that has some.
+    r"""Return the examples that are no doctests, as the texts of doctests; one for each docstring that has some.
 
     Args:
         docs: Docstrings of a function; or of a class and its methods.
@@ -238,7 +238,7 @@ def _calls(node: ast.expr, name: str) -> bool:
 
 
 def _value(says: str) -> str | None:
-    """The value that a text says and nothing else."""
+    """Return the value that a text says and nothing else."""
     for text in (says, re.sub(r"\s*(?:[.;,]|\s\([^()]*\)|\s#.*)$", "", says)):
         try:
             value = ast.literal_eval(_as_python(text))
@@ -249,7 +249,7 @@ def _value(says: str) -> str | None:
 
 
 def _as_python(text: str) -> str:
-    """The text, in which ``true`` is meant to be ``True``."""
+    """Return the text, in which ``true`` is meant to be ``True``."""
     return re.sub(r"^(?:true|false|none)\b", lambda word: word[0].capitalize(), text, flags=re.I)
 
 
@@ -269,7 +269,7 @@ _PARAMETER = re.compile(
 
 
 def wrong_defaults(source: str, name: str) -> list[dict[str, Any]]:
-    r"""The parameters of a function, or of a class and its methods, whose default is documented as another one.
+    r"""Return the parameters of a function, or of a class and its methods, whose default is documented as another one.
 
     Returns:
         For each: ``owner`` (the function, or ``Class.method``), ``name``, ``says`` and ``value`` (both as literals).
@@ -317,7 +317,7 @@ def _compared(
 
 
 def _described(text: str, names: Collection[str]) -> dict[str, str]:
-    """What a docstring says of each parameter; the first place counts."""
+    """Return what a docstring says of each parameter; the first place counts."""
     found: dict[str, str] = {}
     current, margin = "", 0
     for line in inspect.cleandoc(text).splitlines():

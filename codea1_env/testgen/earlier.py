@@ -88,7 +88,7 @@ def read_earlier(target: Target, revision: str, sandbox: Sandbox) -> Earlier | N
 
 
 def file_at(path: Path, revision: str) -> str | None:
-    """The text of a file at a revision of git; None if it was not there.
+    """Return the text of a file at a revision of git; None if it was not there.
 
     Raises:
         TargetError: There is no such revision, or the file lies in no repository.
@@ -129,7 +129,7 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 def difference(
     trial: Trial, was: Seen, now: Seen, shape: Shape, earlier: Earlier
 ) -> tuple[Finding, Sort]:
-    """The finding that a function does something else than it did, up to the first step where it does."""
+    """Return the finding that a function does something else than it did, up to the first step where it does."""
     if now.outcome is Outcome.PASS:
         steps = range(min(len(was.found["results"]), len(now.found["results"])))
         different = (each for each in steps if _differ_upto(each, was, now))
@@ -165,7 +165,7 @@ def _form(seen: Seen) -> str:
 
 
 def _left(seen: Seen) -> str:
-    """What a call has changed."""
+    """Return what a call has changed."""
     changed: Mapping[Any, Any] = {**seen.found.get("after", {}), **seen.found.get("attributes", {})}
     if not changed:
         return "leaves its arguments as they are"

@@ -68,7 +68,7 @@ class Finding:
 
 
 def what_it_did(seen: Seen) -> str:
-    """The end of a trial in words.
+    """Return the end of a trial in words.
 
     Example:
         >>> what_it_did(Seen(Outcome.PASS, "", {"results": [("raises", ("KeyError", "'a'"))]}))
@@ -138,7 +138,7 @@ def accident(
 
 
 def question(trial: Trial, seen: Seen, why: str, kind: Evidence, shape: Shape) -> Finding:
-    """The finding that asks whether what a trial gave is right; of one that did not end only the trial."""
+    """Return the finding that asks whether what a trial gave is right; of one that did not end only the trial."""
     source = trial_text(trial, shape)
     if seen.outcome is Outcome.PASS:
         test = observed_test(trial, {**seen.found, "attributes": {}}, shape)
@@ -164,7 +164,7 @@ def distinct(findings: Sequence[tuple[Finding, Sort]]) -> list[Finding]:
 
 
 def sort_of(seen: Seen, step: str) -> Sort:
-    """Findings that are probably the same mistake have the same sort."""
+    """Return the sort of a finding: those that are probably the same mistake have the same one."""
     for _, name, message in seen.errors[-1:]:
         # Messages begin with what was wrong, and end with what is wrong with it; or the other way round.
         words = re.sub(r"'[^']*'|\"[^\"]*\"|-?\d[\d.]*", "*", message).split()
@@ -200,7 +200,7 @@ _ALLOWED: dict[str, tuple[type, ...]] = {
 
 
 def kind_text(kind: Kind) -> str:
-    """A kind in words.
+    """Return a kind in words.
 
     Example:
         >>> kind_text(("union", ("int",), ("none",)))
@@ -214,7 +214,7 @@ def kind_text(kind: Kind) -> str:
 
 
 def short(text: str) -> str:
-    """The text, cut where it is longer than anybody reads."""
+    """Return the text, cut where it is longer than anybody reads."""
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
 
 
@@ -224,7 +224,7 @@ _ORDINARY = (bool, type(None))
 
 
 def weighed(found: Accident, trial: Trial, seen: Seen, target: Target) -> Accident:
-    """The accident; a doubtful one if the arguments may be to blame.
+    """Return the accident; a doubtful one if the arguments may be to blame.
 
     An index that is out of range says little of a number that may be one, and where several arguments have to fit
     together, such as a table and the number of its rows. What an optional argument does that somebody has set to
@@ -284,7 +284,7 @@ def _is_odd(parameter: Parameter | None, value: Any) -> bool:
 
 
 def one_line(finding: Finding, target: Target, folder: Path | None = None) -> str:
-    """A command that shows what a finding says. It runs the program as you, in no sandbox.
+    """Return a command that shows what a finding says. It runs the program as you, in no sandbox.
 
     Args:
         finding: What was found.
@@ -309,7 +309,7 @@ def one_line(finding: Finding, target: Target, folder: Path | None = None) -> st
 
 
 def as_data(finding: Finding, target: Target) -> dict[str, Any]:
-    """A finding for a report."""
+    """Return a finding for a report."""
     names = ("source", "did", "expected", "kind")
     return {name: getattr(finding, name) for name in names} | {
         "reproduction": one_line(finding, target)

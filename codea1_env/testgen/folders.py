@@ -110,7 +110,7 @@ def _suite(target: Target, options: SuiteOptions, sandbox: Sandbox) -> FunctionS
 
 
 def file_names(place: PublicNames) -> dict[str, str]:
-    """The file for tests of each function or class, by its label; it says where that lives.
+    """Return the file for tests of each function or class, by its label; it says where that lives.
 
     Example:
         >>> from codea1_env.testgen.modules import Module
@@ -130,7 +130,7 @@ def file_names(place: PublicNames) -> dict[str, str]:
 
 
 def row_of(written: WrittenSuite, file: str) -> dict[str, Any]:
-    """What came of a function or class, for a file of results.
+    """Return what came of a function or class, for a file of results.
 
     Args:
         written: Its tests.
@@ -262,7 +262,7 @@ def _exported(
 
 
 def _about(package: str) -> dict[str, str]:
-    """The distribution, version and licence of an installed package, as far as it says them."""
+    """Return the distribution, version and licence of an installed package, as far as it says them."""
     names: Sequence[str] = metadata.packages_distributions().get(package, ()) if package else ()
     for name in names:
         known = metadata.metadata(name).json

@@ -172,7 +172,7 @@ def _kills_of(
 
 
 def mutants_of(target: Target, sandbox: Sandbox, most: int | None = None) -> list[Mutant]:
-    """The mutants of the file whose fault is in the function or class itself.
+    """Return the mutants of the file whose fault is in the function or class itself.
 
     Args:
         target: The function or class.

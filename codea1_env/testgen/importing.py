@@ -27,7 +27,7 @@ __import__("builtins").exec({text!r}, _codea1_{name})
 
 
 def beside(module: ModuleType) -> str:
-    """The text of a module of ours as a part of a program: it has a namespace of its own there."""
+    """Return the text of a module of ours as a part of a program: it has a namespace of its own there."""
     name = module.__name__.rpartition(".")[2]
     return _BESIDE.format(name=name, text=Path(module.__file__ or "").read_text(encoding="utf-8"))
 
@@ -36,7 +36,7 @@ _LOADER = beside(loader)
 
 
 def program_of(module: Module, name: str, text: str = "") -> str:
-    """A program with the names of a module.
+    """Return a program with the names of a module.
 
     Args:
         module: Which.
@@ -93,7 +93,7 @@ def sandbox_for(
     level: str | None = None,
     packages: Iterable[str] = (),
 ) -> Iterator[tuple[OwnCodeSandbox, Imported]]:
-    """A sandbox in which a module can be imported: it may read its package and what that needs, and nothing else.
+    """Give a sandbox in which a module can be imported: it may read its package and what that needs, and nothing else.
 
     Args:
         module: Which.
@@ -121,7 +121,7 @@ def sandbox_for(
 
 
 def defined_in(module: Module, name: str, sandbox: Sandbox) -> tuple[str, str]:
-    """The module and the name under which something was defined that a module offers.
+    """Return the module and the name under which something was defined that a module offers.
 
     Raises:
         TargetError: It is compiled.

@@ -213,7 +213,7 @@ def _values(kind: Kind, hints: Hints) -> list[Any]:
 
 
 def _sequences(items: list[Any]) -> list[list[Any]]:
-    """Lists of items: none, one, some, in several orders, repeated."""
+    """Return lists of items: none, one, some, in several orders, repeated."""
     some = items[:_LONG]
     return [
         [], some[:1], some[:2], [*some[1:2], *some[:1], *some[2:3]], [*some[:1], *some[:1]], some[:3],
@@ -304,13 +304,13 @@ class TrialMaker:
     rng: np.random.Generator
 
     def calls(self, parameters: Sequence[Parameter], plan: Sequence[Kind]) -> list[Trial]:
-        """Calls with arguments of these kinds."""
+        """Return calls with arguments of these kinds."""
         return as_trials(calls(parameters, plan, self.target.hints, self.rng, _CALLS))
 
     def working(
         self, parameters: Sequence[Parameter], options: Sequence[tuple[Kind, ...]]
     ) -> list[tuple[Kind, ...]]:
-        """The kinds of arguments that a function takes: those that it does not choke on, likely ones first."""
+        """Return the kinds of arguments that a function takes: those that it does not choke on, likely ones first."""
         if len(options) == 1:
             return list(options)
         probes = [
@@ -353,14 +353,14 @@ class TrialMaker:
         return trials
 
     def _pool(self, parameters: Sequence[Parameter]) -> list[Call]:
-        """Calls with arguments of the likely kinds in turn: those of one kind may all be refused."""
+        """Return calls with arguments of the likely kinds in turn: those of one kind may all be refused."""
         options = plans(parameters)[:_KINDS_OF_METHODS]
         number = _CALLS // 3 // len(options)
         found = [calls(parameters, plan, self.target.hints, self.rng, number) for plan in options]
         return [call for row in itertools.zip_longest(*found) for call in row if call is not None]
 
     def varied(self, known: Iterable[Trial]) -> list[Trial]:
-        """Calls like these."""
+        """Return calls like these."""
         found = [(trial.arguments, dict(trial.keywords)) for trial in known]
         return as_trials(vary_calls(found, _VARIED, self.rng))
 

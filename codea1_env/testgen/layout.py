@@ -24,7 +24,7 @@ _NAME = "\0"
 
 
 def snake_case(name: str) -> str:
-    """A name in the form that functions and variables have.
+    """Return a name in the form that functions and variables have.
 
     Example:
         >>> snake_case("LRUCacheOf2")
@@ -166,7 +166,7 @@ def _steps(tree: ast.Module, function: str) -> list[str]:
 
 
 def _method(node: ast.expr) -> str:
-    """What is done with an object that has a name; "" if that is not all."""
+    """Return what is done with an object that has a name; "" if that is not all."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
             return "" if name in _MODULES else method
@@ -180,7 +180,7 @@ def _method(node: ast.expr) -> str:
 
 
 def _words(node: ast.AST) -> str:
-    """A short text for an argument."""
+    """Return a short text for an argument."""
     if isinstance(node, ast.keyword):
         return f"{node.arg}_{_words(node.value)}"
     text = ast.unparse(node)
@@ -205,7 +205,7 @@ def _comment(note: str) -> str:
 
 
 def _on_lines_of_its_own(text: str) -> str:
-    """The text so that indenting it changes no string in it."""
+    """Return the text so that indenting it changes no string in it."""
     tree = ast.parse(text)
     strings = [each for each in ast.walk(tree) if isinstance(each, (ast.Constant, ast.JoinedStr))]
     long = any(each.end_lineno != each.lineno for each in strings)

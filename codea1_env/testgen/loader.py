@@ -28,7 +28,7 @@ _EVENTS: dict[str, tuple[str, int | None]] = {
 
 
 def load(module: str, path: str, text: str, name: str) -> dict[str, Any]:
-    """The names of a module, with one defined anew, also where its package has taken it from there or derives from it.
+    """Return the names of a module, with one defined anew, also where its package has taken it from there or derives from it.
 
     Args:
         module: Its name.
@@ -108,7 +108,7 @@ def watch(module: str) -> dict[str, Any]:
 
 
 def _act(event: str, arguments: tuple[Any, ...]) -> str:
-    """What an event of Python's audit says in words; "" for what does nothing to the world."""
+    """Return what an event of Python's audit says in words; "" for what does nothing to the world."""
     what, about = _EVENTS.get(event, ("", None))
     if event == "open" and isinstance(arguments[0], (str, bytes)):
         mode = arguments[1]

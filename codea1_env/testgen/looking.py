@@ -36,7 +36,7 @@ _SPREAD = 16
 
 
 def spread(items: Sequence[T]) -> list[T]:
-    """The items in another order: where only the first are reached, they come from everywhere.
+    """Return the items in another order: where only the first are reached, they come from everywhere.
 
     Example:
         >>> spread(range(20))[:5]
@@ -77,7 +77,7 @@ class Deadline:
     def parts(
         self, items: Sequence[T], share: float = 1.0, first: int = 1, most: int = 16
     ) -> Iterator[Sequence[T]]:
-        """The items in parts that grow, as long as there is time, and the first in any case; all at once without a bound.
+        """Yield the items in parts that grow, as long as there is time, and the first in any case; all at once without a bound.
 
         Example:
             >>> list(Deadline(60).parts("abcdefghi", most=4))
@@ -204,7 +204,7 @@ class Looker:
         return self._endless
 
     def _before(self, trials: Sequence[Trial]) -> list[Seen | None]:
-        """What the earlier version did; None where nobody knows."""
+        """Return what the earlier version did; None where nobody knows."""
         if self._earlier is None:
             return [None] * len(trials)
         runs = self.observer.twice(self._earlier.program, trials)
@@ -257,7 +257,7 @@ _LONG = re.compile(r"0x[0-9a-f]+|\d{9,}")
 def exceptional(
     tried: Mapping[str, tuple[Trial, Seen]], target: Target, observer: Observer
 ) -> list[tuple[Finding, Sort]]:
-    """Calls that break what holds for nearly all others.
+    """Find calls that break what holds for nearly all others.
 
     Looked at are: the kind of what is returned, whether an argument is changed, and whether a function gives the
     same when it is applied to its own result.
@@ -326,7 +326,7 @@ def _not_idempotent(
 def remembering(
     trials: Sequence[Trial], target: Target, observer: Observer
 ) -> list[tuple[Finding, Sort]]:
-    """Calls that give the same whenever they are the first, but something else after other calls.
+    """Find calls that give the same whenever they are the first, but something else after other calls.
 
     Args:
         trials: Calls that gave different results in two orders.

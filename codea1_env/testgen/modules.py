@@ -52,7 +52,7 @@ class Module:
 
 
 def module_of_file(path: Path) -> Module:
-    """The module that a file is.
+    """Return the module that a file is.
 
     Raises:
         TargetError: A file of this name cannot be imported.
@@ -154,7 +154,7 @@ def _is_on_path(folder: Path) -> bool:
 
 
 def folders_for(module: Module, sandbox: Sandbox, allowed: Iterable[str] = ()) -> dict[str, str]:
-    """The packages that a module needs to be imported, and the folder that holds each.
+    """Return the packages that a module needs to be imported, and the folder that holds each.
 
     Its own package and modules beside it are read for what they import, in turn; of others it is known what they
     require.

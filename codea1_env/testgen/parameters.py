@@ -66,7 +66,7 @@ _FULL: dict[str, tuple[Kind, ...]] = {
 
 
 def parameters(source: str, name: str) -> dict[str, Any]:
-    r"""The parameters of a function; or those of a class and its methods.
+    r"""Return the parameters of a function; or those of a class and its methods.
 
     Returns:
         ``init`` (list of parameters), ``methods`` (name -> list of parameters, of a class), ``awaited`` (those of
@@ -106,7 +106,7 @@ def parameters(source: str, name: str) -> dict[str, Any]:
 
 
 def _ancestry(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.ClassDef]:
-    """The class and those of its bases that the file defines, the most general first."""
+    """Return the class and those of its bases that the file defines, the most general first."""
     order = [node]
     for each in order:  # it grows
         bases = [classes.get(base.id) for base in each.bases if isinstance(base, ast.Name)]
@@ -167,7 +167,7 @@ def _is_called(method: Any, marks: set[str]) -> bool:
 
 
 def _of_members(node: ast.ClassDef) -> dict[str, Any]:
-    """The parameter of an enumeration: the value of one of its members."""
+    """Return the parameter of an enumeration: the value of one of its members."""
     given = [
         value
         for each in node.body
@@ -193,7 +193,7 @@ def _set_on_self(method: Any) -> list[str]:
 
 
 def _of_field(node: ast.AnnAssign) -> dict[str, Any] | None:
-    """A field of a dataclass as a parameter; None if it is none."""
+    """Return a field of a dataclass as a parameter; None if it is none."""
     text = ast.unparse(node.annotation)
     if not isinstance(node.target, ast.Name) or "ClassVar" in text:
         return None
@@ -204,7 +204,7 @@ def _of_field(node: ast.AnnAssign) -> dict[str, Any] | None:
 
 
 def _of_function(node: Any, skipped: int) -> list[dict[str, Any]]:
-    """The parameters of a function but for the first; **kwargs are left empty."""
+    """Return the parameters of a function but for the first; **kwargs are left empty."""
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
@@ -252,7 +252,7 @@ def _value(node: ast.expr) -> list[Any]:
 
 
 def kind_of_value(value: Any) -> Kind:
-    """The kind that an example is of.
+    """Return the kind that an example is of.
 
     Example:
         >>> kind_of_value([(1, "a")])
@@ -273,13 +273,13 @@ def kind_of_value(value: Any) -> Kind:
 
 
 def kind_of_all(items: Iterable[Any]) -> Kind:
-    """The kind that any of these examples is of."""
+    """Return the kind that any of these examples is of."""
     kinds = list(dict.fromkeys(map(kind_of_value, items))) or [_INT]
     return kinds[0] if len(kinds) == 1 else ("union", *kinds)
 
 
 def kind_of(node: ast.expr) -> Kind:
-    """The kind that an annotation names.
+    """Return the kind that an annotation names.
 
     Example:
         >>> kind_of(ast.parse("Optional[Sequence[str]]", mode="eval").body)
@@ -334,7 +334,7 @@ def _union(kinds: list[Kind]) -> Kind:
 
 
 def _hints(function: Any, name: str) -> list[Kind]:
-    """What the body does with a parameter: likely kinds first."""
+    """Return what the body does with a parameter: likely kinds first."""
     votes = dict.fromkeys(_SAMPLES, 0)
 
     def is_it(node: ast.AST) -> bool:
@@ -353,7 +353,7 @@ def _hints(function: Any, name: str) -> list[Kind]:
 
 
 def _fitting(node: ast.AST, is_it: Callable[[ast.AST], bool]) -> Sequence[str]:
-    """The kinds that a use of a parameter fits; those that it fits best more than once."""
+    """Return the kinds that a use of a parameter fits; those that it fits best more than once."""
     match node:
         case ast.Attribute(value=it, attr=attr) if is_it(it):
             return [kind for kind, value in _SAMPLES.items() if hasattr(value, attr)]
@@ -383,7 +383,7 @@ def _fitting(node: ast.AST, is_it: Callable[[ast.AST], bool]) -> Sequence[str]:
 
 
 def _alike(node: ast.AST) -> Sequence[str]:
-    """The kinds of a literal."""
+    """Return the kinds of a literal."""
     value = _value(node) if isinstance(node, ast.expr) else []
     name = type(value[0]).__name__ if value else ""
     return _NUMBERS if name == "int" else (name,) if name in _SAMPLES else ()

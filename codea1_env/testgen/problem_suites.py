@@ -110,7 +110,7 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         return ProblemFault(problem.task_id, fault)
 
     def shown(self, problem: Problem, index: int) -> str:
-        """The reference, as the program under test."""
+        """Return the reference, as the program under test."""
         return problem.reference
 
     def read_file(self, path: Path, problems: Sequence[Problem]) -> SampleFile[SuiteSample]:
@@ -121,13 +121,13 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         return dataclasses.replace(file, samples=tuple(ordered))
 
     def expected(self, counts: Mapping[str, int]) -> int:
-        """A suite for each problem that can be used."""
+        """Return a suite for each problem that can be used."""
         return len(counts.keys() - self.faults().keys())
 
     def group(
         self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
     ) -> Iterator[Sequence[ProblemAnswers]]:
-        """The answers of each problem together."""
+        """Return the answers of each problem together."""
         faults = self.faults()
         return (each for each in by_problem(batches) if each[0].task_id not in faults)
 
@@ -171,7 +171,7 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         return {task: suite for task, (suite,) in self.verdicts.items()}
 
     def so_far(self) -> list[float]:
-        """The mutation scores."""
+        """Return the mutation scores."""
         return [suite.score for suite in self.suites.values()]
 
     def left_out(self) -> dict[str, str]:
@@ -196,7 +196,7 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         }
 
     def result(self, task: str) -> dict[str, Any]:
-        """The numbers of one suite."""
+        """Return the numbers of one suite."""
         return self.suites[task].counts()
 
     def write_files(self, folder: ResultFolder, by: str) -> None:
@@ -212,7 +212,7 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         )
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
-        """A row for each of the first problems, and one for all."""
+        """Return a row for each of the first problems, and one for all."""
         rows = [*report["results"].items()]
         shown = [[name, *(str(row[each]) for each in _COLUMNS)] for name, row in rows[:_SHOWN]]
         if len(rows) > _SHOWN:
@@ -221,7 +221,7 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
         return [["tests", *_COLUMNS], *shown, total]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
-        """What the kept tests kill."""
+        """Return what the kept tests kill."""
         tests = report["tests"]
         return [
             f"{tests['kept']} of {tests['distinct']} different tests kill {tests['killed']} of {tests['mutants']} "
@@ -232,7 +232,7 @@ class ProblemSuites(TestEvaluation[ProblemAnswers, ProblemSuite]):
 
 
 def with_suite(problem: Problem, tests: Sequence[str], source: str) -> dict[str, Any]:
-    """The row of a problem file: the problem with these tests in the place of its own.
+    """Return the row of a problem file: the problem with these tests in the place of its own.
 
     Args:
         problem: The problem.

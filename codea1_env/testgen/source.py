@@ -89,7 +89,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
 
 
 def _parsed(source: str) -> tuple[ast.Module, str]:
-    """The syntax tree of a text; an empty one, and why it is no program."""
+    """Return the syntax tree of a text; an empty one, and why it is no program."""
     try:
         return ast.parse(source), ""
     except SyntaxError as error:
@@ -137,7 +137,7 @@ def _head(lines: list[str], node: Any) -> str:
 
 
 def _needed(body: list[ast.stmt], name: str) -> list[ast.stmt]:
-    """The top-level statements that a name depends on: who binds a needed name, or changes what it names."""
+    """Return the top-level statements that a name depends on: who binds a needed name, or changes what it names."""
     wanted = {name}
     kept: set[int] = set()
     changed = True
@@ -160,7 +160,7 @@ def _is_wide(node: ast.stmt) -> bool:
 
 
 def bound_names(node: ast.AST) -> set[str]:
-    """The names that a statement binds at the top of the file."""
+    """Return the names that a statement binds at the top of the file."""
     if isinstance(node, _DEFINITIONS):
         inside = {name for each in _all(node, ast.Global) for name in each.names}
         return {node.name} | inside
@@ -193,7 +193,7 @@ def _tests(node: ast.AST, name: str) -> bool:
 
 
 def _only(source: str, kept: list[ast.stmt]) -> str:
-    """The text with only these statements; the others leave empty lines, so that line numbers stay."""
+    """Return the text with only these statements; the others leave empty lines, so that line numbers stay."""
     lines = source.splitlines(keepends=True)
     shown = {
         number for node in kept for number in range(first_line(node), (node.end_lineno or 0) + 1)
@@ -227,7 +227,7 @@ def _is_future(node: ast.stmt) -> bool:
 
 
 def _imported(node: ast.AST) -> list[str]:
-    """The modules that are imported in it, as they are written."""
+    """Return the modules that are imported in it, as they are written."""
     found = []
     for each in _all(node, (ast.Import, ast.ImportFrom)):
         if isinstance(each, ast.ImportFrom):
@@ -241,7 +241,7 @@ def _imported(node: ast.AST) -> list[str]:
 
 
 def _docstrings(node: ast.AST) -> list[str]:
-    """The docstrings of a function; or of a class and its methods."""
+    """Return the docstrings of a function; or of a class and its methods."""
     nodes = [node, *node.body] if isinstance(node, ast.ClassDef) else [node]
     texts = [ast.get_docstring(each) for each in nodes if isinstance(each, _DEFINITIONS)]
     return [text for text in texts if text]
@@ -333,7 +333,7 @@ def _has_no_behaviour(node: ast.ClassDef) -> bool:
 
 
 def _offered(body: list[ast.stmt]) -> set[str] | None:
-    """The words of ``__all__``; None where there is none, or it is computed."""
+    """Return the words of ``__all__``; None where there is none, or it is computed."""
     found: set[str] | None = None
     for node in body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -347,7 +347,7 @@ def _offered(body: list[ast.stmt]) -> set[str] | None:
 
 
 def imported(source: str) -> list[str]:
-    r"""The top-level names of what a text imports absolutely, anywhere in it.
+    r"""Return the top-level names of what a text imports absolutely, anywhere in it.
 
     Example:
         >>> imported("import os.path, six\ndef f():\n    from . import a\n    from attr.x import b")
@@ -429,7 +429,7 @@ def _refused(function: ast.FunctionDef | ast.AsyncFunctionDef, body: list[ast.st
 def _for_signature(
     body: list[ast.stmt], function: ast.FunctionDef | ast.AsyncFunctionDef
 ) -> tuple[list[ast.stmt], str]:
-    """The statements that define the names in a signature, and the first name that another sort of statement defines."""
+    """Return the statements that define the names in a signature, and the first name that another sort of statement defines."""
     parts: list[ast.AST] = [function.args]
     parts += [function.returns] if function.returns is not None else []
     wanted = {name for part in parts for name in _names(part)}

@@ -52,7 +52,7 @@ class Predictions:
 
 
 def calls_in(texts: Sequence[str], name: str, sandbox: Sandbox) -> list[Call]:
-    """The calls with literal arguments in texts."""
+    """Return the calls with literal arguments in texts."""
     try:
         found: list[Call] = sandbox.analyse(literal_calls, list(texts), name)
     except AnalysisError:  # they were only a hint
@@ -145,7 +145,7 @@ def _contradiction(row: Mapping[str, str], target: Target) -> Finding:
 
 
 def _test_of(example: Mapping[str, Any]) -> GeneratedTest:
-    """The test that an example of a docstring is."""
+    """Return the test that an example of a docstring is."""
     parts = (example[name] for name in ("before", "source", "form", "text", "uses"))
     return stated_test(*parts)
 
@@ -273,12 +273,12 @@ def that_pass(
 
 
 def entry_point(target: Target, tests: Sequence[GeneratedTest]) -> str | None:
-    """The only name of the program that tests use; None if they use others, too."""
+    """Return the only name of the program that tests use; None if they use others, too."""
     return None if any(test.uses for test in tests) else target.name
 
 
 def _finding(test: GeneratedTest, target: Target, sandbox: Sandbox) -> Finding | None:
-    """What the program does where a tester expects something else; None if the test itself is at fault."""
+    """Return what the program does where a tester expects something else; None if the test itself is at fault."""
     text = test.text
     call: Any = sandbox.analyse(facts, [(text, target.name)])[0]["call"]
     if call is not None and not target.is_class:

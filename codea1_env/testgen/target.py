@@ -94,7 +94,7 @@ class Target:
         return Problem(f"{self.path}::{self.name}", self.prompt, self.name, self.program)
 
     def with_definition(self, text: str) -> str:
-        """The program with another definition of the function, which stands on the lines of the file."""
+        """Return the program with another definition of the function, which stands on the lines of the file."""
         if self.module is None:
             raise ValueError("Expect a target in a module, actually: its program is a text")
         return program_of(self.module, self.name, text)
@@ -125,7 +125,7 @@ class Target:
 
 
 def _running(target: Target, needed: str, sandbox: Sandbox) -> tuple[Target | None, TestResult]:
-    """The target with a program that runs: as it is, or only the part that it needs; None, and what came of it."""
+    """Return the target with a program that runs: as it is, or only the part that it needs; None, and what came of it."""
     load = _load(target, sandbox)
     if load.passed:
         return target, load
@@ -274,7 +274,7 @@ def _examples(
 def _from_elsewhere(
     module: Module, name: str, sandbox: Sandbox, imported: Imported, names: list[str]
 ) -> Target:
-    """What a module has imported from another one of its package, as packages do for their users."""
+    """Return what a module has imported from another one of its package, as packages do for their users."""
     home, called = defined_in(module, name, sandbox)
     if home == module.name and called in names:  # it is another name of that
         return read_target(module, called, sandbox, imported)

@@ -82,14 +82,14 @@ class Shape:
         return self.variable(snake_case(self.name))
 
     def variable(self, name: str, taken: Collection[str] = ()) -> str:
-        """A name like this one that hides nothing which a test uses."""
+        """Return a name like this one that hides nothing which a test uses."""
         while name in (self.name, *_USED, *taken) or hasattr(builtins, name):
             name += "_"
         return name
 
 
 def literal(value: Any) -> str:
-    """An expression for a value.
+    """Return an expression for a value.
 
     Example:
         >>> import decimal
@@ -100,7 +100,7 @@ def literal(value: Any) -> str:
 
 
 def modules_of(text: str) -> list[str]:
-    """The modules that a text of ours uses.
+    """Return the modules that a text of ours uses.
 
     Example:
         >>> modules_of("assert repr(f(decimal.Decimal('1'))) == 'datetime.date(2024, 1, 1)'")
@@ -111,7 +111,7 @@ def modules_of(text: str) -> list[str]:
 
 
 def call_text(name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str:
-    """A call.
+    """Return a call.
 
     Example:
         >>> call_text("f", [1], {"key": "a"})
@@ -125,7 +125,7 @@ def call_text(name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) 
 
 
 def step_text(made: str, step: Step, *, statement: bool = False) -> str:
-    """A call of a method as people write it.
+    """Return a call of a method as people write it.
 
     Args:
         made: The object.
@@ -145,7 +145,7 @@ def step_text(made: str, step: Step, *, statement: bool = False) -> str:
 
 
 def trial_text(trial: Trial, shape: Shape) -> str:
-    """A trial in one line, for people.
+    """Return a trial in one line, for people.
 
     Example:
         >>> trial_text(Trial((1,), {}, (("add", (2,), {}), ("total", (), {}))), Shape("Sum", is_class=True))
@@ -161,7 +161,7 @@ def trial_text(trial: Trial, shape: Shape) -> str:
 
 
 def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> GeneratedTest:
-    """The test that a trial gives what it gave when it was observed.
+    """Return the test that a trial gives what it gave when it was observed.
 
     Args:
         trial: What was called.
@@ -187,7 +187,7 @@ def observed_test(trial: Trial, seen: Mapping[str, Any], shape: Shape) -> Genera
 def stated_test(
     before: str, source: str, form: str, text: str, uses: Sequence[str] = ()
 ) -> GeneratedTest:
-    """The test that an example of a docstring gives what the docstring says.
+    """Return the test that an example of a docstring gives what the docstring says.
 
     Args:
         before: Statements above the example.
@@ -313,7 +313,7 @@ class _Writer:
 
 
 def names_around(test: GeneratedTest) -> list[str]:
-    """The modules that a test expects to be imported: it cannot test a function of such a name."""
+    """Return the modules that a test expects to be imported: it cannot test a function of such a name."""
     return [*test.modules, *(["pytest"] if "pytest." in test.shown else [])]
 
 

@@ -35,7 +35,7 @@ def default_output(path: Path, name: str) -> Path:
 
 
 def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
-    """The text of the file, formatted as ruff is told to there, if it is installed and has settings.
+    """Return the text of the file, formatted as ruff is told to there, if it is installed and has settings.
 
     Args:
         suite: The tests, findings and questions.
@@ -68,7 +68,7 @@ def pytest_file(suite: FunctionSuite, output: Path, sandbox: Sandbox) -> str:
 
 
 def formatted(text: str, output: Path) -> str:
-    """The text as ruff formats it where it will lie; unchanged without ruff, or without settings for it."""
+    """Return the text as ruff formats it where it will lie; unchanged without ruff, or without settings for it."""
     folder = output.resolve().parent
     command = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))
     if command is None or not any(map(_has_settings, (folder, *folder.parents))):
@@ -94,7 +94,7 @@ def _has_settings(folder: Path) -> bool:
 
 
 def _question(finding: Finding, target: Target) -> str:
-    """The body of a test that is skipped."""
+    """Return the body of a test that is skipped."""
     if finding.test is not None:
         return _with_known_errors(finding.test.shown, finding.test.errors, target.names)
     lines = "\n".join([finding.before, finding.source]).strip().splitlines()
@@ -122,7 +122,7 @@ def _docstring(suite: FunctionSuite) -> str:
 
 
 def _head(target: Target, standard: set[str], text: str, output: Path, names: Sequence[str]) -> str:
-    """The imports, in blocks."""
+    """Return the imports, in blocks."""
     folder, root = output.resolve().parent, target.home.root.resolve()
     away = not target.home.installed and _import_base(folder) != root
     standard |= {"sys"} if away else set()
@@ -144,14 +144,14 @@ def _from_imports(target: Target, names: Sequence[str]) -> list[str]:
 
 
 def _import_base(folder: Path) -> Path:
-    """The folder that pytest puts on the path for a test in this folder."""
+    """Return the folder that pytest puts on the path for a test in this folder."""
     while (folder / "__init__.py").is_file():
         folder = folder.parent
     return folder
 
 
 def _with_known_errors(text: str, errors: Sequence[str], names: Sequence[str]) -> str:
-    """The text with exceptions that it can name: builtin ones, and those of the file."""
+    """Return the text with exceptions that it can name: builtin ones, and those of the file."""
     for error in errors:
         if not is_builtin_error(error) and error not in names:
             text = text.replace(f"pytest.raises({error}):", f"pytest.raises(Exception):  # {error}")

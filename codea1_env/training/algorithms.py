@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def who_needs_one(config: TrainConfig) -> list[str]:
-    """The roles whose player learns by an algorithm; of a language model in both, the coder's settings count."""
+    """Return the roles whose player learns by an algorithm; of a language model in both, the coder's settings count."""
     found = []
     for role in ("coder", "tester"):
         block = config.player(role)

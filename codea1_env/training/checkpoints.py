@@ -90,7 +90,7 @@ def remove_start(run: Path) -> None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step of a checkpoint, from its name."""
+    """Return the step of a checkpoint, from its name."""
     return int(checkpoint.name.removeprefix("step_"))
 
 

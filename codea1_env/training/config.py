@@ -250,15 +250,15 @@ class TrainConfig:
         check_combinations(self)
 
     def player(self, role: str) -> PlayerConfig:
-        """The block of a role; that of the coder for one model in both ("model")."""
+        """Return the block of a role; that of the coder for one model in both ("model")."""
         return self.tester if role == "tester" else self.coder
 
     def model_of(self, role: str) -> str:
-        """The language model of a role."""
+        """Return the language model of a role."""
         return self.player(role).model or self.model
 
     def algorithm_of(self, role: str) -> str:
-        """The name of a player's algorithm."""
+        """Return the name of a player's algorithm."""
         return self.player(role).algorithm or self.algorithm
 
     @property

@@ -47,7 +47,7 @@ class RunPlan:
 
     @classmethod
     def of_known(cls, config: TrainConfig, known: Mapping[str, float], models: Models) -> RunPlan:
-        """The plan of a run whose phases took so long before, if it goes on."""
+        """Return the plan of a run whose phases took so long before, if it goes on."""
         step = {name: value for name, value in known.items() if name not in ONCE}
         return cls(config, step, known.get("evaluate", 0.0), models)
 

@@ -98,13 +98,13 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
         return ask(agent, "coder", [observe(each.problem) for each in batch])
 
     def expected(self, counts: Mapping[str, int]) -> int:
-        """A measurement for each problem."""
+        """Return a measurement for each problem."""
         return len(counts)
 
     def group(
         self, batches: Iterator[Sequence[SuiteSample]], counts: Mapping[str, int]
     ) -> Iterator[Sequence[ProblemAnswers]]:
-        """The answers of each problem together."""
+        """Return the answers of each problem together."""
         return by_problem(batches)
 
     def judge(self, problem: Problem, sample: ProblemAnswers) -> Mapping[str, float | None]:

@@ -205,7 +205,7 @@ class LanguageModels:
         )
 
     def _common(self, role: Role, seed: int) -> dict[str, Any]:
-        """What all players that learn are made with."""
+        """Return what all players that learn are made with."""
         config, folder = self._config, self._folders[role]
         adapter = None
         if config.lora_rank:
@@ -261,7 +261,7 @@ class LanguageModels:
         return player, lambda folder: engine.update(folder, adapter)
 
     def _engine(self, folder: Path, *, trained: bool) -> Backend:
-        """What answers for a player whose model is not trained here."""
+        """Return what answers for a player whose model is not trained here."""
         if self._engines is not None:
             return self._engines.of(folder)
         computing = self._computing(folder)
@@ -274,7 +274,7 @@ class LanguageModels:
         )
 
     def _model(self, folder: Path, *, trained: bool) -> Any:
-        """A model in float32 to train, or one whose weights all players share that do not change them."""
+        """Return a model in float32 to train, or one whose weights all players share that do not change them."""
         if trained:
             return load_model(folder, dtype="float32", device=best_device())
         if folder not in self._bases:
@@ -303,11 +303,11 @@ class LanguageModels:
         }
 
     def _algorithm(self, role: Role) -> Any:
-        """The algorithm by which a role's model learns from rewards."""
+        """Return the algorithm by which a role's model learns from rewards."""
         return self._algorithms.get("coder" if role == "model" else role)
 
     def _formats(self, role: Role) -> dict[str, Any]:
-        """The trainer's names of the number format."""
+        """Return the trainer's names of the number format."""
         dtype = self._computing(self._folders[role]).dtype
         return {"bf16": dtype == "bfloat16", "fp16": dtype == "float16"}
 
@@ -322,13 +322,13 @@ def _making(role: Role) -> Iterator[None]:
 
 
 def roles_of(config: TrainConfig) -> tuple[Role, ...]:
-    """The roles that language models play."""
+    """Return the roles that language models play."""
     both: tuple[Role, ...] = ("model",) if config.self_play else ("coder", "tester")
     return tuple(role for role in both if config.player(role).player == "llm")
 
 
 def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
-    """Groups of an update on so many problems, and answers of a group."""
+    """Return the groups of an update on so many problems, and answers of a group."""
     programs = config.num_generations if config.suite_selection == "all" else 1
     if role == "tester":
         return problems * programs, config.num_suites
@@ -362,7 +362,7 @@ def computing_of(config: TrainConfig, folder: Path) -> Computing:
 
 
 def decided_computing(config: TrainConfig, found: Computing) -> TrainConfig:
-    """The run, with everything said about how its models compute."""
+    """Return the run, with everything said about how its models compute."""
     return replace(
         config,
         dtype=found.dtype,

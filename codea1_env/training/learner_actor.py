@@ -106,7 +106,7 @@ class LearnerActor:
         return dict(self._player.imitate(demonstrations))
 
     def weights(self) -> dict[str, bytes]:
-        """What was learned so far, for a `WriterActor`: file -> its bytes."""
+        """Return what was learned so far, for a `WriterActor`: file -> its bytes."""
         with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
             return bytes_in(
                 save_weights(self._player.drive.model, self._player.tokenizer, Path(folder))

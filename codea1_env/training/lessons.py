@@ -35,7 +35,7 @@ def lessons(
     tester: Sequence[Experience],
     demonstrations: Sequence[Experience],
 ) -> dict[str, Lesson]:
-    """What is to be called so that everyone learns: prefix of the metrics -> function.
+    """Return what is to be called so that everyone learns: prefix of the metrics -> function.
 
     Args:
         config: The run.
@@ -59,7 +59,7 @@ def lessons(
 def _checked(
     learn: Callable[[Sequence[Experience]], Any], experience: Sequence[Experience]
 ) -> Mapping[str, float]:
-    """What a player reports of its lesson, if it is numbers that a log can hold.
+    """Return what a player reports of its lesson, if it is numbers that a log can hold.
 
     Raises:
         PlayerError: It is something else: then the player itself is likely to be broken, too.

@@ -32,7 +32,7 @@ def drawn(problems: Sequence[Problem], number: int, seed: int) -> list[Problem]:
 
 
 def new_past() -> MistakeBook:
-    """A book that only measures: nothing leaves it because programs pass, and nobody is shown it."""
+    """Return a book that only measures: nothing leaves it because programs pass, and nobody is shown it."""
     return MistakeBook(PAST_TESTS)
 
 
@@ -68,7 +68,7 @@ def with_control(
 
 
 def _row(name: str, passed: float | None, killed: Sequence[bool], copied: Sequence[bool]) -> Row:
-    """What was measured on a problem."""
+    """Return what was measured on a problem."""
     return {
         "task_id": name,
         "pass_rate": passed,
@@ -79,7 +79,7 @@ def _row(name: str, passed: float | None, killed: Sequence[bool], copied: Sequen
 
 
 def beyond(flags: Sequence[bool], copied: Sequence[bool]) -> list[bool]:
-    """The flags of those mutants that copies do not kill; none if nobody measured them."""
+    """Return the flags of those mutants that copies do not kill; none if nobody measured them."""
     if not flags:
         return []
     return [flag for flag, old in zip(flags, copied, strict=True) if not old]

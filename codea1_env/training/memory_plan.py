@@ -65,7 +65,7 @@ class ProcessKind:
 
 
 def kinds_of(config: TrainConfig) -> list[ProcessKind]:
-    """The kinds of processes that hold language models: on a Ray cluster each role has its own."""
+    """Return the kinds of processes that hold language models: on a Ray cluster each role has its own."""
     if config.engine != "ray":
         return [ProcessKind(roles_of(config))]
     parts = []

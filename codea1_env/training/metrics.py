@@ -101,7 +101,7 @@ def episode_rows(
     step: int,
     chats: Callable[[RolloutEpisode], Mapping[str, Any]] = lambda _: {},
 ) -> Iterable[Row]:
-    """What episodes.jsonl says of a step: of each problem the program whose suites differed most.
+    """Yield what episodes.jsonl says of a step: of each problem the program whose suites differed most.
 
     `answer` is what a player wrote; `code` and `tests` are what was read from it.
 
@@ -190,7 +190,7 @@ def invalid_metrics(episodes: Sequence[RolloutEpisode]) -> dict[str, float | Non
 
 
 def _reasons(episode: RolloutEpisode) -> Iterator[InvalidReason]:
-    """The reason of each invalid test against a program."""
+    """Yield the reason of each invalid test against a program."""
     for suite, judged in zip(episode.suites, episode.verdict.suites, strict=True):
         yield from (test.fault for test in judged.tests if test.fault is not None)
         yield from (

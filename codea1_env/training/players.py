@@ -38,7 +38,7 @@ class Players:
     tester_learns: bool
 
     def for_step(self) -> Players:
-        """The players of one step: what these answer is what they learn from, whatever is answered beside."""
+        """Return the players of one step: what these answer is what they learn from, whatever is answered beside."""
         coder = _for_step(self.coder)
         tester = coder if self.tester is self.coder else _for_step(self.tester)
         return dataclasses.replace(self, coder=coder, tester=tester)
@@ -54,7 +54,7 @@ class Players:
         }
 
     def chats(self, episode: RolloutEpisode) -> dict[str, list[Message]]:
-        """What language models were shown: `prompt` the coder, `test_prompt` the tester."""
+        """Return what language models were shown: `prompt` the coder, `test_prompt` the tester."""
         shown = {
             "prompt": (self.coder, episode.coder_observation),
             "test_prompt": (self.tester, episode.tester_observation),
@@ -124,7 +124,7 @@ def make_language_model(config: TrainConfig, role: Role, models: Models) -> Lear
 
 
 def seed_of(config: TrainConfig, role: Role) -> int:
-    """The seed of a role's player: from the seed of the run and a stream of random numbers, 0 or 1."""
+    """Return the seed of a role's player: from the seed of the run and a stream of random numbers, 0 or 1."""
     sequence = np.random.SeedSequence([config.seed, int(role == "tester")])
     return int(sequence.generate_state(1, np.uint64)[0])
 
@@ -139,7 +139,7 @@ class _Makers:
     sandbox: Sandbox
 
     def own(self, player: OwnPlayer | None, role: Literal["coder", "tester"]) -> Learner | None:
-        """A player of your own: the one that is given, or that the configuration names."""
+        """Return a player of your own: the one that is given, or that the configuration names."""
         block = self.config.player(role)
         own = player if player is not None else block.player if ":" in block.player else None
         if own is None:
@@ -158,7 +158,7 @@ class _Makers:
             raise RunError(str(error)) from error
 
     def coder(self) -> Learner:
-        """A script, or a table of programs."""
+        """Return a script, or a table of programs."""
         seed = seed_of(self.config, "coder")
         if self.config.coder.player == "reference":
             return agents.ReferenceCoder(self.problems, seed)
@@ -187,7 +187,7 @@ class _Makers:
         )
 
     def one_model(self) -> agents.TabularSelfPlayer:
-        """A table of programs and one of calls."""
+        """Return a table of programs and one of calls."""
         return agents.TabularSelfPlayer(
             self.programs(),
             self.tests(),
@@ -199,7 +199,7 @@ class _Makers:
         )
 
     def programs(self) -> list[agents.Pool]:
-        """What a coder chooses from."""
+        """Return what a coder chooses from."""
         return [agents.pool_of_programs(split, self.config.pool_size) for split in self.splits()]
 
     def tests(self) -> list[agents.Pool]:
@@ -210,7 +210,7 @@ class _Makers:
         ]
 
     def algorithm(self, role: Role) -> agents.Algorithm:
-        """The algorithm of a table."""
+        """Return the algorithm of a table."""
         try:
             return algorithm_of(self.config, role)  # type: ignore[no-any-return]
         except ValueError as error:

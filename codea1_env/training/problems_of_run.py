@@ -60,7 +60,7 @@ def problems_of_step(
 def failing_references(
     problems: Sequence[Problem], sandbox: Sandbox, limits: Limits
 ) -> list[Problem]:
-    """The problems whose reference does not pass all golden tests that can be played, under the limits of the run."""
+    """Return the problems whose reference does not pass all golden tests that can be played, under the limits of the run."""
     jobs = [
         Job(whole_program(each, each.reference), each.tests, each.entry_point, limits)
         for each in problems
@@ -116,7 +116,7 @@ class DynamicSampling:
         return any(self._rounds.values())
 
     def of_step(self, batch: Sequence[Problem], step: int) -> Replacements:
-        """What takes the place of a step's problems."""
+        """Return what takes the place of a step's problems."""
         names = {problem.task_id for problem in batch}
         order = np.random.default_rng([self._config.seed, step, _STREAM]).permutation(
             len(self._problems)
@@ -140,7 +140,7 @@ class Replacements:
     """Rounds that were played."""
 
     def more(self, played: Rollouts) -> list[Problem]:
-        """The problems to be played next; none if there is enough, or an end to it."""
+        """Return the problems to be played next; none if there is enough, or an end to it."""
         lacking = 0
         for role in ("coder", "tester"):
             if self.done < self.rounds[role]:
@@ -152,7 +152,7 @@ class Replacements:
         return chosen
 
     def lesson(self, role: Literal["coder", "tester"], played: Rollouts) -> list[Experience]:
-        """What a player learns from."""
+        """Return what a player learns from."""
         wanted, groups = self._groups(role, played)
         if self.rounds[role]:
             groups = sorted(groups, key=lambda group: not _differs(group))  # stable

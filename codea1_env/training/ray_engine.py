@@ -187,7 +187,7 @@ def gpus_of_each(ray: Any, config: TrainConfig, roles: int, writers: int = 0) ->
 
 
 def _free_soon(ray: Any, processors: int) -> dict[str, float]:
-    """What the cluster has free. What a program gave back just now takes it a moment to see."""
+    """Return what the cluster has free. What a program gave back just now takes it a moment to see."""
     until = time.monotonic() + _GIVEN_BACK
     while True:
         free: dict[str, float] = ray.available_resources()
@@ -198,7 +198,7 @@ def _free_soon(ray: Any, processors: int) -> dict[str, float]:
 
 
 def _remedy(kind: str, number: float, roles: int, writers: int, asked: float) -> str:
-    """What would fit."""
+    """Return what would fit."""
     if writers:
         shared = (
             f"; or let processes share processors (`ray start --head --num-cpus {asked:g}`, and --address auto)"

@@ -136,7 +136,7 @@ class AheadPlayer(RemotePlayer):
         self._follow()
 
     def for_step(self) -> StepPlayer:
-        """The player of one step, which writes with the weights of now."""
+        """Return the player of one step, which writes with the weights of now."""
         return StepPlayer(self, self._now)
 
     def learn_from(

@@ -199,7 +199,7 @@ class RoleGroup:
             raise failure from None
 
     def _explained(self, error: Exception) -> Exception:
-        """What a process raised, as it raised it; or that it is lost."""
+        """Return what a process raised, as it raised it; or that it is lost."""
         errors: Any = require("ray.exceptions", "ray")
         if isinstance(error, errors.RayTaskError):
             error = error.cause

@@ -173,7 +173,7 @@ def no_run(folder: Path) -> str:
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """The configuration of a run, as it was written.
+    """Return the configuration of a run, as it was written.
 
     Raises:
         RunError: The folder holds no run, or none of this version of the package.

@@ -125,7 +125,7 @@ def replaced(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def _convert(value: Any, hint: Any, where: str) -> Any:
-    """The value as its field's type, or an error. An int is fine for a float; nothing else is bent."""
+    """Return the value as its field's type, or an error. An int is fine for a float; nothing else is bent."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         if value == NONE and type(None) in arguments:
@@ -156,7 +156,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
 
 
 def _describe(hint: Any) -> str:
-    """A type in the words of a TOML author."""
+    """Return a type in the words of a TOML author."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return " or ".join(_describe(option) for option in arguments if option is not type(None))
@@ -185,7 +185,7 @@ def to_toml(settings: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What TOML can say."""
+    """Return what TOML can say."""
     if dataclasses.is_dataclass(value):
         return {each.name: _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -196,7 +196,7 @@ def _plain(value: Any) -> Any:
 
 
 def _not_plain(value: Any) -> Any:
-    """A value of a table without types, as it was before it was written."""
+    """Return a value of a table without types, as it was before it was written."""
     if isinstance(value, Mapping):
         return {name: _not_plain(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -231,7 +231,7 @@ def read_inline_table(text: str) -> dict[str, Any]:
 
 
 def preset_table(name: str) -> dict[str, Any]:
-    """What a preset says.
+    """Return what a preset says.
 
     Raises:
         SettingsError: There is none of this name.
@@ -248,7 +248,7 @@ def preset_table(name: str) -> dict[str, Any]:
 
 
 def file_table(path: Path) -> dict[str, Any]:
-    """What a file says, with the preset that it extends below it.
+    """Return what a file says, with the preset that it extends below it.
 
     Raises:
         SettingsError: It cannot be read, or has names of older versions.

@@ -219,7 +219,7 @@ class Throughput:
 
 
 def peak_memory() -> dict[str, float]:
-    """The most memory that this process has had, in MiB, and that of a GPU if it computes on one.
+    """Return the most memory that this process has had, in MiB, and that of a GPU if it computes on one.
 
     Sandbox processes are others, and not counted.
     """

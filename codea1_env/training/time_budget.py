@@ -203,7 +203,7 @@ def within(
     spent: float,
     fits: Callable[[TrainConfig], bool] = lambda _: True,
 ) -> TrainConfig:
-    """The largest run that fits into the time, and into memory; the smallest if that takes but little longer.
+    """Return the largest run that fits into the time, and into memory; the smallest if that takes but little longer.
 
     Raises:
         RunError: Not even the smallest does.

@@ -52,7 +52,7 @@ class Usage:
 
 
 def total(usages: Sequence[Usage]) -> Usage:
-    """What several batches of answers took."""
+    """Return what several batches of answers took."""
     return Usage(*map(sum, zip(*map(dataclasses.astuple, usages), strict=True)))
 
 
@@ -206,7 +206,7 @@ class LLMAgent(FixedAgent):
         self._calls = state["calls"]
 
     def fitted(self, observations: Sequence[Observation]) -> list[Fitted]:
-        """The prompts. Equal observations, as in a group, get one."""
+        """Return the prompts. Equal observations, as in a group, get one."""
         known: dict[tuple[object, ...], Fitted] = {}
         keys = [tuple(observation.values()) for observation in observations]
         for key, observation in zip(keys, observations, strict=True):
@@ -283,11 +283,11 @@ class LanguagePlayer:
         return answers
 
     def for_step(self) -> LanguagePlayer:
-        """The player of one step: what it answers is what it learns from, whatever is answered beside."""
+        """Return the player of one step: what it answers is what it learns from, whatever is answered beside."""
         return self
 
     def take_usage(self) -> Usage:
-        """What the answers since the last call of this method took."""
+        """Return what the answers since the last call of this method took."""
         used, self._usage = self._usage, []
         return total(used)
 

@@ -242,7 +242,7 @@ def _seconds(states: Sequence[Any], factors: Sequence[Any]) -> float:
 def _best(
     seconds: dict[tuple[Dtype, int], float], dtype: Dtype | None, threads: int | None
 ) -> tuple[Dtype, int]:
-    """The fastest of what may be chosen; more threads only where they pay."""
+    """Return the fastest of what may be chosen; more threads only where they pay."""
     open_ = {
         key: value
         for key, value in seconds.items()

@@ -88,7 +88,7 @@ class Engines:
         self._started: dict[Path, Backend] = {}
 
     def of(self, folder: Path) -> Backend:
-        """The engine of the model in this folder.
+        """Return the engine of the model in this folder.
 
         Raises:
             BackendError: It cannot start.
@@ -138,7 +138,7 @@ def check_engine(kind: Any) -> None:
 
 
 def room_for(rank: int) -> int:
-    """The smallest rank of adapters that vLLM takes and that has room for this one.
+    """Return the smallest rank of adapters that vLLM takes and that has room for this one.
 
     Example:
         >>> room_for(2), room_for(16), room_for(20)
@@ -164,7 +164,7 @@ def load_player(
     backend: Engine = "transformers",
     computing: Computing | None = None,
 ) -> LLMAgent:
-    """A player that generates in this process, on a GPU where there is one.
+    """Return a player that generates in this process, on a GPU where there is one.
 
     Args:
         name: A model as `resolve` takes it, or a folder with an adapter as peft writes it.

@@ -62,7 +62,7 @@ def grouped_attention(
     scaling: float | None = None,
     **more: Any,
 ) -> tuple[Any, None]:
-    """What transformers calls in each layer.
+    """Return what transformers calls in each layer.
 
     Args:
         module: The layer.
@@ -112,7 +112,7 @@ class _Pack:
 
 
 def _without_adapter(model: Any) -> Any:
-    """The model without peft's wrapper."""
+    """Return the model without peft's wrapper."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 

@@ -157,7 +157,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
 
 
 def _compute_dtype(args: Any) -> Dtype | None:
-    """The type that the trainer computes in: answers are drawn from the model as it is trained."""
+    """Return the type that the trainer computes in: answers are drawn from the model as it is trained."""
     return "bfloat16" if args.bf16 else "float16" if args.fp16 else None
 
 

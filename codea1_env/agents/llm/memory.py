@@ -45,7 +45,7 @@ def weights_memory(folder: Path, dtype: str) -> float:
 
 
 def _containers(root: Path, groups: Path) -> list[int]:
-    """What the control groups of this process leave, version 1 and 2."""
+    """Return what the control groups of this process leave, version 1 and 2."""
     free = []
     try:
         lines = groups.read_text().splitlines()
@@ -136,7 +136,7 @@ class ModelShape:
         return self.vocabulary * self.hidden
 
     def adapter(self, rank: int) -> int:
-        """Number of weights of a LoRA adapter for all matrices of the layers."""
+        """Return number of weights of a LoRA adapter for all matrices of the layers."""
         return self.layers * sum(rank * (rows + columns) for rows, columns in self._matrices)
 
 

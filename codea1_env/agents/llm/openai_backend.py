@@ -211,7 +211,7 @@ class OpenAIBackend:
             ) from error
 
     def _fields(self, sampling: SamplingConfig, adapter: str | None) -> dict[str, Any]:
-        """What all requests have in common."""
+        """Return what all requests have in common."""
         fields: dict[str, Any] = {
             "model": adapter or self.model,
             "temperature": sampling.temperature,
@@ -317,12 +317,12 @@ def _completion(answer: Any) -> Completion:
 
 
 def _count(said: Any, counted: int) -> int:
-    """What a server says of tokens; what was counted if it says nothing, or nonsense."""
+    """Return what a server says of tokens; what was counted if it says nothing, or nonsense."""
     return said if type(said) is int and 0 <= said < 1 << 53 else counted
 
 
 def _message(answer: Any) -> str:
-    """What a server says about its error: usually {"error": {"message": ...}}."""
+    """Return what a server says about its error: usually {"error": {"message": ...}}."""
     text: str = answer.text
     try:
         found = answer.json()

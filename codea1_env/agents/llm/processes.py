@@ -27,12 +27,12 @@ _PATIENCE = timedelta(days=7)
 
 
 def world_size() -> int:
-    """Number of processes that a launcher such as `accelerate launch` has started."""
+    """Return number of processes that a launcher such as `accelerate launch` has started."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def rank() -> int:
-    """Number of this process; the first is 0."""
+    """Return number of this process; the first is 0."""
     return int(os.environ.get("RANK", "0"))
 
 
@@ -126,7 +126,7 @@ class LeadingPlayer(LanguagePlayer):
         self._player.save(path)
 
     def take_usage(self) -> Usage:
-        """What the answers since the last call of this method took."""
+        """Return what the answers since the last call of this method took."""
         return self._player.take_usage()  # type: ignore[no-any-return]
 
     def _all(self, method: str, argument: Any) -> Any:
@@ -156,7 +156,7 @@ def _tell(order: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _group() -> tuple[Any, Any]:
-    """A group for orders: on processors, and patient."""
+    """Return a group for orders: on processors, and patient."""
     from torch import distributed
 
     return distributed.new_group(backend="gloo", timeout=_PATIENCE), distributed

@@ -125,7 +125,7 @@ def log_probabilities(logits: Tensor, sampling: SamplingConfig) -> Tensor:
 
 
 def _draw(torch: Any, logprobs: Tensor, noise: Tensor) -> Tensor:
-    """The token at which the cumulative distribution passes the noise."""
+    """Return the token at which the cumulative distribution passes the noise."""
     cumulative = logprobs.exp().cumsum(-1)
     wanted = noise[:, None] * cumulative[:, -1:]  # the last sum is 1 but for rounding
     tokens: Tensor = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
@@ -224,7 +224,7 @@ def growing_cache(model: Any, length: int) -> Any | None:
 
 @lru_cache(maxsize=1)
 def _layer_class() -> Any:
-    """The class of the layers; made when transformers is there."""
+    """Return the class of the layers; made when transformers is there."""
     cache_utils: Any = require("transformers.cache_utils")
 
     class GrowingLayer(cache_utils.DynamicLayer):  # type: ignore[misc]  # its module is not known to mypy
@@ -257,7 +257,7 @@ def _layer_class() -> Any:
             self._look()
 
         def _with_room(self, begun: Tensor) -> Tensor:
-            """A tensor that begins with these keys or values and has room for more."""
+            """Return a tensor that begins with these keys or values and has room for more."""
             room = max(self._room, self._length)
             store = begun.new_empty((*begun.shape[:2], room, begun.shape[3]))
             store[:, :, : begun.shape[2]] = begun

@@ -249,7 +249,7 @@ def _rewards(game_reward: Sequence[float | None], **_: Any) -> list[float | None
 def rollout_of(
     rows: Sequence[TrainingRow], end_ids: Collection[int], end_id: int
 ) -> dict[str, Any]:
-    """What a `rollout_func` returns for these rows.
+    """Return what a `rollout_func` returns for these rows.
 
     To TRL an answer that does not end with an end token was cut off. One that a stop text ended gets such a token
     here, which the model did not draw: `env_mask` has 0 for it, by which TRL leaves it out of lengths, probabilities
@@ -316,7 +316,7 @@ class SFTDrive(Drive):
         accelerator.gather_for_metrics = accelerator.gather
 
     def _batches(self) -> Iterator[Any]:
-        """This process's batches, update after update."""
+        """Yield this process's batches, update after update."""
         size = self.trainer.args.per_device_train_batch_size
         while True:
             rows = self._wait()

@@ -135,7 +135,7 @@ def trainer_config(
 def common_fields(
     fields: Mapping[str, Any], shape: UpdateShape, passes: int, *, seed: int, folder: str
 ) -> dict[str, Any]:
-    """The fields that the configurations of all trainers have in common, and those that the user set.
+    """Return the fields that the configurations of all trainers have in common, and those that the user set.
 
     To the user a step is one of the game, to a trainer one of its optimizer, of which an update may have several:
     `warmup_steps` is converted.

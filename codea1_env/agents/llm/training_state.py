@@ -181,5 +181,5 @@ def _on_cpu(tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What peft's configuration has beside JSON's kinds; sets in a fixed order."""
+    """Return what peft's configuration has beside JSON's kinds; sets in a fixed order."""
     return sorted(value) if isinstance(value, (set, frozenset)) else str(value)

@@ -159,7 +159,7 @@ class TransformersBackend:
 
     @contextmanager
     def _generating(self, adapter: str | None) -> Iterator[None]:
-        """Evaluation mode and the right adapter; all as before afterwards."""
+        """Set evaluation mode and the right adapter; all as before afterwards."""
         model = self.model
         adapters = getattr(model, "peft_config", {})
         if adapter is not None and adapter not in adapters:

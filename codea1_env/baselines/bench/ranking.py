@@ -118,7 +118,7 @@ def leaderboard(
 
 
 def command(config: BenchConfig) -> str:
-    """The command that makes a benchmark."""
+    """Return the command that makes a benchmark."""
     words = ["codea1", "bench", "algorithms", "--algorithms", *config.algorithms]
     models = ("eval_problems",) if config.preset is not None else ()
     sizes = ("problems", "seeds", "max_problems", "max_steps", "num_iterations", "eval_steps")
@@ -168,7 +168,7 @@ def _text(value: Estimate | float | None) -> str:
 
 
 def _line(name: str, *cells: str) -> str:
-    """A row of a table in Markdown."""
+    """Return a row of a table in Markdown."""
     return f"| {' | '.join([name.replace('|', _BAR), *cells])} |"
 
 
@@ -202,7 +202,7 @@ def _claims(table: Table) -> Iterator[str]:
 
 
 def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
-    """The section on problems that are not trained on, of language models; none if no such problems were measured.
+    """Return the section on problems that are not trained on, of language models; none if no such problems were measured.
 
     Args:
         table: The scores.

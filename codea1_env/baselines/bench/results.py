@@ -243,7 +243,7 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFol
 
 
 def read_settings(folder: Path) -> BenchConfig:
-    """The settings that a benchmark was begun with.
+    """Return the settings that a benchmark was begun with.
 
     Raises:
         FolderError: The folder holds no benchmark of this version.

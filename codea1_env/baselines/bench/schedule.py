@@ -133,7 +133,7 @@ def run_all(
 
 
 def machine_of(jobs: Sequence[TrainingJob]) -> dict[str, Any]:
-    """The number formats and threads that the first run measured: all others compute in the same way.
+    """Return the number formats and threads that the first run measured: all others compute in the same way.
 
     Args:
         jobs: The runs; none is asked that is not done.

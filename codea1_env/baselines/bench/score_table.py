@@ -108,14 +108,14 @@ class Table:
 
 
 def _of(entry: str, result: Result) -> Scores:
-    """What a run says of an entry, or of a control."""
+    """Return what a run says of an entry, or of a control."""
     if entry == START:
         return result.start
     return _copied(result.end) if entry == COPIER else result.end
 
 
 def _copied(scores: Scores) -> Scores:
-    """What the control scores on the same mutants: none of those that it does not kill."""
+    """Return what the control scores on the same mutants: none of those that it does not kill."""
     return {
         task: {
             f"{kind}{name}": value

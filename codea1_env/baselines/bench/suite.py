@@ -56,7 +56,7 @@ class Entry:
         return f"{safe}-{zlib.crc32(self.name.encode()):08x}" if of_a_file else safe
 
     def apply(self, config: TrainConfig) -> TrainConfig:
-        """The settings of its runs."""
+        """Return the settings of its runs."""
         if self.kind == "baseline":
             return BASELINES[self.name].apply(config)
         if self.kind == "algorithm":
@@ -67,7 +67,7 @@ class Entry:
 
 
 def _with_settings(config: TrainConfig, path: Path) -> TrainConfig:
-    """The configuration with the settings of a file in it.
+    """Return the configuration with the settings of a file in it.
 
     Raises:
         SettingsError: It cannot be read, or has settings that there are not, or that all runs share.
@@ -152,7 +152,7 @@ class Rates:
     tester: float = 1.0
 
     def apply(self, config: TrainConfig) -> TrainConfig:
-        """The configuration with learning rates that are multiplied."""
+        """Return the configuration with learning rates that are multiplied."""
         changes = {
             "coder.learning_rate": config.coder.learning_rate * self.coder,
             "tester.learning_rate": config.tester.learning_rate * self.tester,
@@ -225,7 +225,7 @@ class BenchConfig:
             )
 
     def base(self, seed: int) -> TrainConfig:
-        """The settings of a run, before those of its entry."""
+        """Return the settings of a run, before those of its entry."""
         quarter = max(1, self.max_steps // 4)
         medium = str(files("codea1_env") / "problem_sets" / "starter" / "medium.jsonl")
         if self.preset is not None:
@@ -284,7 +284,7 @@ def with_preset(config: BenchConfig, preset: str) -> BenchConfig:
 
 
 def processes_of(runs: TrainConfig) -> int:
-    """Runs at the same time: one model computes with all processors, and takes gigabytes."""
+    """Return how many runs there are at the same time: one model computes with all processors, and takes gigabytes."""
     return 1 if runs.has_language_model else BenchConfig().processes
 
 

@@ -85,7 +85,7 @@ def choose(
 
 
 def _players(config: BenchConfig, entry: Entry, jobs: Sequence[TrainingJob]) -> Iterator[Swept]:
-    """What was found for each player of an entry that learns."""
+    """Yield what was found for each player of an entry that learns."""
     settings = entry.apply(config.base(0))
     ends: dict[float, list[Row]] = {}
     for job, result in zip(jobs, collect(jobs), strict=True):
@@ -109,7 +109,7 @@ def _players(config: BenchConfig, entry: Entry, jobs: Sequence[TrainingJob]) -> 
 
 
 def sweep_lines(config: BenchConfig, swept: Sequence[Swept], names: Mapping[str, str]) -> list[str]:
-    """The section of LEADERBOARD.md.
+    """Return the section of LEADERBOARD.md.
 
     Args:
         config: The benchmark.

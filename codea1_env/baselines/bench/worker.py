@@ -77,7 +77,7 @@ def _train(entry: Entry, config: TrainConfig, run: Path, machine: dict[str, Any]
 
 
 def _usable_checkpoints(run: Path) -> list[Path]:
-    """The checkpoints of a run; none if the last of them is damaged, or what was measured before it.
+    """Return the checkpoints of a run; none if the last of them is damaged, or what was measured before it.
 
     Without the latter, training would go on all the same, to other results than those of a whole run.
     """

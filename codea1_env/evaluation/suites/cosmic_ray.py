@@ -120,7 +120,7 @@ def cosmic_ray_mutants(source: str, level: str | None = None) -> list[Mutant]:
 
 
 def version_of_cosmic_ray() -> str:
-    """The version that is installed.
+    """Return the version that is installed.
 
     Raises:
         ImportError: There is none.
@@ -135,7 +135,7 @@ def version_of_cosmic_ray() -> str:
 
 
 def _description(source: str, start: int, end: int, new: str) -> str:
-    """The changed lines, old and new."""
+    """Return the changed lines, old and new."""
     first = source.rfind("\n", 0, start) + 1
     last = source.find("\n", end)
     rest = source[end : last if last >= 0 else len(source)]

@@ -217,7 +217,7 @@ def _check(problem: Problem, result: JobResult) -> None:
 
 
 def _missed(result: JobResult, wanted: set[int | Arc]) -> set[int | Arc]:
-    """What none of a job's processes has executed. What they say is foreign: it may be anything."""
+    """Return what none of a job's processes has executed. What they say is foreign: it may be anything."""
     missed = wanted
     for said in result.final_calls:
         if said.outcome is Outcome.PASS and type(said.value) is list:

@@ -125,7 +125,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return self.protocol == "rounds"
 
     def shown(self, problem: Problem, index: int) -> str:
-        """The reference, as the program under test."""
+        """Return the reference, as the program under test."""
         return problem.reference
 
     def write(self, agent: Agent, batch: Sequence[Question]) -> list[Mapping[str, Any]]:
@@ -157,7 +157,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return [sum(score.right(k) for score in each) / (k * len(each)) for each in found]
 
     def values(self, verdicts: Sequence[SuiteScore]) -> Mapping[str, float | None]:
-        """The values of one problem."""
+        """Return the values of one problem."""
         return values_of(verdicts, check_ks(self.k, self.num_tests))
 
     def figures(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return {f"{name}@{k}": figures.get(f"{name}@{k}") for name in ("pass", "mut", "Mul")}
 
     def summary(self) -> dict[str, Any]:
-        """What was wrong with tests, and what they were tried on."""
+        """Return what was wrong with tests, and what they were tried on."""
         suites = [self.verdicts[task] for task in self.scored]
         scores = [score for each in suites for score in each]
         tests = [test for score in scores for test in score.tests]
@@ -212,7 +212,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return suite_digest(problem)
 
     def table(self, report: Mapping[str, Any]) -> list[list[str]]:
-        """A row for each figure, a column for each k."""
+        """Return a row for each figure, a column for each k."""
         figures = report["figures"]
         ks = [name.removeprefix("pass@") for name in figures if name.startswith("pass@")]
         rows = [
@@ -222,7 +222,7 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
         return [["percent [95%]", *(f"k = {k}" for k in ks)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
-        """What was wrong with tests, and what they do on wrong programs."""
+        """Return what was wrong with tests, and what they do on wrong programs."""
         kinds = ", ".join(f"{name} {number}" for name, number in report["tests"].items())
         lines = [f"{super().lines(report)[0]}, {report['mutants']} mutants. Tests: {kinds}"]
         if report["not_installed"]:
@@ -239,13 +239,13 @@ class SuiteEvaluation(TestEvaluation[SuiteSample, SuiteScore]):
 
 
 def _code(answer: str) -> str:
-    """The code in an answer, as the next question shows it."""
+    """Return the code in an answer, as the next question shows it."""
     answer = answer_in(answer)
     return "\n".join(python_blocks(answer) or [answer]).strip()
 
 
 def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
-    """The k that this number of tests allows.
+    """Return the k that this number of tests allows.
 
     Args:
         k: What was asked for; None for those of `DEFAULT_K` that are possible, and the number itself.
@@ -270,13 +270,13 @@ def check_ks(k: Sequence[int] | None, num_tests: int) -> tuple[int, ...]:
 
 
 def _at(name: str, k: str) -> str:
-    """The name of a figure for another k."""
+    """Return the name of a figure for another k."""
     figure, _, *rest = name.split("@")
     return "@".join([figure, k, *rest])
 
 
 def _powers(report: Mapping[str, Any]) -> list[str]:
-    """What tests do on wrong programs."""
+    """Return what tests do on wrong programs."""
     pool, figures = report["wrong_programs"], report["figures"]
     if not pool["problems"]:
         return ["No problem has wrong programs, so that p_01 and p_00 are not known"]

@@ -58,7 +58,7 @@ def names(ks: Sequence[int]) -> list[str]:
 
 
 def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, float | None]:
-    """The values of one problem: means over its suites.
+    """Return the values of one problem: means over its suites.
 
     Args:
         scores: At least one.
@@ -88,7 +88,7 @@ def values_of(scores: Sequence[SuiteScore], ks: Sequence[int]) -> dict[str, floa
 
 
 def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
-    """A figure with its 95% bootstrap interval over problems; None where no problem has its values.
+    """Return a figure with its 95% bootstrap interval over problems; None where no problem has its values.
 
     Example:
         >>> print(estimate([{"pass@1": 1.0}, {"pass@1": 1.0}], "pass@1"))
@@ -100,7 +100,7 @@ def estimate(problems: Sequence[Values], name: str) -> Estimate | None:
 
 
 def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> Estimate | None:
-    """A figure of theirs minus that of ours, with a paired 95% bootstrap interval over problems.
+    """Return a figure of theirs minus that of ours, with a paired 95% bootstrap interval over problems.
 
     Args:
         ours: The values of each problem in one evaluation.
@@ -114,7 +114,7 @@ def difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> E
 
 
 def share(problems: Sequence[Values], part: str, whole: str) -> Estimate | None:
-    """A number of all problems over another one, with the same interval; None where the other is 0.
+    """Return a number of all problems over another one, with the same interval; None where the other is 0.
 
     Example:
         >>> print(share([{"killed": 1, "mutants": 4}, {"killed": 2, "mutants": 8}], "killed", "mutants"))
@@ -150,7 +150,7 @@ def _mul(means: Floats) -> Floats:
 
 
 def _mu(means: Floats) -> Floats:
-    """What wrong tests do is of no interest where there are none, and the same for right ones."""
+    """Return what wrong tests do is of no interest where there are none, and the same for right ones."""
     right, wrong = (
         np.where(share == 0, 0.0, share * factor)
         for share, factor in ((means[0], 1 - means[1]), (1 - means[0], means[2]))
@@ -168,7 +168,7 @@ def _means(table: Floats, drawn: Floats) -> Floats:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean of those that exist."""
+    """Return the mean of those that exist."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 

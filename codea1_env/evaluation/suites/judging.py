@@ -116,7 +116,7 @@ class SuiteScore(Stored):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """What `row` made."""
+        """Return what `row` made."""
         tests = tuple(JudgedTest(**each) for each in row.get("tests", ()))
         coverage = tuple(Coverage(**each) for each in row.get("coverage", ()))
         pool = PoolRuns(**row.get("pool", {}))
@@ -191,7 +191,7 @@ class SuiteJudge:
         """
 
         def look() -> None:
-            """What will be asked of the reference later."""
+            """Find what will be asked of the reference later."""
             self._candidates(problem)
             measure_coverage(problem, [], self._sandbox)
 

@@ -12,7 +12,7 @@ from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
 
 @functools.cache
 def packaged_sandbox(package: str, level: str | None, pid: int) -> Sandbox:
-    """A sandbox that allows a package, for this process; a fork may not use its parent's.
+    """Return a sandbox that allows a package, for this process; a fork may not use its parent's.
 
     Args:
         package: As programs import it.
@@ -60,7 +60,7 @@ def coverable(source):
 def coverable(
     source: str, level: str, pid: int
 ) -> tuple[list[int], list[Arc], dict[int, int], list[tuple[Arc, Arc | None]]]:
-    r"""What there is to cover.
+    r"""Return what there is to cover.
 
     Args:
         source: Program text. It is foreign, and parsed in a sandbox.

@@ -92,7 +92,7 @@ def suite_key(sample: SuiteSample) -> tuple[str, str]:
 
 
 def read_suite(sample: SuiteSample, entry_point: str, limit: int, sandbox: Sandbox) -> ReadSuite:
-    """The tests of a suite.
+    """Return the tests of a suite.
 
     Args:
         sample: The suite.
@@ -116,7 +116,7 @@ def read_suite(sample: SuiteSample, entry_point: str, limit: int, sandbox: Sandb
 
 
 def suite_digest(problem: Problem) -> str:
-    """A short text that changes whenever what tests of this problem are judged by changes."""
+    """Return a short text that changes whenever what tests of this problem are judged by changes."""
     parts = (problem.prompt, problem.entry_point, problem.reference)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
@@ -139,7 +139,7 @@ def _content(row: Mapping[str, Any]) -> str | Sequence[str]:
 
 
 def _names(problems: Sequence[Problem]) -> dict[str, Problem]:
-    """What a file may call problems: their names, those of evalplus, or the last part where that is clear."""
+    """Return what a file may call problems: their names, those of evalplus, or the last part where that is clear."""
     last = Counter(problem.task_id.rpartition("/")[2] for problem in problems)
     short = {problem.task_id.rpartition("/")[2]: problem for problem in problems}
     clear = {name: problem for name, problem in short.items() if last[name] == 1}
@@ -148,7 +148,7 @@ def _names(problems: Sequence[Problem]) -> dict[str, Problem]:
 
 
 def _checked(fields: Any, where: str) -> str:
-    """The task of a row that is a suite."""
+    """Return the task of a row that is a suite."""
     task_id = check_task(fields, where, (str, int))
     name = next((name for name in _FIELDS if name in fields), None)
     if name is None:

@@ -50,7 +50,7 @@ _Names = dict[str, Any]
 
 
 def facts(tests: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    r"""The facts about many tests, each given with the entry point.
+    r"""Return the facts about many tests, each given with the entry point.
 
     Returns:
         For each: ``problem`` (why it is no test, or "") and ``fault`` (its kind, a value of
@@ -69,7 +69,7 @@ def facts(tests: list[tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 def source_of(value: Any) -> str | None:
-    """An expression for a value: plain literals only. None if there is none, or it is too long.
+    """Return an expression for a value: plain literals only. None if there is none, or it is too long.
 
     A value that is not equal to itself, such as nan, has none.
 
@@ -87,7 +87,7 @@ def source_of(value: Any) -> str | None:
 
 
 def equality(call: str, value: str) -> str:
-    """The test that a call returns a value."""
+    """Return the test that a call returns a value."""
     return f"assert {call} == {value}"
 
 
@@ -134,7 +134,7 @@ def _symbols(table: symtable.SymbolTable) -> Iterator[tuple[symtable.SymbolTable
 
 
 def _names(table: symtable.SymbolTable, entry_point: str) -> _Names:
-    """The function's name, and those that the test binds."""
+    """Return the function's name, and those that the test binds."""
     names: dict[str, Any] = {entry_point: UNKNOWN}
     for _, symbol in _symbols(table):
         if symbol.is_assigned() or symbol.is_imported() or symbol.is_parameter():
@@ -143,7 +143,7 @@ def _names(table: symtable.SymbolTable, entry_point: str) -> _Names:
 
 
 def _literal(node: ast.expr, names: _Names) -> Any:
-    """The value of an expression that is plain data, just as Python would make it.
+    """Return the value of an expression that is plain data, just as Python would make it.
 
     Raises:
         NotLiteralError: It is something else, or too large.
@@ -249,7 +249,7 @@ class _Inline(ast.NodeTransformer):
 
 
 def _asserted(test: str, body: list[ast.stmt]) -> ast.expr | None:
-    """The asserted expression, if nothing comes before it but values that are used once."""
+    """Return the asserted expression, if nothing comes before it but values that are used once."""
     if not body or not isinstance(body[-1], ast.Assert):
         return None
     if len(body) == 1:
@@ -276,7 +276,7 @@ def _asserted(test: str, body: list[ast.stmt]) -> ast.expr | None:
 def _equality(
     test: str, body: list[ast.stmt], entry_point: str, names: _Names
 ) -> dict[str, Any] | None:
-    """The call and the predicted value, if that is all that the test is about."""
+    """Return the call and the predicted value, if that is all that the test is about."""
     asserted = _asserted(test, body)
     if asserted is None or not _is_equality(asserted):
         return None

@@ -79,7 +79,7 @@ class RuledProblem(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> RuledProblem:
-        """The subject of a problem."""
+        """Return the subject of a problem."""
         return cls(problem.task_id, problem.entry_point, problem.reference)
 
 
@@ -188,7 +188,7 @@ class Reference:
     def _ask(
         self, subject: RuledProblem, calls: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, _Returned | None]:
-        """What the reference returns for each call, in two processes; None where only running the test can tell."""
+        """Return what the reference returns for each call, in two processes; None where only running the test can tell."""
         if not calls:
             return {}
         jobs = [
@@ -260,7 +260,7 @@ def _cannot_be_parsed(pair: tuple[str, str], error: AnalysisError) -> dict[str, 
 
 
 def _not_ours(result: Result) -> Result:
-    """The result, unless the sandbox itself has failed: that says nothing of a test.
+    """Return the result, unless the sandbox itself has failed: that says nothing of a test.
 
     Raises:
         InfraError: It has.
@@ -289,7 +289,7 @@ def _ruling_by_value(test: str, call: Mapping[str, Any], answer: _Returned) -> T
 
 
 def _agreed(one: CallResult, other: CallResult) -> _Returned | None:
-    """What two runs of one call amount to; None if the value cannot be stated."""
+    """Return what two runs of one call amount to; None if the value cannot be stated."""
     if one.outcome in _UNDECIDABLE and one.outcome is other.outcome:
         return None
     if one.outcome is other.outcome and one.outcome is not Outcome.PASS:

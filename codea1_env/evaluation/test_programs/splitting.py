@@ -150,7 +150,7 @@ class Splitter:
         return any(self.entry_point in self.statements[number].names for number in numbers)
 
     def _calls(self, statement: Statement) -> Iterator[str]:
-        """The calls that make tests of a function or class: all named so, and checks nobody calls."""
+        """Yield the calls that make tests of a function or class: all named so, and checks nobody calls."""
         if statement.kind == "class":
             yield from statement.calls
         if statement.kind != "function":
@@ -165,7 +165,7 @@ class Splitter:
                 yield f"{min(statement.binds)}({self.entry_point})"
 
     def _groups(self) -> list[list[int]]:
-        """The checks among the statements; together those that share an object that one may change."""
+        """Return the checks among the statements; together those that share an object that one may change."""
         maker: dict[str, int] = {}  # variable -> the statement that made its object
         # maker -> the maker of a later object that may hold the same one
         heirs: dict[int, int] = {}
@@ -222,7 +222,7 @@ class Splitter:
         self.dropped.append(item)
 
     def _slice(self, numbers: list[int], *, with_checks: bool = False) -> set[int]:
-        """The statements and all earlier ones that they depend on; if asked, also assertions."""
+        """Return the statements and all earlier ones that they depend on; if asked, also assertions."""
         last = max(numbers)
         chosen = {*numbers, *(number for number in self._scene if number < last)}
         # Names that functions read: they may be called at any time, so no assignment hides another.
@@ -278,7 +278,7 @@ class TestProgramSuite:
 
 
 def python_blocks(text: str) -> list[str]:
-    r"""The code of the blocks that may be Python; those in other languages only if there are no others.
+    r"""Return the code of the blocks that may be Python; those in other languages only if there are no others.
 
     Example:
         >>> python_blocks("Like this:\n```python\nx = 1\n```\nor\n~~~\nx = 2\n")

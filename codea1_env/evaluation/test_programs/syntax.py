@@ -55,7 +55,7 @@ Item = tuple[str, str, bool]
 
 
 def describe(texts: list[str]) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[Item]]]]:
-    r"""The statements of many texts, as `codea1_env.evaluation.test_programs.splitting.Statement` takes them.
+    r"""Return the statements of many texts, as `codea1_env.evaluation.test_programs.splitting.Statement` takes them.
 
     Tests of one suite have many statements in common: each is described, and sent, only once.
 
@@ -97,7 +97,7 @@ def _describe(
 
 
 def _statements(code: str, dropped: list[Item]) -> Iterator[tuple[ast.stmt, str]]:
-    """The top-level statements of a text, piece by piece where it does not parse as a whole."""
+    """Yield the top-level statements of a text, piece by piece where it does not parse as a whole."""
     pieces: Iterable[tuple[str, ast.Module]]
     try:
         pieces = [(code, ast.parse(code))]
@@ -110,7 +110,7 @@ def _statements(code: str, dropped: list[Item]) -> Iterator[tuple[ast.stmt, str]
 
 
 def _salvage(code: str, dropped: list[Item]) -> Iterator[tuple[str, ast.Module]]:
-    """The shortest pieces that parse, each from a line without indentation up to another one."""
+    """Yield the shortest pieces that parse, each from a line without indentation up to another one."""
     lines = _LINE.findall(code)
     starts = [n for n, line in enumerate(lines) if line.strip() and not _CONTINUATION.match(line)]
     # A stray bracket may end a piece; after one that is needed, the piece does not parse yet.
@@ -168,7 +168,7 @@ class _Source:
 
 
 def _unguarded(node: ast.stmt, source: _Source) -> Iterator[tuple[ast.stmt, str]]:
-    """A statement with its text; for ``if __name__ == "__main__":`` the statements in it."""
+    """Yield a statement with its text; for ``if __name__ == "__main__":`` the statements in it."""
     test = node.test if isinstance(node, ast.If) and not node.orelse else None
     if not (
         isinstance(test, ast.Compare)
@@ -186,7 +186,7 @@ def _unguarded(node: ast.stmt, source: _Source) -> Iterator[tuple[ast.stmt, str]
 
 
 def _description(node: ast.stmt, text: str) -> dict[str, Any]:
-    """What there is to know of a statement.
+    """Return what there is to know of a statement.
 
     Raises:
         SyntaxError: It parses, but cannot be compiled.
@@ -226,7 +226,7 @@ def _kind(node: ast.stmt) -> str:
 
 
 def _names(text: str) -> tuple[set[str], set[str], set[str]]:
-    """The top-level names that a statement binds, uses when it runs, and uses when its functions run."""
+    """Return the top-level names that a statement binds, uses when it runs, and uses when its functions run."""
     binds: set[str] = set()
     uses: set[str] = set()
     late: set[str] = set()
@@ -263,7 +263,7 @@ def _ids(nodes: Iterable[ast.AST | None]) -> set[str]:
 
 
 def _bound_by(node: ast.stmt) -> set[str]:
-    """The names that a simple statement surely binds to something new."""
+    """Return the names that a simple statement surely binds to something new."""
     if isinstance(node, ast.Assign):
         found: list[ast.expr] = list(node.targets)
     elif isinstance(node, ast.AnnAssign) and node.value:
@@ -282,7 +282,7 @@ def _bound_by(node: ast.stmt) -> set[str]:
 
 
 def _exposed(body: Iterable[ast.stmt], bound: set[str]) -> set[str]:
-    """The names that a block may read before it has bound them itself."""
+    """Return the names that a block may read before it has bound them itself."""
     found: set[str] = set()
     for node in body:
         if isinstance(node, (*_BLOCKS, *_DEFINITIONS)):
@@ -310,7 +310,7 @@ def _exposed(body: Iterable[ast.stmt], bound: set[str]) -> set[str]:
 
 
 def _data_names(node: ast.expr) -> set[str] | None:
-    """The names of which an expression makes fresh plain data; None if it does not."""
+    """Return the names of which an expression makes fresh plain data; None if it does not."""
     functions: set[int] = set()
     names: dict[int, str] = {}
     stored: set[str] = set()
@@ -344,7 +344,7 @@ def _touched(node: ast.stmt) -> set[str]:
 
 
 def _calls(node: ast.stmt, text: str) -> Iterator[str]:
-    """The calls that run a function without arguments, or the test methods of a class."""
+    """Yield the calls that run a function without arguments, or the test methods of a class."""
     if isinstance(node, ast.FunctionDef):
         table = _parameter_table(text) if node.decorator_list else None
         if table is not None:
@@ -375,7 +375,7 @@ def _missing(node: ast.stmt) -> int:
 
 
 def _parameter_table(text: str) -> str | None:
-    """The loop over the table of ``@pytest.mark.parametrize("a, b", table)``."""
+    """Return the loop over the table of ``@pytest.mark.parametrize("a, b", table)``."""
     node = ast.parse(text).body[0]  # again, for columns that count within the text
     match node:
         case ast.FunctionDef(

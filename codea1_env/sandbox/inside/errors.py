@@ -11,7 +11,7 @@ class RemoteUnencodable(BaseException):
 
 
 def message_of(error: BaseException) -> str:
-    """The text of an exception; the exception's own code may be hostile or broken."""
+    """Return the text of an exception; the exception's own code may be hostile or broken."""
     try:
         text = str(error)
         return text[:MAX_MESSAGE] if type(text) is str else ""
@@ -20,12 +20,12 @@ def message_of(error: BaseException) -> str:
 
 
 def name_in_text(name: object) -> str:
-    """A class's name as it may cross beside its text; "" for what is no short identifier, which a metaclass can say."""
+    """Return a class's name as it may cross beside its text; "" for what is no short identifier, which a metaclass can say."""
     return name if type(name) is str and len(name) <= _MAX_NAME and name.isidentifier() else ""
 
 
 def missing_module(error: BaseException) -> str:
-    """The top-level name of the module that was not found; "" where the exception does not say it."""
+    """Return the top-level name of the module that was not found; "" where the exception does not say it."""
     try:
         if not isinstance(error, ModuleNotFoundError) or type(error.name) is not str:
             return ""
@@ -35,7 +35,7 @@ def missing_module(error: BaseException) -> str:
 
 
 def describe_error(error: BaseException) -> tuple[str, ...]:
-    """The reply for an exception that a call or the program itself raised: kind, text, name, missing module."""
+    """Return the reply for an exception that a call or the program itself raised: kind, text, name, missing module."""
     name = type(error).__name__
     if isinstance(error, MemoryError):
         return ("memory", message_of(error) or "the memory limit was reached")

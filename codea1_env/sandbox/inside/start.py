@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def no_hooks() -> Iterator[None]:
-    """What is imported meanwhile cannot have functions called in each forked child.
+    """Give what is imported meanwhile cannot have functions called in each forked child.
 
     They make new locks, in a process that never had a second thread, and seed `random` from the system.
     That costs a child more than its fork; generators are seeded once, by the worker.

@@ -38,7 +38,7 @@ class StepReport:
 
 
 def numbers(*rows: Mapping[str, Any]) -> dict[str, float]:
-    """The finite numbers of rows, by name, without the step.
+    """Return the finite numbers of rows, by name, without the step.
 
     Example:
         >>> numbers({"step": 1, "a": 0.5, "b": None}, {"step": 1, "c": 2})

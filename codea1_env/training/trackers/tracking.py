@@ -138,7 +138,7 @@ def forget(folder: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What the file says; nothing if it is not there, or is not one."""
+    """Return what the file says; nothing if it is not there, or is not one."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         return {"id": str(state["id"]), "handed": dict(state["handed"])}

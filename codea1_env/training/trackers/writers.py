@@ -105,7 +105,7 @@ class TensorboardTracker:
         self._writer.close()
 
     def _texts(self, tag: str, text: str) -> Any:
-        """A text in Markdown."""
+        """Return a text in Markdown."""
         about = self._text.create_summary_metadata(display_name=None, description=None)
         tensor = self._tensors.make_tensor_proto(text.encode(), dtype=np.object_)
         return self._summaries.Summary.Value(tag=tag, metadata=about, tensor=tensor)
@@ -122,7 +122,7 @@ def _part(name: str) -> Any:
 
 
 def _markdown(samples: Sequence[tuple[Any, ...]]) -> str:
-    """The table in Markdown; nothing in a cell ends it."""
+    """Return the table in Markdown; nothing in a cell ends it."""
     lines = [" | ".join(COLUMNS), " | ".join("---" for _ in COLUMNS)]
     for row in samples:
         cells = [str(cell).replace("|", "&#124;").replace("<", "&lt;") for cell in row]
@@ -167,7 +167,7 @@ class WandbTracker:
 
 
 def _values(package: Any, report: StepReport, **of_table: Any) -> dict[str, Any]:
-    """A step in the words that trackio and wandb have in common."""
+    """Return a step in the words that trackio and wandb have in common."""
     edges = np.array(REWARD_EDGES)
     values: dict[str, Any] = dict(report.values)
     for name, counts in report.rewards.items():
@@ -179,7 +179,7 @@ def _values(package: Any, report: StepReport, **of_table: Any) -> dict[str, Any]
 
 
 def _last_written(run: TrackedRun) -> int:
-    """The last step in the files of a run that was offline; -1 if there is none."""
+    """Return the last step in the files of a run that was offline; -1 if there is none."""
     last = -1
     for path in (run.folder / "wandb").glob(f"offline-run-*-{run.id}/*.wandb"):
         for record in _records(path):
@@ -189,7 +189,7 @@ def _last_written(run: TrackedRun) -> int:
 
 
 def _records(path: Path) -> Iterator[Any]:
-    """What a file of an offline run holds: LevelDB's log format, behind a header of 7 bytes."""
+    """Yield what a file of an offline run holds: LevelDB's log format, behind a header of 7 bytes."""
     proto = require("wandb.proto.wandb_internal_pb2", "wandb")
     data, place, part = path.read_bytes(), _HEADER, b""
     while place + _CHUNK.size <= len(data):

@@ -27,7 +27,7 @@ _CONSTANTS |= {"NaN": math.nan, "Inf": math.inf, "infty": math.inf}
 def read(
     node: ast.expr, names: Mapping[str, Any] | None = None, meter: LiteralMeter | None = None
 ) -> Any:
-    """The value of an expression that is plain data. Each place in it is an object of its own.
+    """Return the value of an expression that is plain data. Each place in it is an object of its own.
 
     Args:
         node: Any expression.
@@ -52,7 +52,7 @@ def read(
 def read_items(
     node: ast.expr, names: Mapping[str, Any] | None = None, meter: LiteralMeter | None = None
 ) -> list[Any]:
-    """The items of an expression that can be iterated over: a literal, a range, `zip` of such, `d.items()`, ...
+    """Return the items of an expression that can be iterated over: a literal, a range, `zip` of such, `d.items()`, ...
 
     Those of a set come in an order of their texts.
 
@@ -90,7 +90,7 @@ class _Reader:
         self.meter = meter
 
     def value(self, node: ast.expr) -> Any:
-        """The value of an expression."""
+        """Return the value of an expression."""
         self.meter.work(1)
         kind = type(node)
         if kind is ast.Constant:
@@ -131,7 +131,7 @@ class _Reader:
     # Names
 
     def named(self, name: str) -> Any:
-        """A copy of what a name stands for."""
+        """Return a copy of what a name stands for."""
         if name not in self.names:
             raise NotLiteralError(f"the value of {name} is not known")
         return plain.copied(self.bound(name), self.meter)
@@ -294,7 +294,7 @@ class _Reader:
     # What can be iterated over
 
     def items(self, node: ast.expr, unordered: Callable[[Any], bool] = _never) -> list[Any]:
-        """The items of what can be iterated over; of a set (its order depends on hashes) only where it may be `unordered`."""
+        """Return the items of what can be iterated over; of a set (its order depends on hashes) only where it may be `unordered`."""
         found = self.called_items(node) if isinstance(node, ast.Call) else None
         if found is not None:
             return found
@@ -310,7 +310,7 @@ class _Reader:
         return list(value)
 
     def called_items(self, node: ast.Call) -> list[Any] | None:
-        """The items of `range(3)`, `zip(...)`, `enumerate(items, 1)`, `d.items()` and the like; None for other calls."""
+        """Return the items of `range(3)`, `zip(...)`, `enumerate(items, 1)`, `d.items()` and the like; None for other calls."""
         function, arguments, keywords = node.func, node.args, node.keywords
         if isinstance(function, ast.Attribute):
             if function.attr in ("items", "keys", "values") and not arguments and not keywords:
@@ -353,7 +353,7 @@ class _Reader:
 
 
 def _shown(node: ast.expr) -> str:
-    """What an expression is, for a message."""
+    """Return what an expression is, for a message."""
     name = node.func if isinstance(node, ast.Call) else node
     called = "(...)" if isinstance(node, ast.Call) else ""
     if isinstance(name, ast.Name):

@@ -83,7 +83,7 @@ class LiteralMeter:
 
 
 def weight(value: Any) -> int:
-    """The items and characters in a value: what comparing it may cost."""
+    """Return the items and characters in a value: what comparing it may cost."""
     kind = type(value)
     if kind is str or kind is bytes:
         return len(value)
@@ -93,7 +93,7 @@ def weight(value: Any) -> int:
 
 
 def hashable(values: list[Any]) -> list[Any]:
-    """The same values, if they can be keys and few different ones have one hash.
+    """Return the same values, if they can be keys and few different ones have one hash.
 
     Raises:
         NotLiteralError: They cannot.
@@ -110,7 +110,7 @@ def hashable(values: list[Any]) -> list[Any]:
 
 
 def copied(value: Any, meter: LiteralMeter) -> Any:
-    """A copy of plain data that shares nothing with it."""
+    """Return a copy of plain data that shares nothing with it."""
     copier = COPIERS.get(type(value))
     if copier is None:
         if type(value) not in ATOMS:
@@ -170,7 +170,7 @@ def check_bits(values: Iterable[Any]) -> None:
 
 
 def arithmetic(kind: type, left: Any, right: Any) -> Any:
-    """What an operator makes of two numbers.
+    """Return what an operator makes of two numbers.
 
     Raises:
         NotLiteralError: Nothing, or an integer that is too large.
@@ -213,7 +213,7 @@ _FLAT = frozenset({int, str, bool, type(None)})
 
 
 def write(value: Any) -> str | None:
-    """The text of a value: the same for what is the same and has the same types. Sets are sorted.
+    """Return the text of a value: the same for what is the same and has the same types. Sets are sorted.
 
     Returns:
         An expression that `read` and Python understand. None if there is none (an object, a subclass), or
@@ -244,7 +244,7 @@ def _write(value: Any) -> str:
 
 
 def _bounded(texts: Iterable[str]) -> list[str]:
-    """The same texts, no more of them than one value may have characters."""
+    """Return the same texts, no more of them than one value may have characters."""
     found, size = [], 0
     for text in texts:
         found.append(text)

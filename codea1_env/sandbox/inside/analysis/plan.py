@@ -56,7 +56,7 @@ class _ValuePlan:
         self._meter = LiteralMeter(_MAX_ITEMS, exact=True, work=10 * _MAX_ITEMS)
 
     def literal(self, node: ast.expr) -> Any:
-        """The value of an expression that is plain data or a range, just as Python would make it."""
+        """Return the value of an expression that is plain data or a range, just as Python would make it."""
         if not isinstance(node, ast.Call) or not self._makes_range(node):
             return read(node, self._names, self._meter)
         try:
@@ -69,7 +69,7 @@ class _ValuePlan:
         return name == "range" and name not in self._names
 
     def finished(self, nodes: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The plan, if it is small."""
+        """Return the plan, if it is small."""
         try:
             calls = [codec.encode(call, limit=_MAX_ENCODED) for call in self.calls]
             codec.encode(nodes, limit=_MAX_ENCODED)

@@ -87,13 +87,13 @@ def _only_asks_for_types(tree: ast.Module) -> bool:
 
 
 def unpacked(packed: bytes) -> types.CodeType:
-    """The code of a plan. For the test's process only."""
+    """Return the code of a plan. For the test's process only."""
     code: types.CodeType = marshal.loads(zlib.decompress(packed))
     return code
 
 
 def _packed(code: types.CodeType) -> bytes:
-    """The code as bytes; none where they are too many."""
+    """Return the code as bytes; none where they are too many."""
     try:
         written = marshal.dumps(code)
     except (ValueError, MemoryError):
@@ -103,7 +103,7 @@ def _packed(code: types.CodeType) -> bytes:
 
 
 def _closing_statement(text: str) -> ast.stmt | None:
-    """The last statement of a program, if it stands in the last line alone; None where that is not clear."""
+    """Return the last statement of a program, if it stands in the last line alone; None where that is not clear."""
     before, _, last = text.rstrip().rpartition("\n")
     if before.endswith("\\") or "#" in last or len(last) > _LONG:
         return None
@@ -115,7 +115,7 @@ def _closing_statement(text: str) -> ast.stmt | None:
 
 
 def _checked_name(last: ast.stmt, functions: set[str]) -> str | None:
-    """The name in a closing `check(name)`: the function under test, even if it is called `sum`."""
+    """Return the name in a closing `check(name)`: the function under test, even if it is called `sum`."""
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
         call = last.value
         names = [argument.id for argument in call.args if isinstance(argument, ast.Name)]

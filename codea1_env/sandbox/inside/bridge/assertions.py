@@ -31,7 +31,7 @@ def must_stay(peer: Peer, details: tuple[Any, ...]) -> bool:
 
 
 def shown(peer: Peer, details: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a context manager learns of the exception that ends its block: nothing of what a test expected."""
+    """Return what a context manager learns of the exception that ends its block: nothing of what a test expected."""
     if must_stay(peer, details):
         return (AssertionError, AssertionError(), None)
     return (*details[:2], None)

@@ -111,10 +111,10 @@ class _Driven:
 
 
 def generator(handle: Handle) -> Generator[Any, Any, Any]:
-    """A generator of this side that stands for one of the other."""
+    """Yield a generator of this side that stands for one of the other."""
     return (yield from _Driven(handle))
 
 
 def coroutine(handle: Handle) -> Coroutine[Any, Any, Any]:
-    """A coroutine of this side that stands for one of the other."""
+    """Return a coroutine of this side that stands for one of the other."""
     return _awaited(handle)

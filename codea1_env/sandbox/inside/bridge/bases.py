@@ -60,7 +60,7 @@ _OPERATORS = frozenset({
 
 
 def code_of(kind: type) -> int:
-    """What a handle says of its object's class: the builtin type that it is, or the one that it is derived from."""
+    """Return what a handle says of its object's class: the builtin type that it is, or the one that it is derived from."""
     if kind in CONTAINERS:
         return 3 + 2 * _PLACES[kind]
     if kind is FunctionType:
@@ -72,7 +72,7 @@ def code_of(kind: type) -> int:
 
 
 def own_of(kind: type, home: str) -> int:
-    """The flags of a class: what classes of its own module, from which it is derived, say of operators."""
+    """Return the flags of a class: what classes of its own module, from which it is derived, say of operators."""
     flags = 0
     for base in kind.__mro__:
         equality = vars(base).get("__eq__")
@@ -91,7 +91,7 @@ def own_of(kind: type, home: str) -> int:
 
 
 def base_of(code: int) -> type | None:
-    """The builtin type of a code, if it has one.
+    """Return the builtin type of a code, if it has one.
 
     Raises:
         IndexError: There is no such code.
@@ -105,7 +105,7 @@ def is_exact(code: int) -> bool:
 
 
 def held_by(value: Any) -> Any:
-    """A copy of what an object holds, as a builtin type.
+    """Return a copy of what an object holds, as a builtin type.
 
     Raises:
         TypeError: It holds none.
@@ -124,7 +124,7 @@ _MOST = 1000
 
 
 def flat(value: Any) -> Any:
-    """A copy of a small container in which nothing is kept; None for any other."""
+    """Return a copy of a small container in which nothing is kept; None for any other."""
     kind = type(value)
     if len(value) > _MOST or kind is defaultdict:
         return None
@@ -148,12 +148,12 @@ class Kept:
 
 
 def kept(value: Any) -> Any:
-    """A value as it is looked at in place: containers are kept."""
+    """Return a value as it is looked at in place: containers are kept."""
     return Kept(value) if type(value) in CONTAINERS else value
 
 
 def kept_items(value: Any) -> Any:
-    """What an object holds, where containers in it are kept."""
+    """Return what an object holds, where containers in it are kept."""
     held = held_by(value)
     if isinstance(held, dict):
         return {key: kept(item) for key, item in held.items()}
@@ -171,7 +171,7 @@ Changes = list[tuple[int, Any]]
 
 
 def content(container: Any) -> Any:
-    """What is in a container, as a tuple or bytes."""
+    """Return what is in a container, as a tuple or bytes."""
     kind = type(container)
     if kind in _MAPPINGS:
         return tuple(chain.from_iterable(container.items()))
@@ -181,7 +181,7 @@ def content(container: Any) -> Any:
 
 
 def snapshot(table: Table) -> list[Any]:
-    """The contents of all containers of a table."""
+    """Return the contents of all containers of a table."""
     return [content(container) for container in table]
 
 
@@ -200,7 +200,7 @@ def changes(table: Table, before: Sequence[Any]) -> Changes:
 
 
 def apply(table: Table, changed: Any, numpy: codec.Numpy | None) -> None:
-    """Changes containers as the other side has changed its copies.
+    """Change containers as the other side has changed its copies.
 
     Raises:
         DecodeError: The changes do not fit the table.

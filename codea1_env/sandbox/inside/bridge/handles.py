@@ -278,7 +278,7 @@ class Handle(metaclass=HandleType):
 
 
 def _outlived(peer: Peer, details: tuple[Any, ...]) -> AbstractContextManager[None]:
-    """Drops what is raised on leaving a block that a verdict ends: it would take the verdict's place."""
+    """Drop what is raised on leaving a block that a verdict ends: it would take the verdict's place."""
     stays = must_stay(peer, details)
     return contextlib.suppress(BaseException) if stays else contextlib.nullcontext()
 
@@ -309,7 +309,7 @@ def _is_known_there(handle: Handle, value: Any) -> bool:
 
 
 def _compared_here(handle: Handle, name: str) -> Any:
-    """A method of a builtin type that compares with what a test expects, on what an object holds; None to ask for it.
+    """Return a method of a builtin type that compares with what a test expects, on what an object holds; None to ask for it.
 
     On what a call returned it is refused before it is asked for: it would be shown what is expected, and say whether
     it is so.
@@ -368,7 +368,7 @@ def _equality(handle: Handle, other: Any, name: str) -> Any:
 
 
 def _unequal(handle: Handle, other: Any, name: str) -> bool:
-    """What the class of an object that a test has made says of plain data: that it is something else is believed.
+    """Return what the class of an object that a test has made says of plain data: that it is something else is believed.
 
     Of what a call returned nobody asks: it is something else than plain data, or equals it by the value that it holds.
     """
@@ -386,7 +386,7 @@ def is_constant(handle: Handle) -> bool:
 
 
 def held(handle: Handle) -> Any:
-    """A copy of what the object of a handle holds, as plain data of a builtin type."""
+    """Return a copy of what the object of a handle holds, as plain data of a builtin type."""
     if handle._codea1_marks & MIXED:
         handle._codea1_peer.fail("the data of the result of arithmetic with plain data")
     return (
@@ -406,7 +406,7 @@ def _is_fresh(handle: Handle) -> bool:
 
 
 def _items(handle: Handle) -> Any:
-    """The same, where containers in it stay with the object."""
+    """Return the same, where containers in it stay with the object."""
     if _is_fresh(handle):
         return copy.copy(handle._codea1_data)
     return handle._codea1_data if is_constant(handle) else _asked(handle, "items")
@@ -434,7 +434,7 @@ def _copied(handle: Handle, name: str) -> Any:
 
 
 def new(peer: Peer, number: int, code: int = 0, data: Any = None) -> Handle:
-    """A handle of an object of the other side."""
+    """Return a handle of an object of the other side."""
     made = object.__new__(Handle)
     values = (peer, number, code & bases.KIND, data, peer.turns, code & ~bases.KIND, 0)
     for slot, value in zip(_SLOTS, values, strict=True):
@@ -448,12 +448,12 @@ def mark(handle: Handle, added: int, removed: int = 0) -> None:
 
 
 def derived(marks: int) -> int:
-    """The mark of what arithmetic makes of an object with such marks: nobody has called its class."""
+    """Return the mark of what arithmetic makes of an object with such marks: nobody has called its class."""
     return CALCULATED if marks & OURS else 0
 
 
 def type_of(value: Any) -> Any:
-    """What a test finds as `type`, where it only calls it with one argument."""
+    """Return what a test finds as `type`, where it only calls it with one argument."""
     if type(value) is Handle:
         return value._codea1_peer.ask("type", value)
     kind = type(value)

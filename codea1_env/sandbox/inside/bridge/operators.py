@@ -31,7 +31,7 @@ def _round(self: Handle, digits: int | None = None) -> Any:
 
 
 def _forwarded(name: str, of_results: bool) -> Callable[..., Any]:
-    """What is only asked for; `of_results`: also of what arithmetic with plain data has made."""
+    """Return what is only asked for; `of_results`: also of what arithmetic with plain data has made."""
 
     def method(self: Handle, *operands: Any) -> Any:
         peer = self._codea1_peer
@@ -108,7 +108,7 @@ class _Union(tuple[Any, ...]):
 
 
 def _of_annotations(operator_of_values: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator of `Node | None`, in an annotation, and of values."""
+    """Return the operator of `Node | None`, in an annotation, and of values."""
 
     def method(self: Handle, other: Any) -> Any:
         if self._codea1_marks & handles.IS_CLASS and (other is None or isinstance(other, type)):

@@ -189,7 +189,7 @@ class Peer:
                 frame = self._receive_frame()
 
     def _answer(self, frame: bytes) -> bytes:
-        """Performs one request and encodes the reply."""
+        """Perform one request and encode the reply."""
         table: bases.Table = []
         try:
             if len(frame) < _HEAD.size or frame[0] >= len(OPERATIONS):
@@ -345,7 +345,7 @@ class Peer:
         self._exchange("release", 0, codec.encode(numbers))
 
     def _value(self, kind: bytes, content: bytes, table: bases.Table, passed: int) -> Any:
-        """The value of a reply, after the changes that came with it.
+        """Return the value of a reply, after the changes that came with it.
 
         Raises:
             DecodeError: It is malformed.
@@ -385,7 +385,7 @@ class Peer:
 
     @contextmanager
     def _more_room(self) -> Iterator[None]:
-        """What calls here and there put on the stack does not count against a program's recursion."""
+        """Give what calls here and there put on the stack does not count against a program's recursion."""
         self._depth += 1
         more = _FRAMES_PER_CALL if self._depth < _MAX_CALLS_BACK else 0
         sys.setrecursionlimit(sys.getrecursionlimit() + more)

@@ -146,7 +146,7 @@ def _bases(kinds: list[type]) -> tuple[type, ...]:
 
 
 def _arguments(error: BaseException) -> tuple[Any, ...]:
-    """What makes an exception of Python's own again, with the attributes that it keeps elsewhere."""
+    """Return what makes an exception of Python's own again, with the attributes that it keeps elsewhere."""
     if isinstance(error, OSError) and error.filename is not None:
         more = () if error.filename2 is None else (None, error.filename2)
         return (error.errno, error.strerror, error.filename, *more)
@@ -159,7 +159,7 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
 
 
 def remade(value: Any) -> tuple[int, Any] | None:
-    """The place of a value's class in our lists and what makes it again; None for other values."""
+    """Return the place of a value's class in our lists and what makes it again; None for other values."""
     if value is ... or value is NotImplemented:
         return len(_VALUES) + len(_VIEWS) + (value is NotImplemented), None
     for place, (view, _) in enumerate(_VIEWS):
@@ -172,7 +172,7 @@ def remade(value: Any) -> tuple[int, Any] | None:
 
 
 def remake(place: int, data: Any) -> Any:
-    """The value of a place and what makes it again.
+    """Return the value of a place and what makes it again.
 
     Raises:
         DecodeError: It cannot be made.
@@ -216,7 +216,7 @@ class Exceptions:
             self._apart.append(kind)
 
     def place(self, kind: type) -> int | None:
-        """The place of a class of Python's in our list; None for others, and for those that are set apart."""
+        """Return the place of a class of Python's in our list; None for others, and for those that are set apart."""
         return None if any(kind is each for each in self._apart) else self._place(kind)
 
     def _place(self, kind: type) -> int | None:
@@ -229,7 +229,7 @@ class Exceptions:
         return self._known.get(kind)
 
     def class_data(self, kind: type[BaseException]) -> tuple[Any, ...]:
-        """What goes with the number of a class of ours: places of Python's among its bases, and its own bases."""
+        """Return what goes with the number of a class of ours: places of Python's among its bases, and its own bases."""
         places = [self._place(base) for base in kind.__mro__ if issubclass(base, BaseException)]
         own = [
             base
@@ -240,7 +240,7 @@ class Exceptions:
         return (tuple(place for place in places if place is not None), tuple(own))
 
     def data_of(self, error: BaseException) -> tuple[Any, ...]:
-        """What goes with an exception: its class, text and arguments, and its cause."""
+        """Return what goes with an exception: its class, text and arguments, and its cause."""
         arguments: Any = _arguments(error)
         try:
             self._peer.encode(arguments, counting=False)
@@ -254,7 +254,7 @@ class Exceptions:
     # Theirs, coming in
 
     def at(self, place: int) -> type:
-        """The class of Python's at a place of our list.
+        """Return the class of Python's at a place of our list.
 
         Raises:
             DecodeError: There is none.
@@ -271,7 +271,7 @@ class Exceptions:
         return found if is_error else None
 
     def stand_in(self, handle: handles.Handle, data: Any) -> type[BaseException]:
-        """The class that stands for one of theirs."""
+        """Return the class that stands for one of theirs."""
         number = handle._codea1_number
         known: type[BaseException] | None = self._classes.get(number)
         if known is not None:
@@ -299,13 +299,13 @@ class Exceptions:
         return cast("type[BaseException]", made)
 
     def _numbered(self, kind: type[BaseException]) -> type[BaseException]:
-        """A class of Python's whose exceptions can be told apart."""
+        """Return a class of Python's whose exceptions can be told apart."""
         if kind not in self._anonymous:
             self._anonymous[kind] = _StandInType(kind.__name__, (_StandIn, kind), {})  # type: ignore[assignment]
         return self._anonymous[kind]
 
     def instance(self, handle: handles.Handle | None, data: Any) -> BaseException:
-        """The exception that stands for one of theirs."""
+        """Return the exception that stands for one of theirs."""
         error = self._instances.get(handle._codea1_number) if handle is not None else None
         if error is not None:
             return error
@@ -337,13 +337,13 @@ class Exceptions:
 
 
 def original(error: BaseException) -> handles.Handle | None:
-    """The handle of the exception of the other side that one of ours stands for."""
+    """Return the handle of the exception of the other side that one of ours stands for."""
     found = vars(error).get("_original") if isinstance(error, _StandIn) else None
     return found if type(found) is handles.Handle else None
 
 
 def class_handle(kind: type) -> handles.Handle | None:
-    """The handle of the class of the other side that one of ours stands for."""
+    """Return the handle of the class of the other side that one of ours stands for."""
     found = vars(kind).get("_handle") if type(kind) is _StandInType else None
     return found if type(found) is handles.Handle else None
 
@@ -355,7 +355,7 @@ def name_class(kind: Any, name: str) -> None:
 
 
 def _construct(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
-    """An exception with these arguments. Constructors that look at them closely run only on what they expect."""
+    """Return an exception with these arguments. Constructors that look at them closely run only on what they expect."""
     real: Any = next(
         base for base in kind.__mro__ if type(base) is not _StandInType and base is not _StandIn
     )

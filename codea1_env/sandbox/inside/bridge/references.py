@@ -78,7 +78,7 @@ class References:
             raise codec.EncodeError(f"{error} is not handed over") from None
 
     def _number_of(self, value: Any) -> int:
-        """The number under which the other side knows an object of ours; keeps the object alive."""
+        """Return the number under which the other side knows an object of ours; keeps the object alive."""
         number = self._numbers.get(_id(value))
         if number is None:
             if len(self.ours) >= MAX_HANDLES:
@@ -92,7 +92,7 @@ class References:
         return number
 
     def refer(self, value: Any) -> codec.Reference:
-        """What stands for a value that is no data.
+        """Return what stands for a value that is no data.
 
         Raises:
             EncodeError: It may not leave.
@@ -160,7 +160,7 @@ class References:
         return (b"e", number, self.exceptions.data_of(error))
 
     def resolve(self, kind: bytes, number: int, data: Any) -> Any:
-        """What a reference stands for. Malformed ones raise one of decoding's errors."""
+        """Return what a reference stands for. Malformed ones raise one of decoding's errors."""
         if kind == b"y":
             return self.ours[number]
         if kind == b"h":
@@ -186,7 +186,7 @@ class References:
         raise codec.DecodeError("a reference of an unknown kind")
 
     def handle(self, number: int, data: Any = (0, None)) -> handles.Handle:
-        """The handle of an object of theirs, one for each object.
+        """Return the handle of an object of theirs, one for each object.
 
         Raises:
             DecodeError: What came with it is malformed.
@@ -216,7 +216,7 @@ class References:
 
     @staticmethod
     def _check_held(code: int, held: Any) -> None:
-        """What comes with a handle is of the type that it says: of a constant one always, of a container if it is flat."""
+        """Check that what comes with a handle is of the type that it says: of a constant one always, of a container if it is flat."""
         base = bases.base_of(code)
         if type(held) is not base or bases.is_exact(code) is (base in bases.CONSTANT):
             raise codec.DecodeError("a handle with another value than it says")
@@ -233,7 +233,7 @@ class References:
         return made
 
     def behind(self, value: Any) -> handles.Handle | None:
-        """The handle that a value is, or stands for."""
+        """Return the handle that a value is, or stands for."""
         if type(value) is handles.Handle:
             return value
         known = type(value) in (types.GeneratorType, types.CoroutineType)

@@ -89,7 +89,7 @@ class Meter:
         self._started = 0.0
 
     def begin(self, size: int) -> None:
-        """Called before a message is read.
+        """Get ready, before a message is read.
 
         Raises:
             BudgetError: It is too long.
@@ -106,7 +106,7 @@ class Meter:
         self._next_look = min(self._items + _LOOK_EVERY, most)
 
     def end(self) -> None:
-        """Called when a message has been read, or given up."""
+        """Settle, when a message has been read, or given up."""
         self.total_items += self._items
         self._items = 0
 

@@ -123,7 +123,7 @@ class _Decoder:
         return values
 
     def checked(self, keys: list[Any]) -> list[Any]:
-        """The same keys, unless they would make a set or dict slow."""
+        """Return the same keys, unless they would make a set or dict slow."""
         most = self.budget.keys
         if len(keys) > most and sum(type(key) is not str for key in keys) > most:
             raise BudgetError(f"a set or dict of more than {most} keys")

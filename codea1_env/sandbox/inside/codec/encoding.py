@@ -239,7 +239,7 @@ class _Encoder:
 
 
 def _packed(values: Any, kind: type) -> bytes | None:
-    """A list or tuple of nothing but small integers and floats; None for any other."""
+    """Return a list or tuple of nothing but small integers and floats; None for any other."""
     kinds = set(map(type, values))
     if not kinds <= PACKED_CODES.keys():
         return None

@@ -54,7 +54,7 @@ class FrameReader:
         self._ahead = b""
 
     def frame(self) -> bytes:
-        """The next frame.
+        """Return the next frame.
 
         Raises:
             ChannelClosedError: End of file, or a frame longer than the limit was announced.

@@ -49,7 +49,7 @@ class Settings(NamedTuple):
 
 
 def _enter_no_folder() -> None:
-    """Changes to a folder that is gone: nothing can be made in it, also where programs may write to any other."""
+    """Change to a folder that is gone: nothing can be made in it, also where programs may write to any other."""
     place = f"/tmp/codea1-{os.urandom(8).hex()}"
     try:
         os.mkdir(place, 0o700)

@@ -41,7 +41,7 @@ _prctl = libc.prctl  # looked up here: a child that does it the first time pays 
 
 
 def check(result: int, what: str) -> int:
-    """The result of a call of the C library.
+    """Return the result of a call of the C library.
 
     Raises:
         OSError: It is refused.
@@ -70,13 +70,13 @@ def limit(kind: int, value: int) -> None:
 
 
 def limit_job(memory: int, cpu_seconds: int) -> None:
-    """The limits that a job chooses. CPU time here is only the backstop of the supervisor's clock."""
+    """Set the limits that a job chooses. CPU time here is only the backstop of the supervisor's clock."""
     limit(resource.RLIMIT_AS, memory)
     limit(resource.RLIMIT_CPU, cpu_seconds)
 
 
 def limit_resources() -> None:
-    """The limits of every child that a worker can have itself: its children inherit them."""
+    """Set the limits of every child that a worker can have itself: its children inherit them."""
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 1 << 20)
     limit(resource.RLIMIT_MEMLOCK, 0)
@@ -84,7 +84,7 @@ def limit_resources() -> None:
 
 
 def limit_child(own_user: bool) -> None:
-    """The limits that only a child can have.
+    """Set the limits that only a child can have.
 
     Args:
         own_user: Whether the worker's children have a user number that nobody else has. Only then may

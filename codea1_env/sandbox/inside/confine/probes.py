@@ -59,7 +59,7 @@ def _without_new_privileges() -> None:
 def acts_of(
     level: str, parent: int, scratch: bool = False
 ) -> dict[str, tuple[str, Callable[[], object]]]:
-    """The acts to try at a level: what is tried -> the layer that must refuse it, and how to try it.
+    """Return the acts to try at a level: what is tried -> the layer that must refuse it, and how to try it.
 
     The controls, which must succeed, have the layer "".
     """
@@ -148,7 +148,7 @@ def run(confinement: Confinement) -> dict[str, str]:
 
 
 def faults(level: str, found: dict[str, str]) -> list[str]:
-    """What is wrong with the findings: forbidden acts that succeeded, controls that failed."""
+    """Return what is wrong with the findings: forbidden acts that succeeded, controls that failed."""
     wrong = []
     acts = acts_of(level, 0, scratch=SCRATCH in found)
     for name, happened in found.items():

@@ -18,12 +18,12 @@ class CannotRunError(Exception):
 
 
 def cannot_run(name: str, missing: list[str]) -> CannotRunError:
-    """The error for a test with parameters that nobody has a value for."""
+    """Return the error for a test with parameters that nobody has a value for."""
     return CannotRunError(f"{name} needs {', '.join(missing)}, and there are no fixtures")
 
 
 def marks_of(owner: Any) -> tuple[Any, ...]:
-    """The marks of pytest on a function or class, or of a module's names."""
+    """Return the marks of pytest on a function or class, or of a module's names."""
     found = (
         owner.get("pytestmark", ()) if isinstance(owner, dict) else getattr(owner, "pytestmark", ())
     )
@@ -66,7 +66,7 @@ def _row(row: Any, single: bool) -> tuple[object, ...]:
 
 
 def _needed(function: Callable[..., object]) -> list[str]:
-    """The parameters that a call must give."""
+    """Return the parameters that a call must give."""
     parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
@@ -77,7 +77,7 @@ def _needed(function: Callable[..., object]) -> list[str]:
 
 
 def missing_of(test: Callable[..., object], marks: tuple[Any, ...] = ()) -> list[str]:
-    """The parameters of a test that nobody has a value for."""
+    """Return the parameters of a test that nobody has a value for."""
     given = {name for names, _ in _tables(test, marks) for name in names}
     return [name for name in _needed(test) if name not in given]
 

@@ -72,7 +72,7 @@ def _feed(sink: int, data: bytes) -> None:
 
 
 def _connect(data: bytes) -> IO[Any]:
-    """Standard input from the data; by descriptor, since programs also say `open(0)` and `os.read(0, ...)`."""
+    """Give standard input the data; by descriptor, since programs also say `open(0)` and `os.read(0, ...)`."""
     source, sink = os.pipe()
     if len(data) <= select.PIPE_BUF:  # fits, so that nobody need wait for the reader
         os.write(sink, data)
@@ -87,7 +87,7 @@ def _connect(data: bytes) -> IO[Any]:
 
 
 def _finish(output: IO[Any]) -> None:
-    """What the interpreter does at the end of a program: waits for threads, runs exit functions, flushes."""
+    """Do what the interpreter does at the end of a program: waits for threads, runs exit functions, flushes."""
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

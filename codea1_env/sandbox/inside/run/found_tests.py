@@ -108,7 +108,7 @@ def _is_used(text: types.CodeType, name: str) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _names_in(code: types.CodeType) -> frozenset[str]:
-    """The names that a text asks for, but for those that it only binds."""
+    """Return the names that a text asks for, but for those that it only binds."""
     asked = {each.argval for each in dis.get_instructions(code) if each.opname.startswith("LOAD_")}
     found = {name for name in asked if type(name) is str}
     inner = [_names_in(each) for each in code.co_consts if type(each) is types.CodeType]
@@ -129,7 +129,7 @@ def _is_of_text(value: object, block: types.CodeType, around: types.CodeType) ->
 
 
 def _let_failures_out() -> None:
-    """A test program that runs its classes itself must not only print that they fail."""
+    """Let failures out: a test program that runs its classes itself must not only print them."""
 
     def run(runner: object, test: unittest.TestSuite | unittest.TestCase) -> unittest.TestResult:
         test.debug()
@@ -346,7 +346,7 @@ class _Tests:
 
 
 def _code_of(function: object) -> types.CodeType | None:
-    """The code of a function; of one that wraps another by `functools.wraps`, that of the other."""
+    """Return the code of a function; of one that wraps another by `functools.wraps`, that of the other."""
     with contextlib.suppress(ValueError):  # it wraps itself
         if type(function) is types.FunctionType:
             function = inspect.unwrap(function)
@@ -365,7 +365,7 @@ def _catches(text: types.CodeType) -> bool:
 
 
 def _members_of(group: type) -> dict[str, Any]:
-    """What a class and its bases define, by name."""
+    """Return what a class and its bases define, by name."""
     return {name: value for base in reversed(group.__mro__) for name, value in vars(base).items()}
 
 

@@ -122,7 +122,7 @@ class Caller:
 
 
 def loaded_numpy(numbers: bool = True) -> Numpy | None:
-    """This process's numpy, if it has one. In a worker called before foreign code runs."""
+    """Return this process's numpy, if it has one. In a worker called before foreign code runs."""
     module = sys.modules.get("numpy")
     return Numpy(module, numbers) if module is not None else None
 

@@ -145,14 +145,14 @@ class _Clock:
         self._lock = threading.RLock()
 
     def nanoseconds(self) -> int:
-        """What it shows; each look is a little later."""
+        """Return what it shows; each look is a little later."""
         with self._lock:
             now = self._now
             self._now += _TICK
         return now
 
     def seconds(self) -> float:
-        """What it shows, in seconds."""
+        """Return what it shows, in seconds."""
         return self.nanoseconds() / 1e9
 
     def _move_to(self, begin: int, seconds: float) -> None:
@@ -186,7 +186,7 @@ class _Clock:
         threading.Condition.wait = wait  # type: ignore[method-assign]
 
     def _count_selections(self, kind: Any) -> None:
-        """An event loop sleeps by waiting for its files until its next timer is due."""
+        """Count the waits of an event loop: it sleeps by waiting for its files until its next timer is due."""
         real = kind.select
 
         def select(selector: Any, timeout: float | None = None) -> Any:

@@ -44,7 +44,7 @@ def _is_class(name: str, value: handles.Handle) -> bool:
 def namespace_for(
     modules: list[str], exports: list[tuple[str, bytes]], peer: Peer
 ) -> dict[str, Any]:
-    """The names that a test starts with.
+    """Return the names that a test starts with.
 
     Common modules are there without an import, whatever the program has imported: a test that relies on
     the `import math` of one program must not fail another, and no program may put its own object there.
@@ -137,7 +137,7 @@ def judge(test: str, compiled: bytes, namespace: dict[str, Any], peer: Peer) -> 
 
 
 def _place_of(trace: types.TracebackType | None) -> tuple[int | None, str]:
-    """The innermost line of the test's text, and the lines of its frames."""
+    """Return the innermost line of the test's text, and the lines of its frames."""
     lines = []
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -149,7 +149,7 @@ def _place_of(trace: types.TracebackType | None) -> tuple[int | None, str]:
 
 
 def _meaning_of(error: BaseException) -> _Verdict:
-    """The kind of an ending, its text, the name of the exception, and the module that it missed."""
+    """Return the kind of an ending, its text, the name of the exception, and the module that it missed."""
     try:
         raise error
     except CannotRunError as error:

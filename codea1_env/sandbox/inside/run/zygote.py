@@ -70,7 +70,7 @@ class AllowedPackages:
         return PathFinder.find_spec(name, [folder])
 
     def find_distributions(self, context: Any) -> Iterator[object]:
-        """What `importlib.metadata` knows of them."""
+        """Yield what `importlib.metadata` knows of them."""
         from importlib.metadata import PathDistribution  # whoever asks has imported it
         from pathlib import Path
 
@@ -85,7 +85,7 @@ def _alike(name: str) -> str:
 
 @contextlib.contextmanager
 def _folder_to_import_in(settings: Settings) -> Iterator[None]:
-    """A folder that packages may write to while they are imported: some insist on one, but not numpy."""
+    """Give a folder that packages may write to while they are imported: some insist on one, but not numpy."""
     trusted = settings.preload and settings.modules is None
     if not trusted or settings.packages.keys() <= {"numpy"}:
         yield
@@ -221,7 +221,7 @@ class Zygote:
         self.leaves_something = settings.scratch or not settings.at_least("kernel")
 
     def serve(self) -> None:
-        """The request loop."""
+        """Run the request loop."""
         # A supervisor that is killed may be waiting for an answer, or have one that it has not read.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             while self.serve_one():
