@@ -23,8 +23,6 @@ from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import (
     CROSS_PLAY,
     REPORT,
-    SAMPLES,
-    VERDICTS,
     FolderError,
     ResultFolder,
     short_names,
@@ -127,8 +125,6 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         own = CrossPlayEvaluation(coders=tuple(coders), testers=tuple(testers))
         own.load(problems)
         settings = _settings(command, every, problems) | own.named()
-        if not command.resume:
-            _remove(command.output_dir)
         folder = stack.enter_context(
             ResultFolder(command.output_dir, settings, resume=command.resume, kind=CROSS_PLAY)
         )
@@ -143,13 +139,6 @@ def _play(command: CrossPlayCommand) -> list[Path]:
         at_work.judge_agent(opponents, plan, shown.judged)
         folder.write(REPORT, build_report(own, settings, {}))
     return write_cross_play(command.output_dir, own.played())
-
-
-def _remove(path: Path) -> None:
-    """Remove the logs of another cross-play."""
-    if (path / CROSS_PLAY.settings).is_file():
-        for name in (CROSS_PLAY.settings, SAMPLES, VERDICTS, REPORT):
-            (path / name).unlink(missing_ok=True)
 
 
 def _settings(

@@ -49,7 +49,8 @@ class FolderKind:
     extensible: tuple[str, ...] = ()
     """Settings that may be others when it goes on."""
     beside: bool = False
-    """Whether other files may be in the folder, too: it has no `LOGS` of another kind."""
+    """Whether other files may be in the folder, too, if it has no `LOGS` of another kind; and what is begun there anew
+    takes the place of what was there."""
 
 
 EVALUATION = FolderKind("an evaluation", SETTINGS, VERSION)
@@ -84,7 +85,7 @@ class ResultFolder(LogFolder):
                 f"Expect {path} to hold {kind.name} to resume, actually: it has no {kind.settings}. Check the "
                 "folder, or leave --resume out."
             )
-        if begun and not resume:
+        if begun and not resume and not kind.beside:
             raise FolderError(
                 f"Expect {path} to be a new folder, actually it holds {kind.name}. Add --resume to go on "
                 "with it, or name another folder."
@@ -95,7 +96,10 @@ class ResultFolder(LogFolder):
             )
         path.mkdir(parents=True, exist_ok=True)
         super().__init__(path, FolderError)
-        if not begun:
+        if not resume:
+            if begun:  # not before the folder is ours
+                for name in (kind.settings, SAMPLES, VERDICTS, REPORT):
+                    (path / name).unlink(missing_ok=True)
             self.write(kind.settings, {"version": kind.version, "settings": dict(settings)})
             return
         try:

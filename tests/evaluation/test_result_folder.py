@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_env.evaluation.result_folder import FolderError, ResultFolder
+from codea1_env.evaluation.result_folder import (
+    CROSS_PLAY,
+    SAMPLES,
+    FolderError,
+    ResultFolder,
+    read_json,
+)
 
 
 def test_rows_outlive_the_process_and_half_a_row_does_not(tmp_path):
@@ -55,3 +61,14 @@ def test_a_process_killed_at_its_very_beginning_leaves_the_folder_free(tmp_path)
     (tmp_path / ".lock").write_bytes(b"")
     with ResultFolder(tmp_path, {}, resume=False) as folder:
         assert (folder.path / "eval.json").exists()
+
+
+def test_a_cross_play_begins_anew_but_not_where_another_is_at_work(tmp_path):
+    with ResultFolder(tmp_path, {"seed": 0}, resume=False, kind=CROSS_PLAY) as first:
+        first.write_lines(SAMPLES, [{"task_id": "a"}])
+        with pytest.raises(FolderError, match="Expect nobody else to work on"):
+            ResultFolder(tmp_path, {"seed": 1}, resume=False, kind=CROSS_PLAY)
+        assert first.rows(SAMPLES) == [{"task_id": "a"}]
+    with ResultFolder(tmp_path, {"seed": 1}, resume=False, kind=CROSS_PLAY) as second:
+        assert not (second.path / SAMPLES).exists()
+        assert read_json(second.path / CROSS_PLAY.settings)["settings"] == {"seed": 1}
