@@ -35,6 +35,7 @@ Node = tuple[Any, ...]
 _MAX_EXPANDED = 1_000_000  # numbers of a range that are looked at one by one
 _MAX_SEARCHED = 100_000
 _EXPANDING = ("list", "tuple", "sorted", "set", "sum", "min", "max")
+_NUMBERS = (bool, int, float, complex)
 # Of other types than numbers, and so never equal to one.
 _NO_NUMBERS = (type(None), str, bytes, bytearray, list, tuple, dict, set, frozenset, range)
 
@@ -157,7 +158,7 @@ class Planner:
 
 
 class TooCostlyError(Exception):
-    """To evaluate this could take long."""
+    """To evaluate this here could take long, or say what depends on this process."""
 
 
 def _is_longer(numbers: range, count: int) -> bool:
@@ -223,6 +224,12 @@ def show(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
+def _has_an_order_of_ours(value: Any) -> bool:
+    if type(value) not in (set, frozenset) or len(value) < 2:
+        return False
+    return not all(type(each) in _NUMBERS for each in value)
+
+
 def _value(node: Node, values: Sequence[Any]) -> Any:
     kind = node[0]
     if kind == "constant":
@@ -233,6 +240,9 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
     if kind in _COMPARISONS:
         return _COMPARISONS[kind](*operands)
     if kind in _EXPANDING and type(operands[0]) is range and _is_longer(operands[0], _MAX_EXPANDED):
+        raise TooCostlyError
+    # The order of a set is that of hashes, and those of texts are other ones in each start of this process.
+    if kind in ("list", "tuple") and _has_an_order_of_ours(operands[0]):
         raise TooCostlyError
     return _FUNCTIONS[kind](*operands)
 

@@ -132,3 +132,8 @@ def test_a_scripts_standard_error_is_no_answer(sandbox):
     code = "import sys\nprint(1)\nsys.stderr.write('e' * 200_000)\nprint(2)"
     result = sandbox.run_script(code, limits=Limits(output=100_000))
     assert (result.outcome, result.stdout, result.stderr) == (Outcome.PASS, "1\n2\n", "e" * 100_000)
+
+
+def test_an_exception_that_calls_itself_an_exit_is_none(sandbox):
+    code = "class E(Exception):\n    __class__ = SystemExit\n    code = 0\nraise E"
+    assert sandbox.run_script(code).outcome is not Outcome.PASS

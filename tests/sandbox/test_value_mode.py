@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
+import subprocess
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from decimal import Decimal
 from fractions import Fraction
@@ -244,3 +247,21 @@ def test_replies_are_bounded_together(sandbox):
     assert kept == [True] * 4 + [False] * 6
     assert {result.outcome for result in results[4:]} == {Outcome.OUTPUT_LIMIT}
     assert "larger than 64 MiB together" in results[4].message
+
+
+def test_the_hash_seed_of_our_own_process_decides_nothing() -> None:
+    program = (
+        "from codea1_env.sandbox import Sandbox\n"
+        "tests = [f'assert {kind}(f()) == {kind}({order!r})' for kind in ('list', 'tuple') for order in ('ab', 'ba')]\n"
+        "with Sandbox(workers=1) as sandbox:\n"
+        '    print([r.outcome.value for r in sandbox.run_tests(\'def f():\\n    return {"a", "b"}\', tests)])\n'
+    )
+    said = set()
+    for seed in ("1", "2", "3"):
+        there = os.environ | {"PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=there, capture_output=True, text=True, check=True
+        )
+        said.add(done.stdout)
+    assert len(said) == 1
+    assert said.pop().count("pass") == 2
