@@ -148,15 +148,19 @@ def register_source(name: str, load: Callable[[], Iterable[Problem]]) -> None:
 
     Raises:
         ValueError: Something else has this name, or it would mean a file or a hub id.
-        TypeError: It cannot be called without arguments.
+        TypeError: It cannot be called without arguments, or the name is no str.
 
     Example:
         >>> register_source("ones", lambda: [Problem("ones/one", "def one():", "one", "def one():\n    return 1")])
         >>> load_problems("ones")[0].task_id
         'ones/one'
     """
+    if not isinstance(name, str):
+        raise TypeError(f"Expect the name of a source to be a str, actually: {name!r:.80}")
     if name in _registered or name in SOURCES:
-        raise ValueError(f"Expect a name for the source that is free, actually {name!r} is taken.")
+        raise ValueError(
+            f"Expect a name for the source that is free, actually {name!r} is taken. Choose another."
+        )
     if not name or set(name) & set(":/\\") or "." in name:
         raise ValueError(
             f"Expect a name without '.', ':' and '/', which stand in files and ids, actually: {name!r}"

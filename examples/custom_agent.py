@@ -31,7 +31,7 @@ class DocstringTester(FixedAgent):
         """Return the tests that a prompt shows."""
         lines = [line.strip() for line in prompt.splitlines()]
         return "\n".join(
-            f"assert {call[4:]} == {value}"
+            f"assert ({call[4:]}) == {value}"
             for call, value in itertools.pairwise(lines)
             if call.startswith(">>> ")
         )

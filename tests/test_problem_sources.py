@@ -63,7 +63,8 @@ def test_a_file_is_a_source(file: str, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("name", "load", "kind", "message"),
     [
-        ("starter", one, ValueError, "is taken"),
+        ("starter", one, ValueError, "is taken. Choose another"),
+        (3, one, TypeError, "Expect the name of a source to be a str, actually: 3"),
         ("a/b", one, ValueError, "which stand in files and ids"),
         ("a.jsonl", one, ValueError, "which stand in files and ids"),
         ("", one, ValueError, "which stand in files and ids"),
