@@ -26,7 +26,7 @@ usage: codea1 eval code [OPTIONS]
        codea1 eval tests [OPTIONS]
        codea1 eval best-of-n --programs DIR [OPTIONS]
        codea1 eval cross-play --coders NAME ... --testers NAME ... [OPTIONS]
-       codea1 eval held-out --role coder|tester [OPTIONS]
+       codea1 eval held-out --role ROLE [OPTIONS]
        codea1 eval suites [OPTIONS]
        codea1 eval run FILE.py:NAME [OPTIONS]
        codea1 eval compare A B

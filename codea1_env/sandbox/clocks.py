@@ -141,13 +141,13 @@ class WallLimit:
         """
         if time.monotonic() < self._next:
             return False
+        used = _used_of_held_up(self._pids)  # first: a wait that ends meanwhile is counted below
         self.queued = self._queued_now()
         end = self._started + self._seconds + self.queued - self._queued_before
         self._next = min(end, self._last)
         if time.monotonic() < self._next:
             return False
         if end <= self._last:
-            used = _used_of_held_up(self._pids)
             waits = any(self._used.get(pid, time_) == time_ for pid, time_ in used.items())
             self._used = used
             if not waits:

@@ -67,11 +67,15 @@ class Watch:
             seconds: How long.
             own_queued: `queue_time_of("thread-self")` when the watch began.
         """
-        idle = self.elapsed() - self.cpu_time()
-        if idle <= seconds:
+
+        def idle() -> float:
+            queued = sum(map(queue_time_of, self._pids)) + queue_time_of("thread-self")
+            return self.elapsed() - self.cpu_time() - (queued - own_queued)
+
+        if self.elapsed() - self.cpu_time() <= seconds or idle() <= seconds:
             return False
-        idle -= sum(map(queue_time_of, self._pids)) + queue_time_of("thread-self") - own_queued
-        return idle > seconds and not wait_for_processor(self._pids)
+        # Again: what went on at the first look may have ended before the next, and is counted only now.
+        return not wait_for_processor(self._pids) and idle() > seconds
 
     def frame(self, child: Supervised, cpu_limit: float, wall_limit: float) -> bytes | Stop:
         """Return the next frame of a child, or why none came.

@@ -17,10 +17,9 @@ from codea1_env.mutation import generate_mutants
 from codea1_env.problems import load_problems
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.sandbox.clocks import measure
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.held_out_evaluation import HeldOutEvaluation
-from codea1_env.training.measuring import new_past, with_control
+from codea1_env.training.measuring import HeldBack, new_past
 from codea1_env.training.players import Players
 
 SEED = 5
@@ -57,10 +56,10 @@ def test_the_numbers_are_those_of_training(tmp_path, tester):
     with Sandbox(2, HeldOutEvaluation.limits) as sandbox:
         config = TrainConfig(seed=SEED, use_book=False, eval_samples=3)
         referee = Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=config.time_limit)))
-        split, copied = with_control(hold_out(PROBLEMS, sandbox, SEED), referee, 3)
+        held_back = HeldBack(hold_out(PROBLEMS, sandbox, SEED), referee, config)
         coder = Often(sandbox)
         players = Players(coder, tester, False, False)
-        known, rows = measure(config, players, split, referee, MistakeBook(), new_past(), copied)
+        known, rows = held_back.measure(players, MistakeBook(), new_past())
         reports = [
             evaluated(tmp_path / "coder", sandbox, coder, "coder", 3),
             evaluated(tmp_path / "tester", sandbox, tester, "tester", 3),
