@@ -19,7 +19,13 @@ from rich.console import Console
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
-from codea1_env.cli.eval_agents import SamplingOptions, check_agent, player_of, watched
+from codea1_env.cli.eval_agents import (
+    SamplingOptions,
+    check_agent,
+    check_problems,
+    player_of,
+    watched,
+)
 from codea1_env.cli.eval_display import EvaluationProgress, print_report
 from codea1_env.cli.eval_options import EvaluationOptions
 from codea1_env.cli.parsing import parse
@@ -105,7 +111,15 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         either = "" if "samples" in kind.fixed else "either --samples FILE.jsonl or "
         raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
     with user_input():
-        problems = load_problems(command.problems, command.split)[: command.max_problems]
+        if command.agent is not None and (Path(command.agent) / "config.toml").is_file():
+            words = (word.partition("=")[0] for word in arguments)
+            given = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+            command = dataclasses.replace(command, **own.adopt(Path(command.agent), given))
+        problems = load_problems(command.problems, command.split, own.difficulty)
+        problems = problems[: command.max_problems]
+    if command.agent is not None:
+        with library_errors():
+            check_problems(own.role, command.agent, problems)
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     path = command.output_dir or Path("runs") / time.strftime(f"{title.split()[0]}-%Y%m%d-%H%M%S")
@@ -121,7 +135,12 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
             settings = _settings(command)
             fixed = settings | {"problems_sha256": digest_of_problems(problems)}
             with ResultFolder(path, fixed, resume=command.resume) as folder:
-                report = _evaluate(command, settings, problems, read_before, folder, console)
+                try:
+                    report = _evaluate(command, settings, problems, read_before, folder, console)
+                except (InputError, EvaluationError):
+                    if not command.resume:
+                        folder.leave()
+                    raise
     except (SamplesError, FolderError, EvaluationError) as error:
         raise InputError(str(error)) from error
     except BackendError as error:

@@ -117,6 +117,12 @@ class ResultFolder(LogFolder):
         truncate(self.path / name, length=length)
         return list(read_rows(self.path / name))
 
+    def leave(self) -> None:
+        """Give up a folder that nothing was sampled for, so that another attempt may begin in it."""
+        if not (self.path / SAMPLES).exists():
+            for name in (self._kind.settings, REFERENCES):
+                (self.path / name).unlink(missing_ok=True)
+
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, all or nothing."""
         write_whole(self.path / name, json.dumps(content, indent=1) + "\n")

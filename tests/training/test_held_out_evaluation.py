@@ -99,6 +99,32 @@ def test_a_run_is_measured_and_goes_on(tmp_path, capsys):
         assert (folder / "report.json").read_bytes() == before
 
 
+def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path, capsys):
+    trained = ["train", "--preset", "shortest", "--max-problems", "3", "--difficulty", "medium"]
+    made, folder = str(tmp_path / "run"), tmp_path / "eval"
+    assert run([*trained, "--seed", "7", "--eval-steps", "9", "--output-dir", made]) == 0
+    command = ["eval", "held-out", "--role", "tester", "--agent", made, "-n", "1", "--json"]
+    command += ["--output-dir", str(folder)]
+    assert run([*command, "--problems", "starter"]) == 2
+    assert "Give --problems starter --split train --max-problems 3" in capsys.readouterr().err
+    assert not folder.exists()
+    assert run(command) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["scored"] == 3
+    assert report["settings"].items() >= {
+        "problems": "starter", "split": "train", "difficulty": "medium", "max_problems": 3, "held_out_seed": 7,
+    }.items()  # fmt: skip
+
+
 def test_whom_to_measure_must_be_said(capsys):
     assert run(["eval", "held-out"]) == 2
     assert "expect --agent NAME" in capsys.readouterr().err
+
+
+def test_a_refused_evaluation_leaves_its_folder_free(tmp_path, capsys):
+    player = tmp_path / "mine.py"
+    player.write_text("class Mine:\n    def __init__(self, *_):\n        raise ValueError('no')\n")
+    command = ["eval", "held-out", "--max-problems", "1", "--output-dir", str(tmp_path / "eval")]
+    assert run([*command, "--agent", f"{player}:Mine"]) == 2
+    capsys.readouterr()
+    assert run([*command, "--agent", "reference", "-n", "1"]) == 0
