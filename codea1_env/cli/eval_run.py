@@ -112,8 +112,8 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
     with user_input():
         if command.agent is not None and (Path(command.agent) / "config.toml").is_file():
-            words = (word.partition("=")[0] for word in arguments)
-            given = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+            names = (word.partition("=")[0] for word in arguments)
+            given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
             command = dataclasses.replace(command, **own.adopt(Path(command.agent), given))
         problems = load_problems(command.problems, command.split, own.difficulty)
         problems = problems[: command.max_problems]
@@ -132,7 +132,7 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         if computing is not None:
             console.print(f"{command.agent} computes in {computing}.", highlight=False)
         with library_errors():
-            settings = _settings(command)
+            settings = _settings(command, name)
             fixed = settings | {"problems_sha256": digest_of_problems(problems)}
             with ResultFolder(path, fixed, resume=command.resume) as folder:
                 try:
@@ -220,10 +220,12 @@ def _names(tasks: Iterable[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _settings(command: EvaluationCommand) -> dict[str, Any]:
-    """All that verdicts depend on."""
+def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
+    """All that verdicts depend on; an evaluation of the user's also says where it is."""
     own = command.evaluation
     name = own.named()
+    if ":" in typed:
+        name["evaluation"] = typed
     if digest := digest_of_class(type(own)):
         name["evaluation_sha256"] = digest[:16]
     return {**name, **command.settings(own.role), **own.settings(command.samples is None)}
