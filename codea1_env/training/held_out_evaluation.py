@@ -12,6 +12,7 @@ from codea1_env.agents import FixedAgent
 from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rates
 from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
+from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import share
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.task import ProblemFault, Question
@@ -49,6 +50,7 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
 
     kind = "held-out"
     unit = "problems"
+    figure = "{measure}"
     defaults = {"num_samples": TrainConfig.eval_samples}  # noqa: RUF012  never changed
     fixed = ("samples", "partial", "by")
     limits = Limits(call_cpu_time=TrainConfig.time_limit)
@@ -65,9 +67,13 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
     """Of what is held back: the seed of the run. None for that of the run that --agent names, or 0."""
     difficulty: str | None = None  # type: ignore[misc]  # an option here
     """Only problems that the source calls so hard."""
+    measure: str = field(init=False)
     splits: dict[str, HeldOut] = field(init=False, default_factory=dict)
     copied: Mapping[str, Sequence[bool]] = field(init=False, default_factory=dict)
     referee: Referee = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.measure = "pass_rate" if self.role == "coder" else "kill_rate"
 
     def adopt(self, run: Path, given: Set[str]) -> dict[str, Any]:
         """Take the seed of a run and its problems, where nothing else is said."""
@@ -147,6 +153,11 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
             "mutants": len(killed),
             "new_mutants": len(new),
         }
+
+    def estimate(self) -> Estimate | None:
+        """Return the first of the figures, to show while it runs."""
+        figure = self.figures().get(self.measure)
+        return None if figure is None else Estimate(**figure)
 
     def figures(self) -> dict[str, Any]:
         """Means over problems; what is killed over all mutants."""

@@ -12,15 +12,15 @@ from codea1_env.evaluation import hold_out
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
+from codea1_env.evaluation.statistics import Estimate
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import load_problems
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.sandbox.clocks import measure
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.held_out_evaluation import HeldOutEvaluation
-from codea1_env.training.measuring import new_past, with_control
+from codea1_env.training.measuring import HeldBack, new_past
 from codea1_env.training.players import Players
 
 SEED = 5
@@ -57,10 +57,10 @@ def test_the_numbers_are_those_of_training(tmp_path, tester):
     with Sandbox(2, HeldOutEvaluation.limits) as sandbox:
         config = TrainConfig(seed=SEED, use_book=False, eval_samples=3)
         referee = Referee(sandbox, RefereeConfig(limits=Limits(call_cpu_time=config.time_limit)))
-        split, copied = with_control(hold_out(PROBLEMS, sandbox, SEED), referee, 3)
+        held_back = HeldBack(hold_out(PROBLEMS, sandbox, SEED), referee, config)
         coder = Often(sandbox)
         players = Players(coder, tester, False, False)
-        known, rows = measure(config, players, split, referee, MistakeBook(), new_past(), copied)
+        known, rows = held_back.measure(players, MistakeBook(), new_past())
         reports = [
             evaluated(tmp_path / "coder", sandbox, coder, "coder", 3),
             evaluated(tmp_path / "tester", sandbox, tester, "tester", 3),
@@ -114,6 +114,19 @@ def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path,
     assert report["settings"].items() >= {
         "problems": "starter", "split": "train", "difficulty": "medium", "max_problems": 3, "held_out_seed": 7,
     }.items()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("role", "agent", "figure"),
+    [("coder", "mutant", "pass_rate"), ("tester", "copier", "kill_rate")],
+)
+def test_what_is_shown_at_the_end_is_the_first_figure(tmp_path, capsys, role, agent, figure):
+    command = ["eval", "held-out", "--role", role, "--agent", agent, "--max-problems", "5"]
+    assert run([*command, "--json", "--output-dir", str(tmp_path / "eval")]) == 0
+    told = capsys.readouterr()
+    found = Estimate(**json.loads(told.out)["figures"][figure])
+    assert 0 < found.value < 1
+    assert f"5 of 5 problems, {figure} so far {found}\n" in told.err
 
 
 def test_whom_to_measure_must_be_said(capsys):
