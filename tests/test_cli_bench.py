@@ -229,5 +229,11 @@ def test_cross_play_leaves_the_files_of_others_alone(tmp_path: Path, capsys):
     evaluated = tmp_path / "evaluated"
     evaluated.mkdir()
     (evaluated / "samples.jsonl").write_text("{}\n")
-    assert run([*play, "--output-dir", str(evaluated)]) == 2
-    assert "to be a new or an empty folder" in capsys.readouterr().err
+    trained = tmp_path / "trained"
+    trained.mkdir()
+    for name in ("config.toml", "metrics.jsonl"):
+        (trained / name).touch()
+    for folder in (evaluated, trained):
+        assert run([*play, "--output-dir", str(folder)]) == 2
+        assert "to be a new or an empty folder" in capsys.readouterr().err
+    assert len(list(trained.iterdir())) == 2

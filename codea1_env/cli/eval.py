@@ -49,11 +49,11 @@ class CompareCommand:
     """Compare two evaluations of the same problems.
 
     Shows the difference of every figure that both have, with a paired bootstrap interval over problems, and the
-    problems that changed. Both must be evaluations of programs, or both of tests.
+    problems that changed. Both must be of the same `codea1 eval NAME`.
     """
 
     a: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A")]
-    """Result folder of `codea1 eval code` or `codea1 eval tests`."""
+    """Result folder of a `codea1 eval NAME`."""
     b: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="B")]
     """Another one of the same kind; differences are B - A."""
     json: bool = False

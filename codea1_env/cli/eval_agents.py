@@ -25,15 +25,24 @@ from codea1_env.agents.scripted import ScriptedAgent
 from codea1_env.cli.errors import InputError
 from codea1_env.cli.eval_display import EvaluationProgress
 from codea1_env.cli.export import find_weights
-from codea1_env.cli.players import CODERS, TESTERS, check_name, is_own, make_player
+from codea1_env.cli.players import (
+    CODERS,
+    TESTERS,
+    check_name,
+    check_references,
+    is_own,
+    make_player,
+)
 from codea1_env.evaluation.runner import AgentOf
-from codea1_env.problems import Problem
+from codea1_env.problems import Problem, ProblemsError
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find
 from codea1_env.training import RunError
-from codea1_env.training.checkpoints import load_run
+from codea1_env.training.checkpoints import last_checkpoint, load_run
 from codea1_env.training.interrupt import StopRequest
+from codea1_env.training.problems_of_run import problems_of_run
+from codea1_env.training.run_folder import read_config
 
 Role = Literal["coder", "tester"]
 
@@ -103,6 +112,34 @@ def check_agent(role: Role, name: str) -> None:
         check_name(name, _SCRIPTED[role])
 
 
+def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:
+    """Refuse problems that this player cannot be asked about, before anything is written.
+
+    Raises:
+        InputError: It cannot: a table knows those of its run alone, a scripted coder needs references.
+    """
+    if name in _SCRIPTED[role]:
+        check_references(name, _SCRIPTED[role], problems)
+    if not _is_table(role, name):
+        return
+    try:
+        path = Path(name)
+        last_checkpoint(path)
+        config = read_config(path)
+        trained = problems_of_run(config)
+    except (RunError, ProblemsError, OSError) as error:
+        raise InputError(str(error)) from error
+    known = {problem.prompt for problem in trained}
+    strange = [problem.task_id for problem in problems if problem.prompt not in known]
+    if strange:
+        raise InputError(
+            f"expect problems that {path} was trained on, actually {len(strange)} are not, such as "
+            f"{strange[0]}: a tabular player knows no others. Give --problems {config.problems}"
+            + (f" --split {config.split}" if config.split else "")
+            + (f" --max-problems {len(trained)}" if config.max_problems else "")
+        )
+
+
 def served_model(name: str, headers: Mapping[str, str]) -> str:
     """Return the name that a server has for its first model.
 
@@ -153,7 +190,8 @@ def player_of(
             return _drawing(LLMAgent(backend, sampling), asking.wording)
         if (Path(name) / "config.toml").is_file():
             if _is_table(role, name):
-                return _table(role, Path(name), problems, sandbox, stack)
+                check_problems(role, name, problems)
+                return _table(role, Path(name), sandbox, stack)
             name = str(find_weights(Path(name), role, None))
         if is_language_model(role, name):
             agent = load_player(
@@ -191,21 +229,10 @@ def _is_table(role: Role, name: str) -> bool:
     return False
 
 
-def _table(
-    role: Role, path: Path, problems: Sequence[Problem], sandbox: Sandbox, stack: ExitStack
-) -> AgentOf:
-    """Return the tabular player of a run, which knows only the problems that it was trained on."""
-    run = load_run(path, sandbox, stack)
-    known = {problem.prompt for problem in run.problems}
-    strange = [problem.task_id for problem in problems if problem.prompt not in known]
-    if strange:
-        raise InputError(
-            f"expect problems that {path} was trained on, actually {len(strange)} are not, such as "
-            f"{strange[0]}: a tabular player knows no others. Give --problems {run.config.problems}"
-            + (f" --split {run.config.split}" if run.config.split else "")
-            + (f" --max-problems {len(run.problems)}" if run.config.max_problems else "")
-        )
-    return reseeding(run.players.coder if role == "coder" else run.players.tester)
+def _table(role: Role, path: Path, sandbox: Sandbox, stack: ExitStack) -> AgentOf:
+    """Return the tabular player of a run; `check_problems` says what it can be asked."""
+    players = load_run(path, sandbox, stack).players
+    return reseeding(players.coder if role == "coder" else players.tester)
 
 
 def reseeding(agent: Agent) -> AgentOf:

@@ -19,7 +19,13 @@ from rich.console import Console
 from codea1_env.agents.llm.completions import BackendError
 from codea1_env.agents.llm.prompts import WORDINGS, OneByOne
 from codea1_env.cli.errors import INTERRUPTED, FailureError, InputError, library_errors, user_input
-from codea1_env.cli.eval_agents import SamplingOptions, check_agent, player_of, watched
+from codea1_env.cli.eval_agents import (
+    SamplingOptions,
+    check_agent,
+    check_problems,
+    player_of,
+    watched,
+)
 from codea1_env.cli.eval_display import EvaluationProgress, print_report
 from codea1_env.cli.eval_options import EvaluationOptions
 from codea1_env.cli.parsing import parse
@@ -105,7 +111,15 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         either = "" if "samples" in kind.fixed else "either --samples FILE.jsonl or "
         raise InputError(f"expect {either}--agent NAME" + (", one of them" if either else ""))
     with user_input():
-        problems = load_problems(command.problems, command.split)[: command.max_problems]
+        if command.agent is not None and (Path(command.agent) / "config.toml").is_file():
+            names = (word.partition("=")[0] for word in arguments)
+            given = {name[2:].replace("-", "_") for name in names if name.startswith("--")}
+            command = dataclasses.replace(command, **own.adopt(Path(command.agent), given))
+        problems = load_problems(command.problems, command.split, own.difficulty)
+        problems = problems[: command.max_problems]
+    if command.agent is not None:
+        with library_errors():
+            check_problems(own.role, command.agent, problems)
     if command.resume and command.output_dir is None:
         raise InputError("expect --output-dir DIR with --resume: the result folder to go on with")
     path = command.output_dir or Path("runs") / time.strftime(f"{title.split()[0]}-%Y%m%d-%H%M%S")
@@ -118,10 +132,15 @@ def run(name: str, arguments: Sequence[str], title: str = "") -> int:
         if computing is not None:
             console.print(f"{command.agent} computes in {computing}.", highlight=False)
         with library_errors():
-            settings = _settings(command)
+            settings = _settings(command, name)
             fixed = settings | {"problems_sha256": digest_of_problems(problems)}
             with ResultFolder(path, fixed, resume=command.resume) as folder:
-                report = _evaluate(command, settings, problems, read_before, folder, console)
+                try:
+                    report = _evaluate(command, settings, problems, read_before, folder, console)
+                except (InputError, EvaluationError):
+                    if not command.resume:
+                        folder.leave()
+                    raise
     except (SamplesError, FolderError, EvaluationError) as error:
         raise InputError(str(error)) from error
     except BackendError as error:
@@ -201,10 +220,12 @@ def _names(tasks: Iterable[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _settings(command: EvaluationCommand) -> dict[str, Any]:
-    """All that verdicts depend on."""
+def _settings(command: EvaluationCommand, typed: str) -> dict[str, Any]:
+    """All that verdicts depend on; an evaluation of the user's also says where it is."""
     own = command.evaluation
     name = own.named()
+    if ":" in typed:
+        name["evaluation"] = typed
     if digest := digest_of_class(type(own)):
         name["evaluation_sha256"] = digest[:16]
     return {**name, **command.settings(own.role), **own.settings(command.samples is None)}

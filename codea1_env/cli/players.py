@@ -55,6 +55,20 @@ def check_name(name: str, known: Sequence[str]) -> None:
         )
 
 
+def check_references(name: str, known: Sequence[str], problems: Sequence[Problem]) -> None:
+    """Refuse problems that a scripted coder has no program for.
+
+    Raises:
+        InputError: One has no reference.
+    """
+    bare = [problem.task_id for problem in problems if not problem.reference.strip()]
+    if known is CODERS and bare:
+        raise InputError(
+            f"expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
+            "that writes its own programs"
+        )
+
+
 def make_player(
     name: str,
     known: Sequence[str],
@@ -89,12 +103,7 @@ def make_player(
         except (ValueError, ImportError) as error:
             raise InputError(str(error)) from error
     check_name(name, known)
-    bare = [problem.task_id for problem in problems if not problem.reference.strip()]
-    if known is CODERS and bare:
-        raise InputError(
-            f"expect problems with a reference for the coder {name!r}, actually {bare[0]} has none. Choose a coder "
-            "that writes its own programs"
-        )
+    check_references(name, known, problems)
     if name == "mutant":
         return MutantCoder(problems, sandbox, seed=seed)
     if name == "reference":

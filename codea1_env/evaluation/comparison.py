@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.evaluation.pass_at_k import Count, mean_over_problems, pass_at_k
+from codea1_env.evaluation.registry import BUILT_IN
 from codea1_env.evaluation.result_folder import REPORT, SETTINGS, FolderError, read_json
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import Values, estimate, names
@@ -68,7 +69,7 @@ def compare(a: Path, b: Path) -> Comparison:
         b: Another one, on the same problems.
 
     Raises:
-        FolderError: One of them is no finished evaluation, or they have no problem in common.
+        FolderError: One of them is no finished evaluation, or they have no problem or no figure in common.
     """
     reports = [_report(path) for path in (a, b)]
     kinds = [report.get("kind", "code") for report in reports]
@@ -76,6 +77,12 @@ def compare(a: Path, b: Path) -> Comparison:
         raise FolderError(
             f"Expect two evaluations of one kind, actually: {a} is one of {_WHAT.get(kinds[0], kinds[0])}, and "
             f"{b} one of {_WHAT.get(kinds[1], kinds[1])}. Compare like with like."
+        )
+    roles = [report.get("settings", {}).get("role") for report in reports]
+    if roles[0] != roles[1]:
+        raise FolderError(
+            f"Expect two evaluations of one role, actually: {a} measures a {roles[0]}, and {b} a {roles[1]}. Compare "
+            "like with like."
         )
     first, second = (report["results"] for report in reports)
     common = [
@@ -87,6 +94,11 @@ def compare(a: Path, b: Path) -> Comparison:
         )
     compare_figures = _compare_suites if kinds[0] == "tests" else _compare_means
     differences, changes, left_out = compare_figures(reports[0], reports[1], common)
+    if not differences:
+        raise FolderError(
+            f"Expect {a} and {b} to have a figure in common with a value for every problem, actually: none. Compare "
+            "evaluations with the same settings or players."
+        )
     changes.sort(key=lambda change: -abs(change.b - change.a))
     return Comparison(
         len(common),
@@ -205,7 +217,7 @@ def _report(folder: Path) -> dict[str, Any]:
     own = all("values" in result for result in report["results"].values())
     if report.get("kind", "code") not in _WHAT and not (own and report["results"]):
         raise FolderError(
-            f"Expect {folder} to be an evaluation of {', '.join(_WHAT.values())}, actually it is of "
-            f"{report['kind']!r:.80}. Only these can be compared."
+            f"Expect {folder} to be a result folder of `codea1 eval` (run, {', '.join(BUILT_IN)}) with values of its "
+            f"problems, actually it is of {report['kind']!r:.80} and has none. Name another folder."
         )
     return report

@@ -28,6 +28,8 @@ SETTINGS, REPORT = "eval.json", "report.json"
 REFERENCES, SAMPLES, VERDICTS = "references.jsonl", "samples.jsonl", "verdicts.jsonl"
 USAGE = "usage.jsonl"
 LOGS = frozenset([SETTINGS, REPORT, REFERENCES, SAMPLES, VERDICTS, USAGE])
+_RUN = {"config.toml", "metrics.jsonl"}
+"""What the folder of a training run has."""
 VERSION = 1
 """Rises when verdicts of before cannot be compared with verdicts of now."""
 
@@ -49,7 +51,7 @@ class FolderKind:
     extensible: tuple[str, ...] = ()
     """Settings that may be others when it goes on."""
     beside: bool = False
-    """Whether other files may be in the folder, too, if it has no `LOGS` of another kind; and what is begun there anew
+    """Whether other files may be in the folder, too, if it has no `LOGS` of another kind and is no run; and what is begun there anew
     takes the place of what was there."""
 
 
@@ -117,6 +119,12 @@ class ResultFolder(LogFolder):
         truncate(self.path / name, length=length)
         return list(read_rows(self.path / name))
 
+    def leave(self) -> None:
+        """Give up a folder that nothing was sampled for, so that another attempt may begin in it."""
+        if not (self.path / SAMPLES).exists():
+            for name in (self._kind.settings, REFERENCES):
+                (self.path / name).unlink(missing_ok=True)
+
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, all or nothing."""
         write_whole(self.path / name, json.dumps(content, indent=1) + "\n")
@@ -176,7 +184,9 @@ def read_json(path: Path) -> dict[str, Any]:
 def _is_free(path: Path, kind: FolderKind) -> bool:
     """Whether a folder is empty, but for what a process leaves that was killed before it wrote anything."""
     found = {child.name for child in path.iterdir()} if path.is_dir() else {SETTINGS}
-    return not (found & LOGS if kind.beside else found - {".lock"})
+    if kind.beside:
+        return not (found & LOGS or found >= _RUN)
+    return not found - {".lock"}
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
@@ -118,6 +118,8 @@ class Evaluation(Generic[S, V]):
     """Other defaults of these."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Common options that there are none of; the evaluation may choose their values, see `choose`."""
+    difficulty: ClassVar[str | None] = None
+    """Which problems are loaded: those that the source calls so hard; None for all."""
     limits: ClassVar[Limits] = Limits()
     """What programs may use where nothing else is said."""
 
@@ -136,6 +138,18 @@ class Evaluation(Generic[S, V]):
 
     def choose(self) -> dict[str, Any]:
         """Values of the options in `fixed`."""
+        return {}
+
+    def adopt(self, run: Path, given: Set[str]) -> dict[str, Any]:
+        """Take from the training run that --agent names what is not said.
+
+        Args:
+            run: Its folder.
+            given: Names of the options that are given.
+
+        Returns:
+            Values of options that all evaluations have.
+        """
         return {}
 
     def named(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
 from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.registry import evaluation_names
+from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
 from codea1_env.evaluation.result_folder import short_names
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.rendering.display import clean
@@ -25,10 +27,15 @@ from codea1_env.training.summary import SUMMARY, phase_totals, start_and_end
 _LISTED = 30
 """Tests that are listed as forgotten."""
 _OPTIONS = (
-    "agent", "samples", "problems", "split", "max_problems", "num_samples", "num_tests", "protocol", "mutator", "seed",
+    "agent", "samples", "problems", "split", "max_problems", "packages", "num_samples", "batch_size", "seed", "model",
+    "request", "backend", "prompts", "temperature", "top_p", "max_completion_length",
 )  # fmt: skip
-"""Settings of evaluations that are options of their commands, too. Those of how a language model answers are left out:
-the settings of a folder name them otherwise."""
+"""Settings of evaluations that are options of their commands, too."""
+_NO_OPTIONS = frozenset([
+    "codea1_env", "evaluates", "evaluation", "evaluation_sha256", "problems_sha256", "samples_sha256", "agent_sha256",
+    *("dtype", "threads"), *(each.name for each in dataclasses.fields(SamplingConfig)),
+])  # fmt: skip
+"""Settings of any evaluation that are none."""
 
 
 class Cell(NamedTuple):
@@ -274,8 +281,34 @@ def _flat(figures: Mapping[str, Any], before: str = "") -> dict[str, Estimate]:
 
 
 def _evaluation_command(kind: str, settings: Mapping[str, Any]) -> str:
-    words = ["codea1", "eval", *([kind] if kind in evaluation_names() else ["run", "FILE.py:NAME"])]
-    for name in _OPTIONS:
-        if settings.get(name) is not None:
-            words += [f"--{name.replace('_', '-')}", str(settings[name])]
+    """Return the command of an evaluation, from its settings."""
+    if kind in BUILT_IN:
+        own = find_evaluation(kind)
+        fixed, words = own.fixed, [kind]
+        options = [each.name for each in dataclasses.fields(own) if each.init]
+    else:  # no class of a user is loaded: what is left is its own
+        fixed, options = (), [name for name in settings if name not in {*_OPTIONS, *_NO_OPTIONS}]
+        words = ["run", str(settings["evaluation"])] if "evaluation" in settings else [kind]
+    words = ["codea1", "eval", *words]
+    for name in (*(each for each in _OPTIONS if each not in fixed), *options):
+        words += _option(name, settings.get(name))
     return shlex.join(words)
+
+
+def _option(name: str, value: Any) -> list[str]:
+    """Return the words of an option; none where it is not given."""
+    if value is None or value is False or (name, value) == ("backend", "server"):
+        return []
+    match value:
+        case True:
+            values = []
+        case dict() if name == "packages":  # with their versions
+            values = list(value)
+        case dict():
+            pairs = ((key, "None" if it is None else it) for key, it in value.items())
+            values = [", ".join(f"{key} = {json.dumps(it)}" for key, it in pairs)]
+        case list():
+            values = list(map(str, value))
+        case _:
+            values = [str(value)]
+    return [f"--{name.replace('_', '-')}", *values]

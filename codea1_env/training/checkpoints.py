@@ -172,6 +172,20 @@ class SavedRun:
     players: Players
 
 
+def last_checkpoint(path: Path) -> Path:
+    """Return the last checkpoint of a run.
+
+    Raises:
+        RunError: It has none.
+    """
+    saved = checkpoints(path)
+    if not saved:
+        raise RunError(
+            f"Expect {path} to have a checkpoint, actually: none. Train it, or name another run."
+        )
+    return saved[-1]
+
+
 def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
     """Load the players of a run from its last checkpoint.
 
@@ -184,15 +198,11 @@ def load_run(path: Path, sandbox: Sandbox, stack: ExitStack) -> SavedRun:
         RunError: It is not the folder of a run, or it has no checkpoint that can be loaded.
     """
     config = read_config(path)
-    saved = checkpoints(path)
-    if not saved:
-        raise RunError(
-            f"Expect {path} to have a checkpoint, actually: none. Train it, or name another run."
-        )
+    saved = last_checkpoint(path)
     problems = problems_of_run(config)
     splits = cache(lambda: hold_out(problems, sandbox, config.seed))
     models = LanguageModels(config, len(problems))
     stack.callback(models.close)
     players = make_players(config, problems, splits, sandbox, models=models)
-    load_checkpoint(saved[-1], players.coder, players.tester, config)
+    load_checkpoint(saved, players.coder, players.tester, config)
     return SavedRun(config, tuple(problems), players)

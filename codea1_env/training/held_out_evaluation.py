@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from codea1_env.agents import FixedAgent
 from codea1_env.evaluation import HeldOut, hold_out, kills, pass_rates
 from codea1_env.evaluation.asking import ProblemAnswers, TestEvaluation, by_problem
 from codea1_env.evaluation.pass_at_k import Count, pass_at_k
+from codea1_env.evaluation.statistics import Estimate
 from codea1_env.evaluation.suites.figures import share
 from codea1_env.evaluation.suites.samples import SuiteSample
 from codea1_env.evaluation.task import ProblemFault, Question
@@ -22,6 +24,7 @@ from codea1_env.spaces import Observation, observe
 from codea1_env.training.config import TrainConfig
 from codea1_env.training.measuring import beyond, with_control
 from codea1_env.training.metrics import mean
+from codea1_env.training.run_folder import read_config
 
 _COUNTED = {"kill_rate": "mutants", "copier_kill_rate": "mutants", "new_kill_rate": "new_mutants"}
 """Share of mutants -> how many there are."""
@@ -47,6 +50,7 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
 
     kind = "held-out"
     unit = "problems"
+    figure = "{measure}"
     defaults = {"num_samples": TrainConfig.eval_samples}  # noqa: RUF012  never changed
     fixed = ("samples", "partial", "by")
     limits = Limits(call_cpu_time=TrainConfig.time_limit)
@@ -59,11 +63,32 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
 
     role: Literal["coder", "tester"] = "coder"  # type: ignore[misc]  # an option here
     """Measure what programs pass, or what suites kill."""
-    held_out_seed: int = 0
-    """Of what is held back: the seed of the run."""
+    held_out_seed: int | None = None
+    """Of what is held back: the seed of the run. None for that of the run that --agent names, or 0."""
+    difficulty: str | None = None  # type: ignore[misc]  # an option here
+    """Only problems that the source calls so hard."""
+    measure: str = field(init=False)
     splits: dict[str, HeldOut] = field(init=False, default_factory=dict)
     copied: Mapping[str, Sequence[bool]] = field(init=False, default_factory=dict)
     referee: Referee = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.measure = "pass_rate" if self.role == "coder" else "kill_rate"
+
+    def adopt(self, run: Path, given: Set[str]) -> dict[str, Any]:
+        """Take the seed of a run and its problems, where nothing else is said."""
+        config = read_config(run)
+        if self.held_out_seed is None:
+            self.held_out_seed = config.seed
+        if given & {"problems", "split", "max_problems", "difficulty"}:
+            return {}
+        self.difficulty = config.difficulty
+        names = ("problems", "split", "max_problems")
+        return {name: getattr(config, name) for name in names}
+
+    def settings(self, asked: bool) -> dict[str, Any]:
+        """All options; the seed is known by now."""
+        return super().settings(asked) | {"held_out_seed": self.held_out_seed or 0}
 
     def begin(self, sandbox: Sandbox) -> None:
         """Make the referee."""
@@ -79,7 +104,7 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
         """Every problem so often; or its first mutants, as training orders them."""
         if not self.splits:
             usable = [each for task, each in self.problems.items() if task not in self.faults()]
-            found = hold_out(usable, self.sandbox, self.held_out_seed)
+            found = hold_out(usable, self.sandbox, self.held_out_seed or 0)
             if self.role == "tester":
                 found, self.copied = with_control(found, self.referee, num_samples)
             self.splits = {each.problem.task_id: each for each in found}
@@ -128,6 +153,11 @@ class HeldOutEvaluation(TestEvaluation[ProblemAnswers, Mapping[str, float | None
             "mutants": len(killed),
             "new_mutants": len(new),
         }
+
+    def estimate(self) -> Estimate | None:
+        """Return the first of the figures, to show while it runs."""
+        figure = self.figures().get(self.measure)
+        return None if figure is None else Estimate(**figure)
 
     def figures(self) -> dict[str, Any]:
         """Means over problems; what is killed over all mutants."""

@@ -73,6 +73,32 @@ def test_evaluations_of_a_kind_stand_in_one_table(tmp_path: Path) -> None:
     assert half.rows[0][-2].text == "1 verdicts so far, not finished, 1 damaged lines"
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings", "command"),
+    [
+        ("held-out", {"codea1_env": "1", "evaluates": "held-out", "problems": "starter", "split": None, "agent": "boundary",
+                      "batch_size": 64, "role": "tester", "held_out_seed": 3, "difficulty": None},
+         "held-out --agent boundary --problems starter --batch-size 64 --role tester --held-out-seed 3"),
+        ("best-of-n", {"problems": "starter", "packages": {"numpy": "2"}, "agent": "golden", "programs": "runs/c", "white_box": True},
+         "best-of-n --agent golden --programs runs/c --white-box"),
+        ("code", {"agent": "http://a/v1", "model": "m", "backend": "server", "packages": {"scipy": "1", "six": "2"},
+                  "request": {"reasoning_effort": "low", "max_tokens": None}, "temperature": 0.7, "max_prompt_length": 9},
+         "code --agent http://a/v1 --packages scipy six --model m "
+         "--request 'reasoning_effort = \"low\", max_tokens = \"None\"' --temperature 0.7"),
+        ("RightLines", {"evaluates": "RightLines", "evaluation": "own.py:RightLines", "agent": "mutant", "dtype": "float32",
+                        "seed": 0, "sizes": [1, 2], "stop": ["a"]},
+         "run own.py:RightLines --agent mutant --seed 0 --sizes 1 2"),
+    ],
+)  # fmt: skip
+def test_the_command_of_an_evaluation_follows_from_its_settings(
+    tmp_path: Path, kind: str, settings: dict[str, object], command: str
+) -> None:
+    with ResultFolder(tmp_path / "a", settings, resume=False) as folder:
+        folder.write("report.json", {"kind": kind, "figures": {}})
+    (sheet,) = evaluation_sheets(read_folders([tmp_path / "a"]).evaluations)
+    assert sheet.rows[0][-1].text == f"codea1 eval {command}"
+
+
 def test_cross_play_is_read_as_it_was_written(tmp_path: Path) -> None:
     tests = np.array([[[2.0, 0.0]]])
     one = np.ones((1, 1, 2))

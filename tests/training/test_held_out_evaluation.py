@@ -12,6 +12,7 @@ from codea1_env.evaluation import hold_out
 from codea1_env.evaluation.report import build_report
 from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, EvaluationRun
+from codea1_env.evaluation.statistics import Estimate
 from codea1_env.mistake_book import MistakeBook
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import load_problems
@@ -98,6 +99,45 @@ def test_a_run_is_measured_and_goes_on(tmp_path, capsys):
         assert (folder / "report.json").read_bytes() == before
 
 
+def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path, capsys):
+    trained = ["train", "--preset", "shortest", "--max-problems", "3", "--difficulty", "medium"]
+    made, folder = str(tmp_path / "run"), tmp_path / "eval"
+    assert run([*trained, "--seed", "7", "--eval-steps", "9", "--output-dir", made]) == 0
+    command = ["eval", "held-out", "--role", "tester", "--agent", made, "-n", "1", "--json"]
+    command += ["--output-dir", str(folder)]
+    assert run([*command, "--problems", "starter"]) == 2
+    assert "Give --problems starter --split train --max-problems 3" in capsys.readouterr().err
+    assert not folder.exists()
+    assert run(command) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["scored"] == 3
+    assert report["settings"].items() >= {
+        "problems": "starter", "split": "train", "difficulty": "medium", "max_problems": 3, "held_out_seed": 7,
+    }.items()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("role", "agent", "figure"),
+    [("coder", "mutant", "pass_rate"), ("tester", "copier", "kill_rate")],
+)
+def test_what_is_shown_at_the_end_is_the_first_figure(tmp_path, capsys, role, agent, figure):
+    command = ["eval", "held-out", "--role", role, "--agent", agent, "--max-problems", "5"]
+    assert run([*command, "--json", "--output-dir", str(tmp_path / "eval")]) == 0
+    told = capsys.readouterr()
+    found = Estimate(**json.loads(told.out)["figures"][figure])
+    assert 0 < found.value < 1
+    assert f"5 of 5 problems, {figure} so far {found}\n" in told.err
+
+
 def test_whom_to_measure_must_be_said(capsys):
     assert run(["eval", "held-out"]) == 2
     assert "expect --agent NAME" in capsys.readouterr().err
+
+
+def test_a_refused_evaluation_leaves_its_folder_free(tmp_path, capsys):
+    player = tmp_path / "mine.py"
+    player.write_text("class Mine:\n    def __init__(self, *_):\n        raise ValueError('no')\n")
+    command = ["eval", "held-out", "--max-problems", "1", "--output-dir", str(tmp_path / "eval")]
+    assert run([*command, "--agent", f"{player}:Mine"]) == 2
+    capsys.readouterr()
+    assert run([*command, "--agent", "reference", "-n", "1"]) == 0
