@@ -31,7 +31,7 @@ usage: codea1 eval code [OPTIONS]
        codea1 eval run FILE.py:NAME [OPTIONS]
        codea1 eval compare A B
 
-code        judge programs: pass@k and avg@n of an agent, or of a file of samples
+code        judge programs: pass@k and avg@n, of an agent or a file
 tests       judge tests: pass@k, mut@k, Mul and coverage, of a tester or a file
 best-of-n   what choosing among programs by generated tests gains
 cross-play  let every coder play against every tester
