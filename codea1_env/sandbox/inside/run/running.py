@@ -65,7 +65,7 @@ def execute(code: str, module: types.ModuleType, may_exit: bool = False) -> tupl
         exec(compiled, module.__dict__)
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         # By its type, as the interpreter has it: `isinstance` would believe a class that calls itself another.
-        if may_exit and issubclass(type(error), SystemExit) and error.code in (None, 0):
+        if may_exit and issubclass(type(error), SystemExit) and error.code in (None, 0):  # type: ignore[attr-defined]
             return ("ok",)
         return describe_error(error)
     return ("ok",)
