@@ -47,6 +47,7 @@ from codea1_env.training.run_folder import read_config
 Role = Literal["coder", "tester"]
 
 _SCRIPTED = {"coder": CODERS, "tester": TESTERS}
+_OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,12 @@ def check_agent(role: Role, name: str) -> None:
             find(name, "player")
         except ValueError as error:
             raise InputError(str(error)) from error
+    elif name in _SCRIPTED[_OTHER[role]] and name not in _SCRIPTED[role]:
+        other = _OTHER[role]
+        raise InputError(
+            f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(_SCRIPTED[role])}; "
+            f"`codea1 eval held-out` takes it with --role {other}"
+        )
     elif not (a_run or is_server(name) or is_model(name)):
         check_name(name, _SCRIPTED[role])
 

@@ -118,7 +118,7 @@ def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path,
 
 @pytest.mark.parametrize(
     ("role", "agent", "figure"),
-    [("coder", "mutant", "pass_rate"), ("tester", "copier", "kill_rate")],
+    [("coder", "mutant", "pass_rate"), ("tester", "boundary", "kill_rate")],
 )
 def test_what_is_shown_at_the_end_is_the_first_figure(tmp_path, capsys, role, agent, figure):
     command = ["eval", "held-out", "--role", role, "--agent", agent, "--max-problems", "5"]
@@ -132,6 +132,11 @@ def test_what_is_shown_at_the_end_is_the_first_figure(tmp_path, capsys, role, ag
 def test_whom_to_measure_must_be_said(capsys):
     assert run(["eval", "held-out"]) == 2
     assert "expect --agent NAME" in capsys.readouterr().err
+    assert run(["eval", "held-out", "--agent", "boundary"]) == 2
+    assert "unknown player 'boundary' among those who are a coder: it is a tester" in (
+        told := capsys.readouterr().err
+    )
+    assert "--role tester" in told
 
 
 def test_a_refused_evaluation_leaves_its_folder_free(tmp_path, capsys):
