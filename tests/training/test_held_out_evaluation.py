@@ -99,7 +99,9 @@ def test_a_run_is_measured_and_goes_on(tmp_path, capsys):
         assert (folder / "report.json").read_bytes() == before
 
 
-def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path, capsys):
+def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(
+    tmp_path, capsys, monkeypatch
+):
     trained = ["train", "--preset", "shortest", "--max-problems", "3", "--difficulty", "medium"]
     made, folder = str(tmp_path / "run"), tmp_path / "eval"
     assert run([*trained, "--seed", "7", "--eval-steps", "9", "--output-dir", made]) == 0
@@ -108,6 +110,9 @@ def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path,
     assert run([*command, "--problems", "starter"]) == 2
     assert "Give --problems starter --split train --max-problems 3" in capsys.readouterr().err
     assert not folder.exists()
+    monkeypatch.chdir(tmp_path)  # with the folder of a run in it
+    assert run(["eval", "held-out", "--agent", str(tmp_path / "nosuch")]) == 2
+    assert "actually there is no" in capsys.readouterr().err
     assert run(command) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["scored"] == 3
