@@ -47,6 +47,7 @@ from codea1_env.training.run_folder import read_config
 Role = Literal["coder", "tester"]
 
 _SCRIPTED = {"coder": CODERS, "tester": TESTERS}
+_OTHER: dict[Role, Role] = {"coder": "tester", "tester": "coder"}
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,25 @@ def check_agent(role: Role, name: str) -> None:
             find(name, "player")
         except ValueError as error:
             raise InputError(str(error)) from error
+    elif _among_runs(Path(name)):
+        raise InputError(
+            f"expect --agent to name a folder that exists, actually there is no {name}. "
+            f"{Path(name).parent} holds other runs: name one of them"
+        )
+    elif name in _SCRIPTED[_OTHER[role]] and name not in _SCRIPTED[role]:
+        other = _OTHER[role]
+        raise InputError(
+            f"unknown player {name!r} among those who are a {role}: it is a {other}. Name {' or '.join(_SCRIPTED[role])}; "
+            f"`codea1 eval held-out` takes it with --role {other}"
+        )
     elif not (a_run or is_server(name) or is_model(name)):
         check_name(name, _SCRIPTED[role])
+
+
+def _among_runs(path: Path) -> bool:
+    """Whether a folder that does not exist stands where training runs are, and so is no model of the hub."""
+    named = path.parent != Path()  # a bare word is the name of a player or model
+    return named and not path.exists() and any(path.parent.glob("*/config.toml"))
 
 
 def check_problems(role: Role, name: str, problems: Sequence[Problem]) -> None:

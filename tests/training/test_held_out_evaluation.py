@@ -99,7 +99,9 @@ def test_a_run_is_measured_and_goes_on(tmp_path, capsys):
         assert (folder / "report.json").read_bytes() == before
 
 
-def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path, capsys):
+def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(
+    tmp_path, capsys, monkeypatch
+):
     trained = ["train", "--preset", "shortest", "--max-problems", "3", "--difficulty", "medium"]
     made, folder = str(tmp_path / "run"), tmp_path / "eval"
     assert run([*trained, "--seed", "7", "--eval-steps", "9", "--output-dir", made]) == 0
@@ -108,6 +110,9 @@ def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path,
     assert run([*command, "--problems", "starter"]) == 2
     assert "Give --problems starter --split train --max-problems 3" in capsys.readouterr().err
     assert not folder.exists()
+    monkeypatch.chdir(tmp_path)  # with the folder of a run in it
+    assert run(["eval", "held-out", "--agent", str(tmp_path / "nosuch")]) == 2
+    assert "actually there is no" in capsys.readouterr().err
     assert run(command) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["scored"] == 3
@@ -118,7 +123,7 @@ def test_a_run_is_measured_on_its_own_problems_unless_others_are_named(tmp_path,
 
 @pytest.mark.parametrize(
     ("role", "agent", "figure"),
-    [("coder", "mutant", "pass_rate"), ("tester", "copier", "kill_rate")],
+    [("coder", "mutant", "pass_rate"), ("tester", "boundary", "kill_rate")],
 )
 def test_what_is_shown_at_the_end_is_the_first_figure(tmp_path, capsys, role, agent, figure):
     command = ["eval", "held-out", "--role", role, "--agent", agent, "--max-problems", "5"]
@@ -132,6 +137,11 @@ def test_what_is_shown_at_the_end_is_the_first_figure(tmp_path, capsys, role, ag
 def test_whom_to_measure_must_be_said(capsys):
     assert run(["eval", "held-out"]) == 2
     assert "expect --agent NAME" in capsys.readouterr().err
+    assert run(["eval", "held-out", "--agent", "boundary"]) == 2
+    assert "unknown player 'boundary' among those who are a coder: it is a tester" in (
+        told := capsys.readouterr().err
+    )
+    assert "--role tester" in told
 
 
 def test_a_refused_evaluation_leaves_its_folder_free(tmp_path, capsys):
