@@ -23,8 +23,8 @@ from typing import Any
 
 from codea1_env import load_problems
 from codea1_env.cluster import RemoteSandbox
-from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.sandbox import Job, Sandbox, TestResult
+from codea1_env.support.machine import this_machine
 
 # Other processes of the machine must not have another priority than these.
 _ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}

@@ -35,12 +35,12 @@ from codea1_env import load_problems
 from codea1_env.cluster import dispatcher
 from codea1_env.cluster.actors import Request, packed, unpacked
 from codea1_env.cluster.nodes import Node
-from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.judging.spread import answer
 from codea1_env.judging.verdicts import AttackAnswers
 from codea1_env.referee import Referee
 from codea1_env.responses import Program
 from codea1_env.sandbox import Job, Sandbox
+from codea1_env.support.machine import this_machine
 
 WORKERS = 8
 

@@ -25,8 +25,8 @@ from cluster import nodes_here
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.agents.models import load_tokenizer, resolve
-from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.support.logs import read_rows
+from codea1_env.support.machine import this_machine
 from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig, loop, train
 from codea1_env.training.lessons import Lesson, Taught, teach
 from codea1_env.training.run_folder import TIMINGS

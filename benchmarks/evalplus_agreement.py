@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.evaluation.samples import evalplus_id
 from codea1_env.mutation import generate_mutants
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.machine import this_machine
 
 BASE = 5
 """Inputs of a problem that evalplus is told are base tests; it judges base and plus in a process each."""

@@ -41,13 +41,7 @@ from cosmic_ray.work_item import WorkerOutcome, WorkResult
 from rich.console import Console
 from rich.progress import track
 
-from codea1_env.evaluation.result_folder import (
-    FolderError,
-    FolderKind,
-    ResultFolder,
-    read_json,
-    this_machine,
-)
+from codea1_env.evaluation.result_folder import FolderError, FolderKind, ResultFolder, read_json
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
 from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import Mutant, generate_mutants
@@ -56,6 +50,7 @@ from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import AnalysisError, Limits, Outcome, Sandbox
+from codea1_env.support.machine import this_machine
 
 LIMITS = Limits(call_cpu_time=0.3, run_cpu_time=3.0)
 VARIED = 60

@@ -27,7 +27,7 @@ from rich.progress import track
 from rich.table import Table
 
 import codea1_env
-from codea1_env.evaluation.result_folder import this_machine
+from codea1_env.support.machine import this_machine
 
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "testgen_packages.txt"

@@ -42,7 +42,6 @@ from rich.table import Table
 
 from codea1_env.agents.scripted import BoundaryTester
 from codea1_env.evaluation.pass_at_k import mean_over_problems
-from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
 from codea1_env.problem_sets.validate import LIMITS
@@ -53,6 +52,7 @@ from codea1_env.responses import parse_suites
 from codea1_env.sandbox import Job, Sandbox
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 from codea1_env.spaces import observe
+from codea1_env.support.machine import this_machine
 
 PROGRAMS = Path(__file__).with_name("right_programs.jsonl")
 SETTINGS = {

@@ -17,9 +17,9 @@ from rich.table import Table
 
 from codea1_env.cli.errors import library_errors, user_input
 from codea1_env.cli.parsing import SandboxLevel, parse
-from codea1_env.evaluation.result_folder import Machine, this_machine
 from codea1_env.problems import load_problems
 from codea1_env.sandbox.levels import check_works, strongest_level
+from codea1_env.support.machine import Machine, this_machine
 from sandbox_speed import endurance, overhead, questions, scaling, verdicts
 from sandbox_speed.config import Progress, SpeedConfig, SpeedFigure
 

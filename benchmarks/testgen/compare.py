@@ -45,9 +45,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from codea1_env.evaluation.result_folder import this_machine
 from codea1_env.evaluation.statistics import bootstrap
 from codea1_env.evaluation.suites.cosmic_ray import cosmic_ray_mutants
+from codea1_env.support.machine import this_machine
 
 LIST = Path(__file__).with_name("package_functions.txt")
 MUTANTS = 20

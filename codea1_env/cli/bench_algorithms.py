@@ -40,10 +40,11 @@ from codea1_env.baselines.bench.sweep import choose, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.cli.tables import print_markdown
-from codea1_env.evaluation.result_folder import ResultFolder, this_machine
+from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
+from codea1_env.support.bars import progress_bar
+from codea1_env.support.machine import this_machine
 from codea1_env.training.algorithms import check_algorithms
-from codea1_env.training.progress import progress_bar
 
 
 @dataclass(frozen=True)

@@ -20,21 +20,16 @@ from codea1_env.cli.players import CODERS, TESTERS, make_player
 from codea1_env.cli.tables import print_markdown
 from codea1_env.evaluation.cross_play import CrossPlayEvaluation, Opponents, write_cross_play
 from codea1_env.evaluation.report import build_report
-from codea1_env.evaluation.result_folder import (
-    CROSS_PLAY,
-    REPORT,
-    FolderError,
-    ResultFolder,
-    short_names,
-)
+from codea1_env.evaluation.result_folder import CROSS_PLAY, REPORT, FolderError, ResultFolder
 from codea1_env.evaluation.runner import AgentOf, EvaluationPlan, EvaluationRun, Stopped
 from codea1_env.evaluation.samples import digest_of_problems
 from codea1_env.problems import Problem, check_playable, load_problems
+from codea1_env.rendering.display import short_names
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.plugins import digest_of
+from codea1_env.support.stopping import stop_request
 from codea1_env.training import RunError
 from codea1_env.training.checkpoints import SavedRun, checkpoints, load_run
-from codea1_env.training.interrupt import stop_request
 
 
 @dataclass(frozen=True)

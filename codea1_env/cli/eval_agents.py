@@ -38,9 +38,9 @@ from codea1_env.problems import Problem, ProblemsError
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
 from codea1_env.support.plugins import find
+from codea1_env.support.stopping import StopRequest
 from codea1_env.training import RunError
 from codea1_env.training.checkpoints import last_checkpoint, load_run
-from codea1_env.training.interrupt import StopRequest
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.run_folder import read_config
 

@@ -23,7 +23,7 @@ from codea1_env.evaluation.report import usage_lines
 from codea1_env.evaluation.statistics import Estimate, percent
 from codea1_env.evaluation.task import Evaluation
 from codea1_env.rendering.display import clean
-from codea1_env.training.progress import progress_bar
+from codea1_env.support.bars import progress_bar
 
 _SECONDS = 1.0
 """Between two estimates: a bootstrap for every verdict would cost more than the verdict."""

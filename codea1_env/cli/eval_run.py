@@ -45,7 +45,7 @@ from codea1_env.evaluation.samples import SampleFile, SamplesError, digest_of_pr
 from codea1_env.evaluation.task import EvaluationError
 from codea1_env.problems import Problem, load_problems
 from codea1_env.support.plugins import digest_of_class
-from codea1_env.training.interrupt import stop_request
+from codea1_env.support.stopping import stop_request
 
 _NAMED = 10
 """Tasks that a message names."""

@@ -17,10 +17,10 @@ from codea1_env.cli.parsing import parse
 from codea1_env.cli.testgen_options import MachineOptions, check_timeout, own_code_errors
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.bars import progress_bar
+from codea1_env.support.stopping import stop_request
 from codea1_env.testgen.folders import Exported, export_place
 from codea1_env.testgen.modules import PublicNames, check_public, places_named
-from codea1_env.training.interrupt import stop_request
-from codea1_env.training.progress import progress_bar
 
 
 @dataclass(frozen=True, kw_only=True)

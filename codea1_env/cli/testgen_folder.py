@@ -28,13 +28,13 @@ from codea1_env.cli.testgen_options import (
 from codea1_env.evaluation.result_folder import REPORT, FolderError, FolderKind, ResultFolder
 from codea1_env.rendering.display import clean
 from codea1_env.sandbox import Sandbox
+from codea1_env.support.bars import progress_bar
+from codea1_env.support.stopping import stop_request
 from codea1_env.testgen.earlier import file_at
 from codea1_env.testgen.folders import file_names, row_of, write_suites
 from codea1_env.testgen.modules import PublicNames, check_public, places_named
 from codea1_env.testgen.stated import Predictions
 from codea1_env.testgen.written_file import pytest_file
-from codea1_env.training.interrupt import stop_request
-from codea1_env.training.progress import progress_bar
 
 _RESULTS = "results.jsonl"
 _KIND = FolderKind("tests of a folder", "testgen.json", 1)

@@ -1,4 +1,4 @@
-"""Folders of results, of evaluations and benchmarks, which can go on after a kill; and what results depend on.
+"""Folders of results, of evaluations and benchmarks, which can go on after a kill.
 
 That of an evaluation holds:
 
@@ -15,8 +15,6 @@ Rows are only ever appended, in the order of the samples. After a kill, a row th
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,68 +185,3 @@ def _is_free(path: Path, kind: FolderKind) -> bool:
     if kind.beside:
         return not (found & LOGS or found >= _RUN)
     return not found - {".lock"}
-
-
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Names that tell files and folders apart and are no longer than they must be.
-
-    Example:
-        >>> short_names(["reference", "runs/a/seed_0/run", "runs/b/seed_0/run"])
-        {'reference': 'reference', 'runs/a/seed_0/run': 'a/seed_0/run', 'runs/b/seed_0/run': 'b/seed_0/run'}
-        >>> short_names(["no-book", "/home/me/mine.py:Mine"])
-        {'no-book': 'no-book', '/home/me/mine.py:Mine': 'mine.py:Mine'}
-    """
-    distinct = list(dict.fromkeys(names))
-    short: dict[str, str] = {}
-    for name in distinct:
-        parts = name.rstrip("/").split("/")
-        for length in range(1, len(parts) + 1):
-            end = "/".join(parts[-length:])
-            if not any(
-                other != name and ("/" + other.rstrip("/")).endswith("/" + end)
-                for other in distinct
-            ):
-                break
-        short[name] = end
-    return short
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What figures depend on."""
-
-    cores: int
-    """That this process may use."""
-    processor: str
-    system: str
-    python: str
-    load: float
-    """Of the last minute, before anything was measured."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.cores} cores ({self.processor}), {self.system}, Python {self.python}, "
-            f"load before the run {self.load:.2f}"
-        )
-
-
-def this_machine() -> Machine:
-    """Describe this machine."""
-    return Machine(
-        cores=len(os.sched_getaffinity(0)),
-        processor=_processor(),
-        system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        python=platform.python_version(),
-        load=os.getloadavg()[0],
-    )
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return "unknown processor"
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-        "unknown processor",
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from codea1_env.judging.verdicts import TestVerdict
@@ -66,6 +66,30 @@ def code_lines(code: str, max_lines: int, max_chars: int) -> tuple[list[str], in
         for line in lines[:max_lines]
     ]
     return shown, len(lines) - len(shown)
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Names that tell files and folders apart and are no longer than they must be.
+
+    Example:
+        >>> short_names(["reference", "runs/a/seed_0/run", "runs/b/seed_0/run"])
+        {'reference': 'reference', 'runs/a/seed_0/run': 'a/seed_0/run', 'runs/b/seed_0/run': 'b/seed_0/run'}
+        >>> short_names(["no-book", "/home/me/mine.py:Mine"])
+        {'no-book': 'no-book', '/home/me/mine.py:Mine': 'mine.py:Mine'}
+    """
+    distinct = list(dict.fromkeys(names))
+    short: dict[str, str] = {}
+    for name in distinct:
+        parts = name.rstrip("/").split("/")
+        for length in range(1, len(parts) + 1):
+            end = "/".join(parts[-length:])
+            if not any(
+                other != name and ("/" + other.rstrip("/")).endswith("/" + end)
+                for other in distinct
+            ):
+                break
+        short[name] = end
+    return short
 
 
 def _row(test: TestVerdict) -> DisplayRow:

@@ -17,8 +17,8 @@ from codea1_env.evaluation.result_folder import (
     VERSION,
     FolderError,
     read_json,
-    short_names,
 )
+from codea1_env.rendering.display import short_names
 from codea1_env.report.runs import LoggedRun, read_run
 from codea1_env.support.logs import every_line
 from codea1_env.training.config import RunError

@@ -16,9 +16,8 @@ from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
-from codea1_env.evaluation.result_folder import short_names
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.rendering.display import clean
+from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.episode_log import TEST, EpisodeLog, ReplayedTest, shortened
 from codea1_env.report.folders import Benchmark, EvaluationResult
 from codea1_env.report.runs import RunGroup, differing_settings

@@ -12,7 +12,7 @@ from .calls import Reply, read, readable, run_calls
 from .inside import codec
 from .jobs import Job, Limits
 from .outcomes import too_long
-from .planner import Planner, ProgramPlan, TooCostlyError, ValuePlan, evaluate
+from .planner import NotHereError, Planner, ProgramPlan, ValuePlan, evaluate
 from .program_mode import run_test
 from .results import (
     RUN_LIMIT,
@@ -209,5 +209,5 @@ def _read_verdict(
             values.append(result.value)
         nodes_of = _small_expression if len(expression) <= _SMALL else codec.decode
         return evaluate(nodes_of(expression), values, cpu_time)
-    except (codec.BudgetError, TooCostlyError):
+    except (codec.BudgetError, NotHereError):
         return None

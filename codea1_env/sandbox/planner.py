@@ -157,7 +157,7 @@ class Planner:
                 self._bytes -= _size(forgotten, plan)
 
 
-class TooCostlyError(Exception):
+class NotHereError(Exception):
     """To evaluate this here could take long, or say what depends on this process."""
 
 
@@ -177,7 +177,7 @@ def _contains(container: Any, value: Any) -> bool:
     if type(value) is complex:
         return value.imag == 0 and value.real.is_integer() and int(value.real) in container
     if _is_longer(container, _MAX_SEARCHED):
-        raise TooCostlyError
+        raise NotHereError
     return value in container
 
 
@@ -198,7 +198,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 def _as_set(value: Any) -> set[Any]:
     items = list(value)
     if len(items) > codec.CHEAP.keys:  # numbers can be chosen so that a set of them is slow
-        raise TooCostlyError
+        raise NotHereError
     codec.check_hashes(items)
     return set(items)
 
@@ -240,10 +240,10 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
     if kind in _COMPARISONS:
         return _COMPARISONS[kind](*operands)
     if kind in _EXPANDING and type(operands[0]) is range and _is_longer(operands[0], _MAX_EXPANDED):
-        raise TooCostlyError
+        raise NotHereError
     # The order of a set is that of hashes, and those of texts are other ones in each start of this process.
     if kind in ("list", "tuple") and _has_an_order_of_ours(operands[0]):
-        raise TooCostlyError
+        raise NotHereError
     return _FUNCTIONS[kind](*operands)
 
 
@@ -259,7 +259,7 @@ def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestR
         PASS, FAIL, or ERROR where Python would raise.
 
     Raises:
-        TooCostlyError: It could take long; nothing is said about the assertion.
+        NotHereError: Another process must say; nothing is said about the assertion here.
 
     Example:
         >>> evaluate(("==", ("call", 0), ("constant", 3)), [4]).message
@@ -268,7 +268,7 @@ def evaluate(nodes: Node, values: Sequence[Any], cpu_time: float = 0.0) -> TestR
     try:
         if _value(nodes, values):
             return TestResult(Outcome.PASS, cpu_time=cpu_time)
-    except TooCostlyError:
+    except NotHereError:
         raise
     # The values are hostile, the code is only Python's own and ours: whatever it raises is the verdict.
     except Exception as error:

@@ -22,6 +22,7 @@ from codea1_env.rewards import RewardConfig
 from codea1_env.rollout import Agent, RolloutConfig, Rollouts, entered, play
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.logs import read_rows
+from codea1_env.support.stopping import stop_request
 from codea1_env.training import measuring, run_folder, summary
 from codea1_env.training.checkpoints import (
     Books,
@@ -32,7 +33,7 @@ from codea1_env.training.checkpoints import (
 )
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine
-from codea1_env.training.interrupt import explained_failures, leave_nothing, stop_request
+from codea1_env.training.failures import explained_failures, leave_nothing
 from codea1_env.training.language_models import LanguageModels, roles_of
 from codea1_env.training.lessons import demonstrations, lessons, teach, timed
 from codea1_env.training.metrics import Row, episode_rows, prefixed, step_metrics

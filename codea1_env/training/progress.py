@@ -9,14 +9,6 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.live import Live
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
@@ -283,22 +275,3 @@ class _Watched:
 
 def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.2f}"
-
-
-def progress_bar(console: Console, label: str) -> Progress:
-    """Make the bar of long work. Tasks have a field `state`, which is shown behind the times.
-
-    Args:
-        console: Where to show it; without a terminal nothing is shown.
-        label: Text before the bar, in the format of rich's TextColumn.
-    """
-    return Progress(
-        TextColumn(label),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
-        console=console,
-        disable=not console.is_terminal,
-    )

@@ -10,7 +10,7 @@ import numpy as np
 
 from codea1_env.baselines.bench.results import Result
 from codea1_env.baselines.bench.score_table import CONTROLS, Table
-from codea1_env.evaluation.result_folder import short_names
+from codea1_env.rendering.display import short_names
 from codea1_env.support.extras import require
 
 _CURVES: dict[str, tuple[tuple[str, ...], set[str], dict[str, str]]] = {

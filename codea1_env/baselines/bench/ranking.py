@@ -10,9 +10,8 @@ from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result
 from codea1_env.baselines.bench.score_table import CONTROLS, COPIER, MEASURES, OF_END, START, Table
 from codea1_env.baselines.bench.suite import BenchConfig
 from codea1_env.baselines.bench.sweep import Swept, sweep_lines
-from codea1_env.evaluation.result_folder import short_names
 from codea1_env.evaluation.statistics import Estimate
-from codea1_env.rendering.display import in_line
+from codea1_env.rendering.display import in_line, short_names
 
 
 @dataclass(frozen=True)

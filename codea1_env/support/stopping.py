@@ -1,4 +1,4 @@
-"""How a run ends before its time: by Ctrl-C, which waits for the end of the step, or by a failure."""
+"""Long work ends by Ctrl-C where it can go on later: the first asks, the second does not wait."""
 
 from __future__ import annotations
 
@@ -8,23 +8,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 
-from codea1_env.agents.llm.completions import BackendError
-from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.policy import AlgorithmError
-from codea1_env.rewards import RewardError
-from codea1_env.rollout import AnswerError
-from codea1_env.support.logs import read_rows
-from codea1_env.support.plugins import exit_of
-from codea1_env.training.checkpoints import checkpoints, remove_start, step_of
-from codea1_env.training.config import PlayerError
-from codea1_env.training.run_folder import METRICS, RunFolder
-from codea1_env.training.trackers.tracking import forget
-
-_FAILURES = (AnswerError, BackendError, UpdateError, AlgorithmError, RewardError)
-"""Of code of the user's, or of a language model or its engine."""
 _NOTE = "\nStopping after {}; once more to stop at once.\n"
 _SHOW_CURSOR = b"\x1b[?25h"
 _PATIENCE = 0.5
@@ -125,33 +110,3 @@ def _watchdog(stop: StopRequest) -> Iterator[None]:
 def _write(text: bytes) -> None:
     with suppress(OSError, ValueError):
         os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, text)
-
-
-def leave_nothing(folder: RunFolder, _: object, error: BaseException | None, *__: object) -> None:
-    """Leave no folder of a run that failed before its first step was done, or was stopped before it began."""
-    measured = bool(checkpoints(folder.path))
-    kept = _has_steps(folder.path) if isinstance(error, Exception) else measured
-    if error is not None and not kept:
-        remove_start(folder.path)
-        forget(folder.path)
-        folder.discard()
-
-
-@contextmanager
-def explained_failures(path: Path) -> Iterator[None]:
-    """Tell where a run can be resumed when code of the user's fails, or a language model or its engine."""
-    try:
-        yield
-    except (*_FAILURES, SystemExit) as error:
-        said = exit_of(error) if isinstance(error, SystemExit) else str(error)
-        if not _has_steps(path):
-            raise PlayerError(said) from error
-        raise PlayerError(
-            f"{said} The run is saved after step {step_of(checkpoints(path)[-1])}. Once the cause is removed: "
-            f"codea1 train --resume --output-dir {path}"
-        ) from error
-
-
-def _has_steps(run: Path) -> bool:
-    """Whether a step was done, also if it is in no checkpoint yet."""
-    return any(row["step"] > 0 for row in read_rows(run / METRICS))

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from codea1_env.training.interrupt import stop_request
+from codea1_env.support.stopping import stop_request
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -42,7 +42,7 @@ def test_where_nothing_is_to_be_waited_for_the_first_signal_ends_it():
 # One operation of several minutes that Python's handlers cannot interrupt, as backpropagation is.
 BUSY = """
 import hashlib
-from codea1_env.training.interrupt import stop_request
+from codea1_env.support.stopping import stop_request
 with stop_request(waits={waits}):
     print("begun", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2 * 10**9)
@@ -75,7 +75,7 @@ def test_what_does_not_end_by_itself_is_left_in_order():
     """An operation that takes long keeps Python's handler from running."""
     script = (
         "import hashlib, os, signal, threading\n"
-        "from codea1_env.training.interrupt import stop_request\n"
+        "from codea1_env.support.stopping import stop_request\n"
         "with stop_request(waits=False) as stop:\n"
         "    stop.leave = lambda: os.write(1, b'left')\n"
         "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"

@@ -1,0 +1,49 @@
+"""What figures depend on: the machine that they were measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What figures depend on."""
+
+    cores: int
+    """That this process may use."""
+    processor: str
+    system: str
+    python: str
+    load: float
+    """Of the last minute, before anything was measured."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cores} cores ({self.processor}), {self.system}, Python {self.python}, "
+            f"load before the run {self.load:.2f}"
+        )
+
+
+def this_machine() -> Machine:
+    """Describe this machine."""
+    return Machine(
+        cores=len(os.sched_getaffinity(0)),
+        processor=_processor(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=platform.python_version(),
+        load=os.getloadavg()[0],
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return "unknown processor"
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        "unknown processor",
+    )
