@@ -183,7 +183,7 @@ def test_an_evaluation_goes_on_with_the_same_file_only(tmp_path, capsys):
     assert run(["eval", "run", f"{file}:Long", *asked, "--resume"]) == 0
     file.write_text(OWN.replace("99", "9"))
     assert run(["eval", "run", f"{file}:Long", *asked, "--resume"]) == 2
-    assert "evaluation_sha256 was" in capsys.readouterr().err
+    assert "evaluation changed" in capsys.readouterr().err
 
 
 def test_a_server_is_asked_for_one_test_at_a_time(server, tmp_path, capsys):

@@ -94,7 +94,12 @@ class ResultFolder(LogFolder):
             raise FolderError(
                 f"Expect {path} to be a new or an empty folder, actually it is not. Name another folder."
             )
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FolderError(
+                f"Expect {path} to be a place for a new folder, actually: {error.strerror}. Name another folder."
+            ) from error
         super().__init__(path, FolderError)
         if not resume:
             if begun:  # not before the folder is ours
@@ -151,13 +156,19 @@ class ResultFolder(LogFolder):
                 f"Expect {path} to hold the settings of {kind.name}, actually: {before!r:.80}. The file was "
                 "changed: put it back, or name another folder."
             )
-        other = [
-            f"{key} was {before.get(key)!r:.200}, now {now.get(key)!r:.200}"
+        keys = [
+            key
             for key in sorted(before.keys() | now.keys())
             if key not in kind.extensible and before.get(key) != now.get(key)
         ]
-        if other:
-            files = " and files" if any("_sha256 was" in each for each in other) else ""
+        if keys:
+            other = [
+                f"{content} changed"
+                if (content := key.removesuffix("_sha256")) != key
+                else f"{key} was {before.get(key)!r:.200}, now {now.get(key)!r:.200}"
+                for key in keys
+            ]
+            files = " and files" if any(key.endswith("_sha256") for key in keys) else ""
             raise FolderError(
                 f"Expect the settings that {self.path} was begun with, actually: {'; '.join(other)}. Give the "
                 f"same options{files}, or name another folder."

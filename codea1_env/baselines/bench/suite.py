@@ -134,7 +134,7 @@ def _entry(name: str) -> Entry:
             f"Expect the class behind the file, as {name}:NAME, actually: {name!r}. NAME is an algorithm or a player."
         )
     known = [*BASELINES, *ALGORITHMS]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.65)
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(known)}"
     raise ValueError(f"There is no baseline or algorithm {name!r}. {hint}")
 
