@@ -23,7 +23,7 @@ from codea1_env.agents.llm.completions import (
     encode_all,
     encode_chat,
 )
-from codea1_env.agents.models import load_tokenizer
+from codea1_env.agents.models import best_device, load_tokenizer
 from codea1_env.support.extras import MissingExtraError, require
 
 SUPPORTED = ((0, 22), (0, 32))
@@ -136,7 +136,7 @@ class VLLMBackend:
         """
         try:
             if adapter is None:
-                self._engine.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+                self._reload(folder)
             else:
                 self._swap(folder, adapter)
         except Exception as error:  # whatever the engine's worker raises
@@ -153,6 +153,14 @@ class VLLMBackend:
             self._copies.cleanup()
             gc.collect()
 
+    def _reload(self, folder: Path) -> None:
+        self._engine.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+        if best_device() == "cpu":
+            self._engine.apply_model(_pack_head)
+        # Prompts were read by the old weights. (An adapter has its own keys and values, by its name.)
+        if not self._engine.reset_prefix_cache():
+            raise RuntimeError("prompts that it has read are still in use")
+
     def _swap(self, folder: Path, adapter: str) -> None:
         request = require("vllm.lora.request", "vllm").LoRARequest
         engine = self._engine.llm_engine
@@ -168,6 +176,11 @@ class VLLMBackend:
         if old is not None:
             engine.remove_lora(old.lora_int_id)
             shutil.rmtree(old.lora_path)
+
+
+def _pack_head(model: Any) -> None:
+    """Pack the last matrix for a processor again: reloading leaves it as it was, if it is the first one, too."""
+    model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
 
 
 def _completion(prompt: tuple[int, ...], answer: Any) -> Completion:
