@@ -40,6 +40,7 @@ def test_presets_fit_where_they_say(preset: str, capsys: pytest.CaptureFixture[s
         (["--preset", "qwen2.5-coder-1.5b", "--generation-batch", "64"], "--generation-batch"),
         (["--preset", "qwen2.5-coder-1.5b-lora", "--max-problems", "None"], None),
         (["--preset", "qwen2.5-coder-7b", "--lora-rank", "0"], "smaller model"),
+        (["--preset", "qwen2.5-coder-1.5b", "--backend", "vllm"], "lora_rank"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -49,6 +50,20 @@ def test_what_does_not_fit_is_refused(
     shown = " ".join(capsys.readouterr().err.split())
     assert ("Expect a run that fits into 80.0 GB" in shown) == (named is not None)
     assert named is None or named in shown
+
+
+def test_engines_of_whole_models_have_half_of_their_share_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["train", "--preset", "smollm2-gpu", "--dry-run", "--devices"]
+    assert run([*arguments, "1x24", "--lora-rank", "0"]) == 0
+    capsys.readouterr()
+    assert run([*arguments, "1x1.2", "--lora-rank", "0"]) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "Expect vLLM's engines to fit into 0.5 GB (40% of the memory), actually: 0.6 GB" in shown
+    assert "Choose adapters instead of all weights (--lora-rank), backend='transformers'" in shown
+    assert run([*arguments, "1x1.2"]) == 2  # one engine fits, but not what is learned with
+    assert "engines" not in capsys.readouterr().err
 
 
 def test_a_batch_that_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

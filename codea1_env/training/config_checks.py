@@ -234,11 +234,11 @@ def _check_language_models(config: TrainConfig) -> None:
             f"before the run, actually: coder.player={coder.player!r}, tester.player={tester.player!r}, backend="
             f"{config.backend!r}. Set max_steps instead."
         )
-    if config.backend != "transformers" and config.lora_rank == 0:
+    if config.backend == "server" and config.lora_rank == 0:
         raise ValueError(
-            f"Expect backend to be 'transformers' if all weights are trained (lora_rank = 0), actually: "
-            f"{config.backend!r}: an engine takes new adapters after an update, no new weights. Set lora_rank to the rank "
-            "of adapters, such as 16, or leave backend out."
+            "Expect backend to be 'transformers' or 'vllm' if all weights are trained (lora_rank = 0), actually: 'server', "
+            "which takes new adapters after an update, no new weights. Set lora_rank to the rank of adapters, such as 16, or "
+            "leave backend out."
         )
     for role in ("coder", "tester"):
         block = config.player(role)

@@ -222,7 +222,7 @@ class LanguageModels:
             "tokenizer": load_tokenizer(folder),
             "sampling": config.player(role).sampling,
             "peft_config": adapter,
-            "engine": None if self._engines is None else self._engines.of(folder),
+            "engine": None if self._engines is None else self._engines.of(role),
             "seed": seed,
             "write": self._wording(),
             "batch_size": config.generation_batch,
@@ -230,7 +230,7 @@ class LanguageModels:
         }
 
     def _frozen(self, role: Role, seed: int) -> Learner:
-        engine = self._engine(self._folders[role], trained=False)
+        engine = self._engine(role, trained=False)
         if world_size() > 1:
             engine = processes.SharedBackend(engine)
         sampling = self._config.player(role).sampling
@@ -252,7 +252,7 @@ class LanguageModels:
         if role == "model":
             samplings.append(config.tester.sampling)
         with _making(role):
-            engine = self._engine(self._folders[role], trained=config.lora_rank == 0)
+            engine = self._engine(role, trained=config.lora_rank == 0)
             agents = [
                 LLMAgent(engine, each, seed, adapter=adapter, write=self._wording())
                 for each in samplings
@@ -260,10 +260,11 @@ class LanguageModels:
         player = FrozenLanguagePlayer(BothRoles(*agents) if role == "model" else agents[0])
         return player, lambda folder: engine.update(folder, adapter)
 
-    def _engine(self, folder: Path, *, trained: bool) -> Backend:
+    def _engine(self, role: Role, *, trained: bool) -> Backend:
         """Return what answers for a player whose model is not trained here."""
         if self._engines is not None:
-            return self._engines.of(folder)
+            return self._engines.of(role)
+        folder = self._folders[role]
         computing = self._computing(folder)
         return TransformersBackend(
             self._model(folder, trained=trained),

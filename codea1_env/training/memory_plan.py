@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from codea1_env.agents.llm.engines import GPU_SHARE
-from codea1_env.agents.llm.memory import ModelShape, Numbers, learning, resident, writing
+from codea1_env.agents.llm.memory import ModelShape, Numbers, learning, resident, serving, writing
 from codea1_env.agents.llm.trainer_settings import default_batch
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Role, roles_of, update_shape
@@ -42,6 +42,8 @@ class MemoryPlan:
     """Phase -> part -> bytes beside those."""
     batches: Mapping[str, int]
     """Phase -> sequences that are computed together."""
+    engines: float = 0.0
+    """Bytes without which vLLM's engines do not start, each with an equal share of what is theirs."""
 
     def needed(self, phase: str) -> float:
         """Bytes of a phase, with what is held."""
@@ -102,15 +104,27 @@ def plan_memory(
         dtype, config.generation_dtype or dtype, config.lora_rank, devices.number, devices.gpu
     )
     held = {"libraries": _CONTEXT if devices.gpu else _LIBRARIES}
-    own = does.learns or config.backend == "transformers"  # an engine has weights of its own
-    for name in dict.fromkeys(map(config.model_of, roles if own else ())):
-        here = [role for role in roles if config.model_of(role) == name]
+    # An engine has weights of its own.
+    own = [
+        role
+        for role in roles
+        if config.backend == "transformers" or (does.learns and not config.player(role).freeze)
+    ]
+    for name in dict.fromkeys(map(config.model_of, own)):
+        here = [role for role in own if config.model_of(role) == name]
         learn = sum(does.learns and not config.player(role).freeze for role in here)
         kept = does.learns and config.beta > 0
         for part, size in resident(shapes[name], numbers, learn, len(here), reference=kept).items():
             held[part] = held.get(part, 0.0) + size
+    engines = 0.0
     if config.backend == "vllm" and does.writes:
-        held["vLLM"] = GPU_SHARE * devices.memory if devices.gpu else 0.0
+        names = [config.model_of(role) for role in roles]
+        # Adapters of one model share an engine.
+        names = list(dict.fromkeys(names)) if config.lora_rank else names
+        samplings = (config.coder.sampling, config.tester.sampling)
+        context = max(each.max_prompt_length + each.max_completion_length for each in samplings)
+        engines = len(names) * max((serving(shapes[name], context) for name in names), default=0.0)
+        held["vLLM"] = GPU_SHARE * devices.memory if devices.gpu else engines
     phases: dict[str, Mapping[str, float]] = {}
     batches: dict[str, int] = {}
     for role in roles:
@@ -147,7 +161,7 @@ def plan_memory(
                 answers=rows * answer,
                 checkpointing=trainer.get("gradient_checkpointing", True),
             )
-    return MemoryPlan(held, phases, batches)
+    return MemoryPlan(held, phases, batches, engines)
 
 
 def _answers(config: TrainConfig, role: Role) -> int:
@@ -186,6 +200,14 @@ def check_fits(config: TrainConfig, plan: MemoryPlan, devices: Devices) -> None:
         return
     room = devices.memory if devices.gpu else devices.memory / devices.number
     phase, needed = plan.peak, plan.needed(plan.peak)
+    share = plan.held.get("vLLM", 0.0)
+    if plan.engines > share:
+        adapters = "" if config.lora_rank else "adapters instead of all weights (lora_rank), "
+        raise RunError(
+            f"Expect vLLM's engines to fit into {share / 1e9:.1f} GB ({GPU_SHARE:.0%} of the memory), actually: "
+            f"{plan.engines / 1e9:.1f} GB for their weights and one answer at a time. Choose {adapters}backend="
+            "'transformers', a smaller model, or a larger device."
+        )
     if needed <= room:
         return
     role, _, doing = phase.partition(" ")

@@ -35,6 +35,8 @@ Engine = Literal["transformers", "vllm"]
 GPU_SHARE = 0.4
 """Of the GPU's memory for all engines together; the learners want the rest."""
 _GPU_SHARE_ALONE = 0.9  # for an engine that shares it with nobody
+_Place = tuple[Path, str | None]
+"""Folder of an engine's model, and the player that has the engine to itself."""
 _VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM makes room for; an adapter may be of any rank up to that."""
 _ADAPTER = "player"
@@ -49,15 +51,16 @@ SAMPLING = SamplingConfig(
 
 
 class Engines:
-    """Starts the engine of a model when it is asked for, and remembers it.
+    """Starts the engine of a player when it is asked for, and remembers it.
 
-    Players with the same model share an engine, in which each has an adapter of its own.
+    Players with the same model share an engine, in which each has an adapter of its own. Without adapters each player
+    has an engine to itself: what one learns must not answer for another.
 
     Args:
         kind: What generates.
         models: Role -> folder of the model that plays it, of all roles that language models play.
         context_length: Tokens that prompt and answer together may have.
-        lora_rank: Of the adapters.
+        lora_rank: Of the adapters; 0 if all weights are trained.
         server_url: Where a server answers.
 
     Raises:
@@ -74,8 +77,7 @@ class Engines:
         server_url: str,
     ) -> None:
         check_engine(kind)
-        self._players = Counter(models.values())
-        if kind == "server" and len(self._players) > 1:
+        if kind == "server" and len(set(models.values())) > 1:
             named = ", ".join(f"{role}: {folder}" for role, folder in models.items())
             raise BackendError(
                 f"Expect one model for all players with backend='server' (a server has one), actually: {named}. Leave "
@@ -85,18 +87,22 @@ class Engines:
         self._context_length = context_length
         self._lora_rank = lora_rank
         self._server_url = server_url
-        self._started: dict[Path, Backend] = {}
+        self._places: dict[str, _Place] = {
+            role: (folder, None if lora_rank else role) for role, folder in models.items()
+        }
+        self._started: dict[_Place, Backend] = {}
 
-    def of(self, folder: Path) -> Backend:
-        """Return the engine of the model in this folder.
+    def of(self, role: str) -> Backend:
+        """Return the engine that answers for a role.
 
         Raises:
             BackendError: It cannot start.
             MissingExtraError: vLLM is not installed.
         """
-        if folder not in self._started:
-            self._started[folder] = self._start(folder)
-        return self._started[folder]
+        place = self._places[role]
+        if place not in self._started:
+            self._started[place] = self._start(place)
+        return self._started[place]
 
     def close(self) -> None:
         """Free what the engines hold. All at once: of several in one process none works after the first is gone."""
@@ -104,7 +110,8 @@ class Engines:
             engine.close()
         self._started.clear()
 
-    def _start(self, folder: Path) -> Backend:
+    def _start(self, place: _Place) -> Backend:
+        folder = place[0]
         if self._kind == "server":
             return OpenAIBackend(
                 self._server_url,
@@ -112,9 +119,9 @@ class Engines:
                 context_length=self._context_length,
                 vllm=True,
             )
-        share = GPU_SHARE / len(self._players)
-        rank = room_for(self._lora_rank)
-        return _vllm(folder, self._context_length, rank, self._players[folder], share)
+        players = Counter(self._places.values())
+        rank = room_for(self._lora_rank) if self._lora_rank else None
+        return _vllm(folder, self._context_length, rank, players[place], GPU_SHARE / len(players))
 
 
 def check_engine(kind: Any) -> None:

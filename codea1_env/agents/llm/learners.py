@@ -65,7 +65,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
         samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
         peft_config: The adapter to train, such as `peft.LoraConfig(r=16)`; None to train all weights.
         engine: Samples the answers. None generates with the trained model itself. After each update the
-            engine gets the new weights as an adapter with the name of the role.
+            engine gets the new weights, of an adapter by the name of the role.
         seed: Decides what is drawn, by the player and by the trainer.
         write: The wording of prompts.
         batch_size: Answers that the trained model generates at the same time.
@@ -115,11 +115,13 @@ class TrainedPlayer(LanguagePlayer, ABC):
             ),
             threads=computing.generation_threads if computing else None,
         )
-        own_adapter = None if peft_config is None else ADAPTER
-        adapter = own_adapter if engine is None else role
+        name = ADAPTER if engine is None else role
+        self._adapter = None if peft_config is None else name
         if world_size() > 1:
             backend = SharedBackend(backend)
-        agents = [LLMAgent(backend, each, seed, adapter=adapter, write=write) for each in samplings]
+        agents = [
+            LLMAgent(backend, each, seed, adapter=self._adapter, write=write) for each in samplings
+        ]
         super().__init__(BothRoles(*agents) if len(agents) > 1 else agents[0])
         self.update_engine()
 
@@ -149,7 +151,7 @@ class TrainedPlayer(LanguagePlayer, ABC):
         if self._engine is not None:
             with tempfile.TemporaryDirectory(prefix="codea1-weights-") as folder:
                 saved = save_weights(self.drive.model, self.tokenizer, Path(folder))
-                self._engine.update(saved, self.role)
+                self._engine.update(saved, self._adapter)
 
     def close(self) -> None:
         """Remove the trainer's folder. It cannot learn afterwards."""

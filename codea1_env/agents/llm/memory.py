@@ -252,6 +252,11 @@ def trained_weights(shape: ModelShape, numbers: Numbers) -> int:
     return shape.adapter(numbers.lora_rank) if numbers.lora_rank else shape.parameters
 
 
+def serving(shape: ModelShape, length: int) -> float:
+    """Return the bytes that an engine of vLLM does not start without: weights, and the cache of one sequence, in bfloat16."""
+    return 2.0 * (shape.parameters + 2 * shape.keys * shape.layers * length)
+
+
 def learning(
     shape: ModelShape,
     numbers: Numbers,

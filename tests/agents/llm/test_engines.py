@@ -15,16 +15,21 @@ from tiny import tiny_model, tiny_tokenizer
 
 from codea1_env.agents.llm.completions import BackendError, Completion, Message, SamplingConfig
 from codea1_env.agents.llm.engines import Engines, room_for
+from codea1_env.agents.llm.training_state import save_weights
 
 __all__ = ["server"]  # a fixture
 
 CHATS = [[Message(role="user", content=f"Write {name}.")] for name in ("add", "multiply")]
+LONG = [
+    [Message(role="user", content="Write a function. " * 20)]
+]  # vLLM keeps blocks of 128 tokens
 SAMPLING = SamplingConfig(temperature=0.8, max_completion_length=16)
+STRONG: dict[str, Any] = {"vocab_size": 264, "hidden_size": 64, "initializer_range": 0.3}
 
 
-def save_model(folder: Path, seed: int) -> Path:
+def save_model(folder: Path, seed: int, **changes: Any) -> Path:
     """A model whose opinions are strong, of a size that vLLM computes."""
-    model = tiny_model(seed, vocab_size=264, hidden_size=64, initializer_range=0.3)
+    model = tiny_model(seed, **STRONG | changes)
     model.save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
     return folder
@@ -66,11 +71,40 @@ def both(models: dict[str, Path]) -> Iterator[Engines]:
 def test_each_model_answers_by_itself(both: Engines, models: dict[str, Path]) -> None:
     for role, folder in models.items():
         other = models["tester" if role == "coder" else "coder"]
-        for answer in both.of(folder).generate(CHATS, SAMPLING, seed=1):
+        for answer in both.of(role).generate(CHATS, SAMPLING, seed=1):
             assert distance(folder, answer) < 0.1
             assert distance(other, answer) > 0.5
-    assert both.of(models["coder"]) is both.of(models["coder"])
-    assert both.of(models["coder"]) is not both.of(models["tester"])
+    assert both.of("coder") is both.of("coder")
+    assert both.of("coder") is not both.of("tester")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+@pytest.mark.parametrize("tied", [True, False])
+def test_whole_weights_reach_the_engine_of_the_player_that_learned_them(
+    tmp_path: Path, tied: bool
+) -> None:
+    kind = {"tie_word_embeddings": tied}
+    folder = save_model(tmp_path / "model", 1, **kind)
+    same = {"coder": folder, "tester": folder}
+    engines = make("vllm", same, context_length=512, lora_rank=0)
+    try:
+        weights = {"coder": folder, "tester": folder}
+        for seed in (None, 2, 3):
+            if seed is not None:
+                (tmp_path / f"{seed}").mkdir()
+                learned = tiny_model(seed, **STRONG | kind)  # in float32, as what is trained
+                weights["coder"] = save_weights(learned, tiny_tokenizer(), tmp_path / f"{seed}")
+                engines.of("coder").update(weights["coder"])
+            for role in same:
+                for answer in engines.of(role).generate(LONG + CHATS, SAMPLING, seed=1):
+                    errors = {path: distance(path, answer) for path in weights.values()}
+                    assert errors[weights[role]] < 0.1
+                    assert all(
+                        error > 0.5 for path, error in errors.items() if path != weights[role]
+                    )
+    finally:
+        engines.close()
 
 
 class StandIn:
@@ -101,7 +135,7 @@ def test_models_share_the_memory_with_a_stand_in_engine(
 ) -> None:
     engines = make("vllm", models)
     assert stand_in.made == []  # before it is asked for
-    found: Any = [engines.of(folder) for folder in (*models.values(), *models.values())]
+    found: Any = [engines.of(role) for role in (*models, *models)]
     assert found[:2] == found[2:]
     assert [made["folder"] for made in stand_in.made] == list(models.values())
     for made in stand_in.made:
@@ -115,10 +149,23 @@ def test_players_of_one_model_share_a_stand_in_engine(
     models: dict[str, Path], stand_in: type[StandIn]
 ) -> None:
     engines = make("vllm", {"coder": models["coder"], "tester": models["coder"]}, lora_rank=64)
-    assert engines.of(models["coder"]) is engines.of(models["coder"])
+    assert engines.of("coder") is engines.of("tester")
     (made,) = stand_in.made
     assert made["gpu_memory_utilization"] == pytest.approx(0.4)
     assert (made["max_loras"], made["max_lora_rank"]) == (2, 64)
+
+
+def test_players_without_adapters_share_no_stand_in_engine(
+    models: dict[str, Path], stand_in: type[StandIn]
+) -> None:
+    engines = make("vllm", {"coder": models["coder"], "tester": models["coder"]}, lora_rank=0)
+    assert engines.of("coder") is not engines.of("tester")
+    for made in stand_in.made:
+        assert made["folder"] == models["coder"]
+        assert made["gpu_memory_utilization"] == pytest.approx(0.2)
+        assert made["max_lora_rank"] is None
+    make("vllm", {"model": models["coder"]}, lora_rank=0).of("model")
+    assert stand_in.made[-1]["gpu_memory_utilization"] == pytest.approx(0.4)
 
 
 def test_a_server_has_one_model(models: dict[str, Path]) -> None:
@@ -132,8 +179,8 @@ def test_a_server_has_one_model(models: dict[str, Path]) -> None:
 def test_players_of_one_model_share_a_server(models: dict[str, Path], server: Server) -> None:
     same = {"coder": models["tester"], "tester": models["tester"]}
     engines = make("server", same, server_url=server.url)
-    assert engines.of(models["tester"]) is engines.of(models["tester"])
-    assert engines.of(models["tester"]).context_length == 128
+    assert engines.of("coder") is engines.of("tester")
+    assert engines.of("tester").context_length == 128
     engines.close()
 
 

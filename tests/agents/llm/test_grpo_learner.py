@@ -177,7 +177,7 @@ class Engine:
         return 10
 
     def generate(self, prompts: Any, sampling: Any, seed: int, adapter: Any) -> list[Completion]:
-        assert adapter == "coder"
+        assert adapter == self.updates[-1][0]
         return [
             Completion((5, 6), (7 + i % 8, 1), (-5.0, -5.0), f"answer {i}", False, 2, 2)
             for i in range(len(prompts))
@@ -190,15 +190,25 @@ class Engine:
         pass
 
 
-def test_an_engine_gets_the_weights_after_each_update() -> None:
+ADAPTER_FILES = {"adapter_config.json", "adapter_model.safetensors"}
+
+
+@pytest.mark.parametrize(
+    ("peft_config", "name", "files"),
+    [(adapter(), "coder", ADAPTER_FILES), (None, None, {"config.json", "model.safetensors"})],
+)
+def test_an_engine_gets_the_weights_after_each_update(
+    peft_config: Any, name: str | None, files: set[str]
+) -> None:
     engine = Engine()
-    learner = make_learner(engine=engine, peft_config=adapter())
+    learner = make_learner(engine=engine, peft_config=peft_config)
     experience, _ = play(learner)
     rewarded = [
         Experience(e.observation, e.action, float(i), e.group) for i, e in enumerate(experience)
     ]
     metrics = learner.learn(rewarded)
-    assert engine.updates == [("coder", ["adapter_config.json", "adapter_model.safetensors"])] * 2
+    assert [adapter for adapter, _ in engine.updates] == [name] * 2
+    assert all(files <= set(found) for _, found in engine.updates)
     assert "sampling/importance_sampling_ratio/mean" in metrics
 
 

@@ -73,6 +73,24 @@ def test_with_vllm_each_player_answers_with_its_own_model(
         assert row["coder/completions/clipped_ratio"] == pytest.approx(row["coder/truncated"])
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+def test_with_vllm_each_player_answers_with_all_the_weights_that_it_learned(
+    config: TrainConfig, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    changes = {
+        "backend": "vllm",
+        "lora_rank": 0,
+        "tester.model": config.coder.model,
+        "coder.learning_rate": 0.02,  # so large that answers of the weights before are other ones
+        "tester.learning_rate": 0.02,
+    }
+    rows = run(config, sandbox, output_dir=tmp_path / "run", **changes)
+    for row in rows[1:]:
+        for role in ("coder", "tester"):
+            assert row[f"{role}/sampling/sampling_logp_difference/mean"] < 0.15
+
+
 def test_with_transformers_each_player_learns_its_own_model(
     config: TrainConfig, tmp_path: Path, sandbox: Sandbox
 ) -> None:

@@ -102,6 +102,8 @@ def test_adapters_are_swapped(engine: VLLMBackend, tmp_path: Path) -> None:
 def test_what_is_no_adapter_is_refused(engine: VLLMBackend, tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="to hold an adapter of this model"):
         engine.update(tmp_path / "nothing", "tester")
+    with pytest.raises(ValueError, match="Expect whole weights for an engine without adapters"):
+        engine.update(tmp_path)
     peft_model(rank=32, base=load_model(resolve("smollm2-135m"))).save_pretrained(tmp_path)
     with pytest.raises(BackendError, match="to hold an adapter of this model"):
         engine.update(tmp_path / "coder", "judge")  # of a rank that the engine has no room for
