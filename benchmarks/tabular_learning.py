@@ -1,6 +1,6 @@
 """Do two tabular players that train against each other improve on what training held back?
 
-    python benchmarks/tabular_learning.py                       # five seeds of the default run, about 5 minutes
+    python benchmarks/tabular_learning.py                       # five seeds of the default run, about 8 minutes
     python benchmarks/tabular_learning.py --seeds 2 --set algorithm=rloo --set max_steps=30
 
 Prints, over the seeds, mean and standard deviation at the start and at the end of: the share of held-back

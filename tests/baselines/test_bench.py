@@ -295,6 +295,14 @@ def test_the_table_says_what_holds():
     assert "![curves](curves.png)" in text
 
 
+def test_one_seed_is_told_from_no_control():
+    text = leaderboard(SMALL, [made_up("code-a1", 0, 0.9)], [], "a machine", [])
+    assert "**No coder here is clearly above the players before training.**" in text
+    assert "not clearly above that of copies (P over the copier): code-a1." in text
+    two = leaderboard(SMALL, [made_up("code-a1", seed, 0.9) for seed in (0, 1)], [], "", [])
+    assert "No coder here" not in two
+
+
 def with_unseen(result: Result, level: float) -> Result:
     def others(rate: float) -> dict[str, dict[str, float | None]]:
         return {

@@ -131,9 +131,8 @@ def command(config: BenchConfig) -> str:
 
 def _nobody_learned(table: Table) -> str:
     """Say what a benchmark shows whose coders are no better than at their start; empty text for others."""
-    chances = [table.improvement(name, START, "pass_rate") for name in table.entries]
-    known = [chance for chance in chances if chance is not None]
-    if not known or any(chance.low > 0.5 for chance in known):
+    above = [_clearly_above(table, name, START, "pass_rate") for name in table.entries]
+    if any(above) or False not in above:
         return ""
     return (
         "**No coder here is clearly above the players before training.** A benchmark that is too short for that, as `--quick` "
@@ -143,11 +142,19 @@ def _nobody_learned(table: Table) -> str:
 
 def _no_better_than_copies(table: Table, names: Mapping[str, str]) -> list[str]:
     """Say of which testers the kill rate is no evidence of learning."""
-    chances = {name: table.improvement(name, COPIER, "kill_rate") for name in table.entries}
-    below = [names[name] for name, chance in chances.items() if chance and chance.low <= 0.5]
+    above = {name: _clearly_above(table, name, COPIER, "kill_rate") for name in table.entries}
+    below = [names[name] for name, holds in above.items() if holds is False]
     if not below:
         return []
     return ["", f"Testers whose kill rate is not clearly above that of copies (P over the copier): {', '.join(below)}."]  # fmt: skip
+
+
+def _clearly_above(table: Table, name: str, control: str, measure: str) -> bool | None:
+    """Whether a row is told from a control: one seed tells nothing from anything. None for what was not measured."""
+    if table.mean(name, measure) is None or table.mean(control, measure) is None:
+        return None
+    chance = table.improvement(name, control, measure)
+    return chance is not None and chance.low > 0.5
 
 
 def _row(table: Table, name: str, shown: str, first: str) -> str:
