@@ -156,7 +156,9 @@ def test_a_batch_that_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture
         "gradient_accumulation_steps = 16\n"
     )
     assert run(["train", "--config", str(path), "--dry-run", "--devices", "1x80"]) == 2
-    proposed = "--tester.trainer 'per_device_train_batch_size = 8, gradient_accumulation_steps = 128'"
+    proposed = (
+        "--tester.trainer 'per_device_train_batch_size = 8, gradient_accumulation_steps = 128'"
+    )
     assert capsys.readouterr().err.endswith(f"{proposed}\n")
 
 
