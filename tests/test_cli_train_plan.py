@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from codea1_env.cli import train
 from codea1_env.cli.app import run
 from codea1_env.training.memory_plan import Devices
+from codea1_env.training.settings import PRESETS
 
 DEVICES = {
     "qwen2.5-coder-1.5b": "1x80",
@@ -36,11 +38,11 @@ def test_presets_fit_where_they_say(preset: str, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--preset", "qwen2.5-coder-3b"], "lora_rank"),
+        (["--preset", "qwen2.5-coder-3b"], "--lora-rank 64"),
         (["--preset", "qwen2.5-coder-1.5b", "--generation-batch", "64"], "--generation-batch"),
         (["--preset", "qwen2.5-coder-1.5b-lora", "--max-problems", "None"], None),
         (["--preset", "qwen2.5-coder-7b", "--lora-rank", "0"], "smaller model"),
-        (["--preset", "qwen2.5-coder-1.5b", "--backend", "vllm"], "lora_rank"),
+        (["--preset", "qwen2.5-coder-1.5b", "--backend", "vllm"], "--lora-rank 64"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -61,9 +63,90 @@ def test_engines_of_whole_models_have_half_of_their_share_each(
     assert run([*arguments, "1x1.2", "--lora-rank", "0"]) == 2
     shown = " ".join(capsys.readouterr().err.split())
     assert "Expect vLLM's engines to fit into 0.5 GB (40% of the memory), actually: 0.6 GB" in shown
-    assert "Choose adapters instead of all weights (--lora-rank), backend='transformers'" in shown
+    assert "It does not fit with smaller batches, adapters instead of all weights" in shown
+    assert "either: 3.2 GB while the coder learns, of 1.2 GB. Choose a smaller model" in shown
     assert run([*arguments, "1x1.2"]) == 2  # one engine fits, but not what is learned with
     assert "engines" not in capsys.readouterr().err
+
+
+SAID = "with which it fits: "
+MORE: tuple[list[str], ...] = (
+    [],
+    ["--lora-rank", "0"],
+    ["--coder.trainer", "gradient_checkpointing = false"],
+    ["--baseline", "sft"],
+    ["--engine", "ray", "--max-steps", "2"],
+)
+
+
+@pytest.mark.parametrize("devices", ["1x4", "1x24", "1x80", "8x80", "1x141"])
+@pytest.mark.parametrize(
+    "preset", [each for each in PRESETS if "smollm2" in each or "qwen" in each]
+)
+def test_what_is_proposed_fits_and_is_accepted(
+    preset: str, devices: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    processes = int(devices[0])
+    for more in MORE:
+        words = ["train", "--preset", preset, *more, "--devices", devices, "--dry-run"]
+        if run(words) == 0:
+            continue
+        (message,) = [
+            line for line in capsys.readouterr().err.splitlines() if line.startswith("codea1: ")
+        ]
+        if "Expect one process with backend='vllm'" in message:
+            assert processes > 1
+            continue
+        if SAID not in message:
+            assert "while the" in message, message
+            assert message.endswith("a larger device."), message
+            continue
+        proposed = shlex.split(message.partition(SAID)[2])
+        assert run([*words, *proposed]) == 0, message
+        settings = tomllib.loads(capsys.readouterr().out)
+        if more[:1] == ["--coder.trainer"]:  # what was said before still holds
+            assert settings["coder"]["trainer"]["gradient_checkpointing"] is False
+        for role, size in (("coder", "num_generations"), ("tester", "num_suites")):
+            trainer = settings[role]["trainer"]
+            if settings[role]["freeze"] or settings["engine"] == "ray":
+                continue
+            share = settings["problems_per_step"] * settings[size] // processes
+            batch = trainer.get("per_device_train_batch_size", 1)
+            assert share % batch == 0
+            assert share // batch % trainer.get("gradient_accumulation_steps", 1) == 0
+
+
+def test_batches_go_before_adapters_and_keep_the_steps_of_the_optimizer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["train", "--preset", "qwen2.5-coder-1.5b", "--dry-run", "--devices"]
+    assert run([*words, "8x80"]) == 2
+    shown = capsys.readouterr().err
+    batches = "'per_device_train_batch_size = 1, gradient_accumulation_steps = 128'"
+    for option in (f"--coder.trainer {batches}", f"--tester.trainer {batches}"):
+        assert option in shown
+    assert "--generation-batch 8" in shown
+    assert "lora" not in shown
+    assert run([*words, "1x24"]) == 2
+    shown = capsys.readouterr().err
+    assert "--coder.learning-rate 2e-05" in shown
+    assert "--lora-rank 64" in shown
+
+
+@pytest.mark.parametrize("preset", ["smollm2-gpu", "qwen2.5-coder-1.5b-lora"])
+def test_vllm_in_several_processes_is_refused_as_by_the_run(
+    preset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", "--preset", preset, "--dry-run", "--devices", "8x80"]) == 2
+    assert "Expect one process with backend='vllm', actually: 8. Set" in capsys.readouterr().err
+
+
+def test_who_imitates_has_no_reference_model(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", "--preset", "qwen2.5-coder-1.5b", "--dry-run", "--devices", "1x80"]
+    assert run([*words, "--baseline", "sft"]) == 0
+    assert "reference model" not in capsys.readouterr().err
+    assert run([*words, "--baseline", "frozen-coder"]) == 0
+    assert "reference model" in capsys.readouterr().err
 
 
 def test_a_batch_that_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +156,10 @@ def test_a_batch_that_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture
         "gradient_accumulation_steps = 16\n"
     )
     assert run(["train", "--config", str(path), "--dry-run", "--devices", "1x80"]) == 2
-    assert "tester.trainer.per_device_train_batch_size" in " ".join(capsys.readouterr().err.split())
+    proposed = (
+        "--tester.trainer 'per_device_train_batch_size = 8, gradient_accumulation_steps = 128'"
+    )
+    assert capsys.readouterr().err.endswith(f"{proposed}\n")
 
 
 def test_the_devices_of_this_machine(

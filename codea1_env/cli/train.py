@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.engines import check_processes
 from codea1_env.agents.llm.memory import ModelShape, available_memory, shape_of
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.models import DEFAULT_MODEL
@@ -40,7 +42,7 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.extras import require
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.algorithms import check_own_code
-from codea1_env.training.memory_plan import Devices, check_fits, kinds_of, memory_table, plan_memory
+from codea1_env.training.memory_plan import Devices, check_fits, memory_table, plans_of
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.settings import to_toml
 
@@ -84,10 +86,13 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with library_errors(), ExitStack() as stack:
             if command.dry_run:
+                problems = settings.max_problems or settings.problems_per_step
                 if not needs_network(settings.problems):
-                    problems_of_run(settings)
+                    problems = len(problems_of_run(settings))
                 print(to_toml(settings), end="", flush=True)
-                show_plan(settings, command.devices)
+                step = min(settings.problems_per_step, problems)
+                planned = dataclasses.replace(settings, problems_per_step=step)
+                show_plan(planned, command.devices, default.settings)
                 return 0
             if command.sandbox_level is not None:
                 limits = Limits(call_cpu_time=settings.time_limit)
@@ -109,16 +114,17 @@ def _sandbox(settings: TrainConfig, limits: Limits, level: str) -> Sandbox:
     return RemoteSandbox(settings.workers, limits, level=level, address=settings.address)
 
 
-def show_plan(config: TrainConfig, devices: str | None) -> None:
+def show_plan(config: TrainConfig, devices: str | None, below: TrainConfig) -> None:
     """Show on stderr what memory a run of language models needs.
 
     Args:
         config: The run.
         devices: GPUs that it is for, as "8x80"; None for those of this machine.
+        below: The run without the options of its command line.
 
     Raises:
         InputError: `devices` cannot be read.
-        RunError: The run does not fit.
+        RunError: The run does not fit, or its engine cannot be had in so many processes.
     """
     there = None if devices is None else read_devices(devices)
     if not config.has_language_model:
@@ -131,6 +137,11 @@ def show_plan(config: TrainConfig, devices: str | None) -> None:
             "Name the GPUs that the run is for: --devices 8x80"
         )
         return
+    if config.engine != "ray":  # there each player has processes of its own
+        try:
+            check_processes(config.backend, there.number)
+        except BackendError as error:
+            raise RunError(str(error)) from error
     shapes: dict[str, ModelShape] = {}
     for role in ("coder", "tester"):
         if config.player(role).player != "llm":
@@ -144,18 +155,9 @@ def show_plan(config: TrainConfig, devices: str | None) -> None:
             )
             return
         shapes[name] = shape
-    kinds = kinds_of(config)
-    for kind in kinds:
-        on = there
-        if config.engine == "ray":
-            # One process gets a GPU or a part of it; those of one kind their part of this machine's memory.
-            share = kind.processes / sum(each.processes for each in kinds)
-            if there.gpu:
-                share = min(1.0, config.learner_gpus or 1.0)
-            on = Devices(kind.processes, share * there.memory, there.gpu)
-        plan = plan_memory(config, shapes, on, does=kind)
+    for on, plan in plans_of(config, shapes, there):
         console.print(memory_table(plan, on))
-        check_fits(config, plan, on)
+    check_fits(config, shapes, there, below)
 
 
 def read_devices(text: str) -> Devices:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -51,6 +51,7 @@ from codea1_env.training.problems_of_run import (
     problems_of_run,
     problems_of_step,
     warning_of,
+    warning_of_few,
 )
 from codea1_env.training.progress import TrainingProgress
 from codea1_env.training.run_folder import RunFolder
@@ -134,8 +135,17 @@ def train(
         with display.phase("speed"):
             before = read_rows(folder.path / run_folder.TIMINGS) if resume else ()
             known = summary.mean_seconds(before)
-            plan = engine.fit(config, problems, started, known, display.say, report)
-        config, problems = plan.config, problems[: plan.config.max_problems]
+            others = measuring.unseen_problems(config, problems)
+            # Of a set without a split a budget may leave more.
+            sure = config.split is not None or config.time_budget is None
+            real = replace(config, eval_problems=len(others)) if sure else config
+            plan = engine.fit(real, problems, started, known, display.say, report)
+        config = replace(plan.config, eval_problems=config.eval_problems)
+        if config.max_problems is not None and config.max_problems < len(problems):
+            problems = problems[: config.max_problems]
+            others = measuring.unseen_problems(config, problems)
+        if config.has_language_model and len(others) < config.eval_problems:
+            display.say(warning_of_few(len(others), config))
         display.begin("prepare")
         limits = Limits(call_cpu_time=config.time_limit)
         models = plan.models
@@ -189,7 +199,7 @@ def train(
         )
 
         held_back = measuring.HeldBack(held_out, referee, config)
-        unseen = measuring.Unseen(measuring.unseen_problems(config, problems), referee, config)
+        unseen = measuring.Unseen(others, referee, config)
 
         def measured() -> Row:
             with display.phase("evaluate"):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from rich.table import Table
 
@@ -12,6 +15,7 @@ from codea1_env.agents.llm.memory import ModelShape, Numbers, learning, resident
 from codea1_env.agents.llm.trainer_settings import default_batch
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import Role, roles_of, update_shape
+from codea1_env.training.settings import flat, inline_table, replaced
 
 _LIBRARIES = 0.6e9
 """Bytes of Python, torch, transformers and TRL on a processor, before any weights."""
@@ -19,6 +23,10 @@ FULL = 0.6
 """Length of prompts and answers as they come, as a share of what they may have."""
 _CONTEXT = 1.5e9
 """Bytes of a GPU for its libraries, and lost between tensors; a guess."""
+_RANK, _ALPHA, _RATE = 64, 128, 2e-5
+"""Adapters that are proposed instead of all weights, and the learning rate that they want at least: those of the presets."""
+_SHORTEST = {"max_completion_length": 512, "max_prompt_length": 1024}
+"""Lengths below which none is proposed: programs and prompts would not fit into them."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +120,10 @@ def plan_memory(
     ]
     for name in dict.fromkeys(map(config.model_of, own)):
         here = [role for role in own if config.model_of(role) == name]
-        learn = sum(does.learns and not config.player(role).freeze for role in here)
-        kept = does.learns and config.beta > 0
-        for part, size in resident(shapes[name], numbers, learn, len(here), reference=kept).items():
+        learn = [role for role in here if does.learns and not config.player(role).freeze]
+        kept = sum(_has_reference(config, role) for role in learn)
+        parts = resident(shapes[name], numbers, len(learn), len(here), references=kept)
+        for part, size in parts.items():
             held[part] = held.get(part, 0.0) + size
     engines = 0.0
     if config.backend == "vllm" and does.writes:
@@ -133,7 +142,7 @@ def plan_memory(
             sampling = config.tester.sampling
         prompt = int(sampling.max_prompt_length * length)
         answer = int(sampling.max_completion_length * length)
-        groups, size = update_shape(config, role, config.problems_per_step)
+        groups, size = _update(config, role)
         if does.writes and config.backend == "transformers":
             rows = min(config.generation_batch, _answers(config, role) // devices.number)
             # A measurement asks as often as it has samples.
@@ -143,12 +152,11 @@ def plan_memory(
             phases[phase] = writing(
                 shape, numbers, rows=rows, prompts=prompts, prompt=prompt, answer=answer
             )
-        elif not does.learns:
+        elif not does.learns or (does.writes and config.backend == "vllm"):
             phases[f"{role} writes"], batches[f"{role} writes"] = {}, _answers(config, role)
         if does.learns and not config.player(role).freeze:
             trainer = config.player(role).trainer
-            share = groups * size // devices.number
-            rows = trainer.get("per_device_train_batch_size") or default_batch(share, devices.gpu)
+            rows = _batch(config, role, groups * size // devices.number, devices.gpu)
             read = rows if devices.gpu else -(-rows // size)  # a processor reads a prompt once
             phase = f"{role} learns"
             batches[phase] = rows
@@ -162,6 +170,44 @@ def plan_memory(
                 checkpointing=trainer.get("gradient_checkpointing", True),
             )
     return MemoryPlan(held, phases, batches, engines)
+
+
+def plans_of(
+    config: TrainConfig, shapes: Mapping[str, ModelShape], devices: Devices
+) -> Iterator[tuple[Devices, MemoryPlan]]:
+    """Yield for each kind of processes where one of them computes, and what it needs there."""
+    kinds = kinds_of(config)
+    for kind in kinds:
+        on = devices
+        if config.engine == "ray":
+            # One process gets a GPU or a part of it; those of one kind their part of this machine's memory.
+            share = kind.processes / sum(each.processes for each in kinds)
+            if devices.gpu:
+                share = min(1.0, config.learner_gpus or 1.0)
+            on = Devices(kind.processes, share * devices.memory, devices.gpu)
+        yield on, plan_memory(config, shapes, on, does=kind)
+
+
+def _imitates(config: TrainConfig, role: Role) -> bool:
+    return role == "tester" and config.tester.objective == "golden-tests"
+
+
+def _has_reference(config: TrainConfig, role: Role) -> bool:
+    """Whether a player that learns stays close to what it was at the start."""
+    return not _imitates(config, role) and config.player(role).trainer.get("beta", config.beta) > 0
+
+
+def _update(config: TrainConfig, role: Role) -> tuple[int, int]:
+    """Return the groups of an update, and answers of a group."""
+    if _imitates(config, role):
+        return config.problems_per_step, config.num_suites
+    return update_shape(config, role, config.problems_per_step)
+
+
+def _batch(config: TrainConfig, role: Role, share: int, gpu: bool) -> int:
+    """Answers of a process that are learned from at the same time."""
+    chosen = config.player(role).trainer.get("per_device_train_batch_size")
+    return chosen or default_batch(max(1, share), gpu)
 
 
 def _answers(config: TrainConfig, role: Role) -> int:
@@ -190,40 +236,211 @@ def memory_table(plan: MemoryPlan, devices: Devices) -> Table:
     return table
 
 
-def check_fits(config: TrainConfig, plan: MemoryPlan, devices: Devices) -> None:
+# ---- What to change ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Lack:
+    """What does not fit."""
+
+    phase: str
+    """Empty for vLLM's engines, which do not start."""
+    needed: float
+    room: float
+    batch: int = 1
+
+    def __str__(self) -> str:
+        if not self.phase:
+            return f"{self.needed / 1e9:.1f} GB for the weights of vLLM's engines and one answer at a time"
+        return f"{self.needed / 1e9:.1f} GB while the {self.phase}"
+
+
+def check_fits(
+    config: TrainConfig,
+    shapes: Mapping[str, ModelShape],
+    devices: Devices,
+    below: TrainConfig | None = None,
+) -> None:
     """Refuse a run that does not fit.
 
+    Args:
+        config: The run.
+        shapes: The models by their names in the configuration.
+        devices: Where it runs.
+        below: The run without the options of its command line, which what is proposed is added to; None if it has none.
+
     Raises:
-        RunError: It does not; the message names what to change.
+        RunError: It does not; the message names options with which it does, if there are any.
     """
-    if not plan.phases:
+    lack = _lacking(config, shapes, devices)
+    if lack is None:
         return
-    room = devices.memory if devices.gpu else devices.memory / devices.number
-    phase, needed = plan.peak, plan.needed(plan.peak)
-    share = plan.held.get("vLLM", 0.0)
-    if plan.engines > share:
-        adapters = "" if config.lora_rank else "adapters instead of all weights (lora_rank), "
+    fitted, still = _fitted(config, shapes, devices)
+    wanted = "a run that fits" if lack.phase else "vLLM's engines to fit"
+    room = "for each process" if lack.phase else f"({GPU_SHARE:.0%} of the memory)"
+    message = f"Expect {wanted} into {lack.room / 1e9:.1f} GB {room}, actually: {lack}."
+    changes = ", ".join(_in_words(config, fitted))
+    role = (still or lack).phase.partition(" ")[0] or "coder"
+    other = f"a smaller model than {config.model_of(role)}, or a larger device"
+    if still is None:
         raise RunError(
-            f"Expect vLLM's engines to fit into {share / 1e9:.1f} GB ({GPU_SHARE:.0%} of the memory), actually: "
-            f"{plan.engines / 1e9:.1f} GB for their weights and one answer at a time. Choose {adapters}backend="
-            "'transformers', a smaller model, or a larger device."
+            f"{message} Choose {other}, or {changes}, with which it fits: "
+            + " ".join(_options(config, fitted, below or config))
         )
-    if needed <= room:
-        return
-    role, _, doing = phase.partition(" ")
-    block = "tester" if role == "tester" else "coder"
-    lengths = f"{block}.sampling.max_prompt_length and max_completion_length"
-    smaller = f"a smaller model than {config.model_of(role)}"
-    if config.lora_rank == 0:
-        smaller = f"adapters instead of all weights (lora_rank, such as 64, with learning rates of 2e-5), or {smaller}"
-    changes = []
-    if sum(plan.held.values()) < room:
-        if doing == "writes":
-            changes.append("a smaller generation_batch")
-        elif plan.batches[phase] > 1:
-            changes.append(f"a smaller {block}.trainer.per_device_train_batch_size")
-        changes.append(f"a smaller {lengths}")
-    raise RunError(
-        f"Expect a run that fits into {room / 1e9:.1f} GB for each process, actually: {needed / 1e9:.1f} GB while the "
-        f"{phase}. Choose {', '.join([*changes, smaller])}, or a larger device."
+    if changes:
+        message += f" It does not fit with {changes} either: {still}, of {still.room / 1e9:.1f} GB."
+    raise RunError(f"{message} Choose {other}.")
+
+
+def _lacking(
+    config: TrainConfig, shapes: Mapping[str, ModelShape], devices: Devices
+) -> _Lack | None:
+    """Return what exceeds its room most, engines first; None if everything fits."""
+    found = []
+    for on, plan in plans_of(config, shapes, devices):
+        if not plan.phases:
+            continue
+        share = plan.held.get("vLLM", 0.0)
+        if plan.engines > share:
+            return _Lack("", plan.engines, share)
+        room = on.memory if on.gpu else on.memory / on.number
+        peak = plan.peak
+        if plan.needed(peak) > room:
+            found.append(_Lack(peak, plan.needed(peak), room, plan.batches[peak]))
+    return max(found, key=lambda each: each.needed - each.room, default=None)
+
+
+def _fitted(
+    config: TrainConfig, shapes: Mapping[str, ModelShape], devices: Devices
+) -> tuple[TrainConfig, _Lack | None]:
+    """Return the run with the changes that cost least, and what does not fit even with all of them."""
+    for role in roles_of(config):
+        if not config.player(role).freeze:
+            rows = _batch(config, role, _share(config, role, devices), devices.gpu)
+            config = _with_batch(config, role, rows, devices)
+    for change in (lambda _: {}, _adapters, lambda _: {"backend": "transformers"}):
+        config = replaced(config, change(config))
+        fitted, lack = _smaller(config, shapes, devices, shorter=False)
+        if lack is None:
+            return fitted, None
+    return _smaller(config, shapes, devices, shorter=True)
+
+
+def _smaller(
+    config: TrainConfig, shapes: Mapping[str, ModelShape], devices: Devices, *, shorter: bool
+) -> tuple[TrainConfig, _Lack | None]:
+    """Return the run with batches as small as they must be, and what does not fit with the smallest.
+
+    Args:
+        config: The run.
+        shapes: The models by their names in the configuration.
+        devices: Where it runs.
+        shorter: Whether prompts and answers may be shorter, too.
+    """
+    while (lack := _lacking(config, shapes, devices)) is not None:
+        role, _, doing = lack.phase.partition(" ")
+        if doing == "learns" and lack.batch > 1:
+            config = _with_batch(config, cast(Role, role), lack.batch - 1, devices)
+        elif doing == "writes" and lack.batch > 1 and config.backend == "transformers":
+            config = replaced(config, {"generation_batch": lack.batch // 2})
+        elif shorter and role and (lengths := _shorter_lengths(config, role)):
+            config = replaced(config, lengths)
+        else:
+            break
+    return config, lack
+
+
+def _share(config: TrainConfig, role: Role, devices: Devices) -> int:
+    """Answers of an update that a process learns from."""
+    return max(1, math.prod(_update(config, role)) // _processes(config, devices))
+
+
+def _processes(config: TrainConfig, devices: Devices) -> int:
+    """Those that learn together."""
+    return config.learner_processes if config.engine == "ray" else devices.number
+
+
+def _with_batch(config: TrainConfig, role: Role, most: int, devices: Devices) -> TrainConfig:
+    """Return the run with a batch to learn from of at most so many answers, and steps of the optimizer as large as before.
+
+    Its trainer accepts both: a batch that divides the answers of a process, and an accumulation that divides the batches.
+    """
+    trainer = config.player(role).trainer
+    share, number = _share(config, role, devices), _processes(config, devices)
+    before = _batch(config, role, share, devices.gpu)
+    rows = next(
+        (each for each in range(most, 0, -1) if share % each == 0 and before % each == 0), 1
     )
+    fields: dict[str, Any] = {} if rows == before else {"per_device_train_batch_size": rows}
+    if "gradient_accumulation_steps" in trainer:
+        passes = 1
+        if not _imitates(config, role):
+            passes = trainer.get("num_iterations", config.num_iterations)
+        batches = share // rows * passes
+        together = trainer["gradient_accumulation_steps"] * before
+        # What was meant for one process does not divide the share of several.
+        sizes = [together // rows, together // number // rows]
+        steps = next((each for each in sizes if each and batches % each == 0), None)
+        fields["gradient_accumulation_steps"] = steps or math.gcd(batches, sizes[0])
+    block = "tester" if role == "tester" else "coder"
+    return replaced(config, {f"{block}.trainer": trainer | fields})
+
+
+def _adapters(config: TrainConfig) -> dict[str, Any]:
+    """Return the changes to a run for adapters instead of all weights."""
+    if config.lora_rank:
+        return {}
+    changes: dict[str, Any] = {"lora_rank": _RANK, "lora_alpha": _ALPHA}
+    for role in roles_of(config):
+        player, block = config.player(role), "tester" if role == "tester" else "coder"
+        if player.freeze:
+            continue
+        if "learning_rate" in player.trainer:  # goes before the player's own
+            rate = max(_RATE, player.trainer["learning_rate"])
+            changes[f"{block}.trainer"] = player.trainer | {"learning_rate": rate}
+        else:
+            changes[f"{block}.learning_rate"] = max(_RATE, player.learning_rate)
+    return changes
+
+
+def _shorter_lengths(config: TrainConfig, role: str) -> dict[str, int]:
+    """Return half of the longer of both lengths of a role, if it may be shorter."""
+    block = "coder" if role == "coder" else "tester"
+    sampling = config.player(block).sampling
+    lengths = {name: getattr(sampling, name) for name in _SHORTEST}
+    may = [name for name, least in _SHORTEST.items() if lengths[name] // 2 >= least]
+    longest = max(may, key=lengths.__getitem__, default=None)
+    return {f"{block}.sampling.{longest}": lengths[longest] // 2} if longest else {}
+
+
+def _in_words(before: TrainConfig, after: TrainConfig) -> list[str]:
+    """Say what is different between two runs."""
+    old, new = flat(before), flat(after)
+    changed = {name.rpartition(".")[2] for name, value in new.items() if value != old[name]}
+    words = {
+        "smaller batches": {"generation_batch", "trainer"},
+        f"adapters instead of all weights (with learning rates from {_RATE:g})": {"lora_rank"},
+        "answers from transformers instead of vLLM": {"backend"},
+        "shorter prompts and answers": set(_SHORTEST),
+    }
+    return [word for word, names in words.items() if names & changed]
+
+
+def _options(before: TrainConfig, after: TrainConfig, below: TrainConfig) -> Iterator[str]:
+    """Yield what the second run adds to the command line of the first.
+
+    Args:
+        before: A run.
+        after: Another.
+        below: The first one without the options of its command line. Of a trainer's fields the last option has all that
+            others than this say.
+    """
+    old, new, beneath = flat(before), flat(after), flat(below)
+    for name, value in new.items():
+        if value == old[name]:
+            continue
+        said = f"{value:g}" if isinstance(value, float) else str(value)
+        if name.endswith(".trainer"):
+            fields = {key: each for key, each in value.items() if each != beneath[name].get(key)}
+            said = shlex.quote(inline_table(fields))
+        yield f"--{name.replace('_', '-')} {said}"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from codea1_env import Sandbox
+from codea1_env import Sandbox, load_problems
 from codea1_env.agents.llm import openai_backend
 from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.baselines import BASELINES
@@ -28,6 +28,7 @@ from codea1_env.training import (
     time_budget,
     train,
 )
+from codea1_env.training.measuring import unseen_problems
 from codea1_env.training.run_folder import EPISODES, METRICS, TIMINGS
 from codea1_env.training.settings import replaced, to_toml
 
@@ -412,6 +413,34 @@ def test_an_algorithm_that_cannot_be_had(
     with pytest.raises(RunError, match=message):
         run(tmp_path / "run", sandbox, model, **changes)
     assert not (tmp_path / "run").exists()
+
+
+def test_fewer_problems_to_measure_on_than_asked_for(
+    tmp_path: Path, sandbox: Sandbox, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = []
+    real = time_budget.seconds_of_measurement
+
+    def noted(speed: time_budget.Speed, config: TrainConfig, problems: int) -> float:
+        timed.append(config.eval_problems)
+        return real(speed, config, problems)
+
+    monkeypatch.setattr(time_budget, "seconds_of_measurement", noted)
+    changes: dict[str, Any] = {
+        "max_problems": 1,
+        "difficulty": "hard",
+        "max_steps": 1,
+        "eval_problems": 5000,
+    }
+    said = run(tmp_path / "run", sandbox, model, **changes)
+    there = len(
+        unseen_problems(replaced(SMALL, changes), load_problems("starter", "train", "hard")[:1])
+    )
+    assert f"{there} problems to measure on that are not trained on, not 5000" in " ".join(
+        said.split()
+    )
+    assert set(timed) == {there}
+    assert "eval_problems = 5000" in (tmp_path / "run" / "config.toml").read_text()
 
 
 def test_the_benchmark_of_a_language_model(

@@ -135,13 +135,22 @@ def check_engine(kind: Any) -> None:
     """
     if kind != "vllm":
         return
-    if world_size() > 1:
-        raise BackendError(
-            f"Expect one process with backend='vllm', actually: {world_size()}. Set backend to 'transformers', or start "
-            "one process without accelerate or torchrun"
-        )
+    check_processes(kind, world_size())
     if find_spec("vllm") is None:
         raise missing("vllm", "vllm")
+
+
+def check_processes(kind: Any, number: int) -> None:
+    """Refuse vLLM's engine in one of several processes.
+
+    Raises:
+        BackendError: There are several.
+    """
+    if kind == "vllm" and number > 1:
+        raise BackendError(
+            f"Expect one process with backend='vllm', actually: {number}. Set backend to 'transformers', or start "
+            "one process without accelerate or torchrun"
+        )
 
 
 def room_for(rank: int) -> int:

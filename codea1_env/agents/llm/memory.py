@@ -215,7 +215,7 @@ class Numbers:
 
 
 def resident(
-    shape: ModelShape, numbers: Numbers, learners: int, players: int, *, reference: bool
+    shape: ModelShape, numbers: Numbers, learners: int, players: int, *, references: int
 ) -> dict[str, float]:
     """Return what is held all the time.
 
@@ -224,7 +224,7 @@ def resident(
         numbers: How it is trained.
         learners: Players that learn.
         players: All that are this model; those that do not learn share one that is not trained.
-        reference: Whether learning stays close to the model at the start (`beta` above 0).
+        references: Players whose learning stays close to the model at the start (`beta` above 0).
 
     Returns:
         Part -> bytes.
@@ -237,7 +237,7 @@ def resident(
     else:
         frozen = shape.parameters * SIZES[numbers.generation_dtype] * (players > learners)
         weights = 4 * trained * learners + frozen
-        kept = 4 * shape.parameters * learners if reference else 0
+        kept = 4 * shape.parameters * references
     found = {
         "weights": weights,
         "optimizer (two moments)": 8 * trained * learners,

@@ -43,24 +43,24 @@ def test_a_shape_counts_the_weights_of_a_model_and_its_adapter(tmp_path: Path) -
 
 def test_what_two_whole_players_hold() -> None:
     count = QWEN.parameters
-    assert resident(QWEN, WHOLE, 2, 2, reference=True) == {
+    assert resident(QWEN, WHOLE, 2, 2, references=2) == {
         "weights": 8 * count,
         "optimizer (two moments)": 16 * count,
         "reference model": 8 * count,
     }
     several = Numbers("bfloat16", "bfloat16", 0, processes=2)
-    assert resident(QWEN, several, 2, 2, reference=False)["exchange of gradients"] == 8 * count
+    assert resident(QWEN, several, 2, 2, references=0)["exchange of gradients"] == 8 * count
 
 
 def test_adapters_share_a_model_that_is_its_own_reference() -> None:
-    held = resident(QWEN, ADAPTERS, 2, 2, reference=True)
+    held = resident(QWEN, ADAPTERS, 2, 2, references=2)
     trained = QWEN.adapter(64)
     assert held == {
         "weights": 2 * QWEN.parameters + 8 * trained,
         "optimizer (two moments)": 16 * trained,
     }
     both = Numbers("float32", "bfloat16", 64)
-    assert resident(QWEN, both, 2, 2, reference=False)["weights"] > 6 * QWEN.parameters
+    assert resident(QWEN, both, 2, 2, references=0)["weights"] > 6 * QWEN.parameters
 
 
 def test_what_makes_an_update_smaller() -> None:
