@@ -224,7 +224,7 @@ def test_a_row_whose_sweep_fails_is_told_at_once_and_is_not_in_the_table(tmp_pat
     found = {row["entry"]: row["best"] for row in read_rows(folder / "sweep.jsonl")}
     assert found[f"{tmp_path}/mine.py:Raises"] is None
     table = (folder / "LEADERBOARD.md").read_text()
-    assert "- Sweep: mine.py:Raises, ×4, seed 1000: PlayerError: Expect Raises.update" in table
+    assert "- Sweep: mine.py:Raises, ×4, seed 1000: `PlayerError: Expect Raises.update" in table
     assert "| - | - | - |" in table
 
 
