@@ -25,6 +25,7 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Verdict
 from codea1_env.responses import Program, Suite, read_programs
 from codea1_env.spaces import Observation, observe
+from codea1_env.support.plugins import explained
 
 SuiteSelection = Literal["max-variance", "all"]
 Oracle = Literal["reference", "coder"]
@@ -314,10 +315,12 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
         observations: What it is shown.
 
     Raises:
-        AnswerError: It returned the wrong number of answers, or something else than text.
+        AnswerError: It raised, or returned the wrong number of answers, or something else than text.
     """
-    given = agent.act(observations)
-    name = type(getattr(agent, "agent", agent)).__name__
+    kind = type(getattr(agent, "agent", agent))
+    name = kind.__name__
+    with explained(kind, "act", AnswerError):
+        given = agent.act(observations)
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise AnswerError(
             f"Expect the {role} ({name}) to return a list of answers, one per observation, actually: "

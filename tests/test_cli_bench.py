@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from codea1_env.agents.models import resolve
+from codea1_env.cli import bench_algorithms
 from codea1_env.cli.app import run
+from codea1_env.cli.errors import InputError
+from codea1_env.support.logs import read_rows
+from codea1_env.training import language_models
 
 SMALL = ["--seeds", "1", "--max-problems", "4", "--max-steps", "2", "--sweep", "1"]
 NAMES = ["--algorithms", "code-a1", "golden-tests"]
@@ -56,7 +61,10 @@ def test_resumed_with_a_broken_learner(bench: Path, tmp_path: Path, capsys):
     assert run([*arguments, "--resume", "--json"]) == 1
     about = json.loads(capsys.readouterr().out)
     assert (about["runs"], about["done"], about["failed"]) == (3, 3, 1)
-    assert "Broken, seed 0: `ZeroDivisionError: division by zero`" in about["leaderboard"]
+    assert (
+        "Broken, seed 0: `PlayerError: Expect Broken.update to return, actually it raised ZeroDi"
+        in about["leaderboard"]
+    )
     assert any("in update" in path.read_text() for path in bench.rglob("log.txt"))
 
 
@@ -187,6 +195,64 @@ def test_each_player_gets_its_best_rate_and_the_sweep_may_be_widened(tmp_path: P
     after = json.loads((widened / "results.jsonl").read_text())
     assert after["end"] == result["end"], "runs with a rate that is no longer the best begin anew"
     assert (widened / "sweep.jsonl").read_bytes() == (fresh / "sweep.jsonl").read_bytes()
+
+
+RAISES = """
+class Raises:
+    def __init__(self, learning_rate):
+        self.learning_rate = learning_rate
+    def update(self, policy, samples):
+        raise ValueError("boom")
+"""
+
+
+def test_a_row_whose_sweep_fails_is_told_at_once_and_is_not_in_the_table(tmp_path: Path, capsys):
+    (tmp_path / "mine.py").write_text(RAISES)
+    folder = tmp_path / "results"
+    sizes = ["--seeds", "1", "--max-problems", "2", "--max-steps", "1", "--processes", "1"]
+    sweep = ["--sweep", "1", "4", "--sweep-seeds", "1"]
+    names = ["--algorithms", "grpo", f"{tmp_path}/mine.py:Raises"]
+    command = ["bench", "algorithms", *sizes, *sweep, *names, "--output-dir", str(folder)]
+    assert run(command) == 1
+    shown = capsys.readouterr().out
+    told = (
+        "4 of 4 runs of the sweep done, 2 failed: mine.py:Raises #1000: PlayerError: Expect Raises"
+    )
+    assert shown.count(told) == 1
+    assert "1 of 1 runs done" in shown
+    assert [row["entry"] for row in read_rows(folder / "results.jsonl")] == ["grpo"]
+    found = {row["entry"]: row["best"] for row in read_rows(folder / "sweep.jsonl")}
+    assert found[f"{tmp_path}/mine.py:Raises"] is None
+    table = (folder / "LEADERBOARD.md").read_text()
+    assert "- Sweep: mine.py:Raises, ×4, seed 1000: `PlayerError: Expect Raises.update" in table
+    assert "| - | - | - |" in table
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            "[coder.trainer]\nnope = 1",
+            r"row\.toml: Cannot make the coder: Expect the fields of GRPO",
+        ),
+        ('[tester]\nmodel = "no/such folder"', r"row\.toml: Cannot make the tester: .*no/such fol"),
+    ],
+)
+def test_rows_are_looked_at_before_any_run(row: str, message: str, tmp_path: Path, monkeypatch):
+    pytest.importorskip("trl")
+    monkeypatch.setattr(language_models, "resolve", _only_the_default)
+    monkeypatch.setattr(language_models, "load_tokenizer", lambda folder: None)
+    path = tmp_path / "row.toml"
+    path.write_text(row)
+    folder = tmp_path / "results"
+    command = ["bench", "algorithms", "--preset", "smollm2-cpu", "--output-dir", str(folder)]
+    with pytest.raises(InputError, match=message):
+        bench_algorithms.run([*command[2:], "--algorithms", "grpo", str(path)])
+    assert not folder.exists()
+
+
+def _only_the_default(name: str, say: object = None) -> Path:
+    return Path() if name == "smollm2-135m" else resolve(name)
 
 
 def test_the_example_of_an_algorithm(tmp_path: Path, capsys):

@@ -33,7 +33,7 @@ from codea1_env.agents.policy import (
     in_groups,
     rewards_of,
 )
-from codea1_env.support.plugins import find_class
+from codea1_env.support.plugins import explained, find_class
 
 Player = Literal["tabular", "llm"]
 """What learns."""
@@ -257,7 +257,7 @@ def make_algorithm(name: str, settings: Mapping[str, Any], player: Player = "tab
         player: What is to learn.
 
     Raises:
-        ValueError: There is no algorithm of this name, it is not one for such players, or it needs what is no setting.
+        ValueError: There is no algorithm of this name, it is not one for such players, it needs what is no setting, or it raises.
 
     Example:
         >>> make_algorithm("rloo", {"learning_rate": 0.5, "epsilon": 0.2})
@@ -281,8 +281,20 @@ def make_algorithm(name: str, settings: Mapping[str, Any], player: Player = "tab
             f"{', '.join(unknown)}. Give these a default."
         )
     known = inspect.signature(kind).parameters
-    given = {**settings, **getattr(kind, "trainer", {})}
-    return kind(**{key: given[key] for key in given if key in known})
+    given = {**settings, **_trainer_of(kind, name)}
+    with explained(kind if isinstance(kind, type) else type(kind), "__init__", ValueError):
+        made = kind(**{key: given[key] for key in given if key in known})
+    _trainer_of(made, name)
+    return made
+
+
+def _trainer_of(owner: Any, name: str) -> Mapping[str, Any]:
+    fields = getattr(owner, "trainer", {})
+    if not isinstance(fields, Mapping):
+        raise ValueError(
+            f"Expect trainer of {name} to be a mapping of fields to values, actually: {fields!r:.200}"
+        )
+    return fields
 
 
 def required_parameters(make: Callable[..., Any]) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from codea1_env.support.plugins import explained
+
 Floats = NDArray[np.float64]
 
 
@@ -112,10 +114,11 @@ def updated(
     """Let an algorithm change the policy, and return its metrics.
 
     Raises:
-        AlgorithmError: It returns something else, or leaves tables that nothing can be drawn from.
+        AlgorithmError: It raises, or returns something else, or leaves tables that nothing can be drawn from.
     """
     sizes = {sample.key: policy.logits[sample.key].shape for sample in samples}
-    metrics = algorithm.update(policy, samples)
+    with explained(type(algorithm), "update", AlgorithmError):
+        metrics = algorithm.update(policy, samples)
     for key, shape in sizes.items():
         table = policy.logits.get(key)
         what = ""

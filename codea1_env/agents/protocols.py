@@ -16,7 +16,7 @@ from codea1_env.agents.tabular import Pool
 from codea1_env.rollout import Agent, Experience
 from codea1_env.sandbox import Sandbox
 from codea1_env.spaces import Observation
-from codea1_env.support.plugins import find
+from codea1_env.support.plugins import explained, find
 
 
 class Learner(Agent, Protocol):
@@ -90,7 +90,7 @@ def own_player(own: Any, setting: Setting) -> Agent:
         setting: What it is made from.
 
     Raises:
-        ValueError: There is nothing of this name, or it is no agent.
+        ValueError: There is nothing of this name, or it raises, or it is no agent.
     """
     made = find(own, "player") if isinstance(own, str) else own
     if isinstance(made, type) or (callable(made) and not hasattr(made, "act")):
@@ -99,7 +99,9 @@ def own_player(own: Any, setting: Setting) -> Agent:
             raise ValueError(
                 f"Expect {made} to make a player from a Setting or from nothing, actually it needs: {', '.join(needed)}"
             )
-        made = made(setting) if needed else made()
+        kind = made if isinstance(made, type) else type(made)
+        with explained(kind, "__init__", ValueError):
+            made = made(setting) if needed else made()
     if not callable(getattr(made, "act", None)):
         raise ValueError(f"Expect {own} to be an agent, actually: it has no method act")
     return made  # type: ignore[no-any-return]  # checked just now

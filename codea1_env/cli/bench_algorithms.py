@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -36,7 +37,7 @@ from codea1_env.baselines.bench.suite import (
     find_entry,
     with_preset,
 )
-from codea1_env.baselines.bench.sweep import choose, sweep_jobs
+from codea1_env.baselines.bench.sweep import choose, failures_of, sweep_jobs
 from codea1_env.cli.errors import INTERRUPTED, InputError, library_errors, user_input
 from codea1_env.cli.parsing import parse, parse_some
 from codea1_env.cli.tables import print_markdown
@@ -44,7 +45,9 @@ from codea1_env.evaluation.result_folder import ResultFolder
 from codea1_env.problems import load_problems
 from codea1_env.support.bars import progress_bar
 from codea1_env.support.machine import this_machine
+from codea1_env.training import TrainConfig
 from codea1_env.training.algorithms import check_algorithms
+from codea1_env.training.language_models import LanguageModels
 
 
 @dataclass(frozen=True)
@@ -106,11 +109,34 @@ def run(arguments: Sequence[str]) -> int:
         )
         base = config.base(0)
         load_problems(base.problems, base.split)
+        say = partial(Console(stderr=True).print, highlight=False, markup=False, soft_wrap=True)
         for entry in entries:
-            check_algorithms(entry.apply(base), files=True)
+            try:
+                check_row(entry, base, say)
+            except ValueError as error:
+                raise InputError(f"{entry.name}: {error}") from error
         results = open_folder(folder, config, resume=command.resume)
     with results:
         return _run(command, config, entries, results)
+
+
+def check_row(entry: Entry, base: TrainConfig, say: Callable[[str], None]) -> None:
+    """Look at all that a run of a row needs, before any of them begins.
+
+    Args:
+        entry: The row.
+        base: Settings of all runs.
+        say: Is told what takes long.
+
+    Raises:
+        ValueError: It could not begin.
+    """
+    settings = entry.apply(base)
+    check_algorithms(settings, files=True)
+    if entry.kind != "player" and settings.engine == "local":
+        models = LanguageModels(settings, settings.max_problems or settings.problems_per_step)
+        models.check_trainers()
+        models.find(say=say)
 
 
 def _run(
@@ -130,7 +156,7 @@ def _run(
     results = collect(jobs)
     write_results(folder, results)
     plots = _plots(folder.path, results, console)
-    text = leaderboard(config, results, swept, str(machine), plots)
+    text = leaderboard(config, results, swept, str(machine), plots, failures_of(tried))
     (folder.path / "LEADERBOARD.md").write_text(text, encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     if command.json:
@@ -143,7 +169,8 @@ def _run(
     if not whole:
         console.print(f"To go on, add: --resume --output-dir {folder.path}", highlight=False)
         return INTERRUPTED
-    return 1 if failed else 0
+    # Of a row without a rate all runs of the sweep failed, and none of the table was begun.
+    return 1 if failed or len(rates) < len(entries) else 0
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -171,21 +198,26 @@ def _run_all(config: BenchConfig, jobs: Sequence[TrainingJob], console: Console,
 def _run_with_progress(
     config: BenchConfig, jobs: Sequence[TrainingJob], console: Console, what: str
 ) -> None:
-    shown = -1
+    shown, told = -1, 0
     with progress_bar(console, f"steps of {what}") as bar:
         task = bar.add_task("", total=len(jobs) * config.max_steps, state="")
 
         def report(progress: RunsDone) -> None:
-            nonlocal shown
+            nonlocal shown, told
             done = f"{progress.done} of {len(jobs)} {what} done"
+            if progress.failures:
+                done += f", {len(progress.failures)} failed"
             bar.update(
                 task,
                 completed=progress.steps,
                 state=f"{done}; {', '.join(progress.running)}",
             )
-            if not console.is_terminal and progress.done > shown:
-                shown = progress.done
+            new, told = progress.failures[told:], len(progress.failures)
+            for failure in new:
+                console.print(f"{done}: {failure}", highlight=False, markup=False, soft_wrap=True)
+            if not (console.is_terminal or new) and progress.done > shown:
                 console.print(done, highlight=False)
+            shown = progress.done
 
         run_all(config, jobs, report)
 

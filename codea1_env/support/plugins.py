@@ -8,10 +8,13 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 _CUSTOM = "codea1_custom_"
+_PACKAGE = Path(__file__).parents[1]
 
 
 def find(name: str, what: str = "object") -> Any:
@@ -113,7 +116,7 @@ def digest_of_class(kind: type[Any]) -> str | None:
     """
     home = kind.__module__
     path = getattr(sys.modules.get(home), "__file__", None)
-    return None if path is None or home.startswith("codea1_env.") else digest_of(path)
+    return None if path is None or not is_own(kind) else digest_of(path)
 
 
 def exit_of(error: SystemExit) -> str:
@@ -123,6 +126,54 @@ def exit_of(error: SystemExit) -> str:
         "Expect code of yours to return, or to raise an error, actually it ended the program: "
         f"SystemExit({error.code!r}) in {place.filename}, line {place.lineno}."
     )
+
+
+def raised_by(error: BaseException) -> str:
+    """Return what code of the user's raised, with the place in it, for a message.
+
+    Example:
+        >>> raised_by(ValueError("too few"))
+        'ValueError: too few'
+    """
+    # Below the user's own lines may be those of a library; ours are above.
+    frames = [
+        each
+        for each in traceback.extract_tb(error.__traceback__)
+        if not Path(each.filename).is_relative_to(_PACKAGE) and "site-packages" not in each.filename
+    ]
+    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def is_own(kind: type[Any]) -> bool:
+    """Whether a class is of the user's, and not of this package.
+
+    Example:
+        >>> is_own(ValueError), is_own(type("Mine", (), {"__module__": "codea1_env.agents"}))
+        (True, False)
+    """
+    return not kind.__module__.startswith("codea1_env.")
+
+
+@contextmanager
+def explained(kind: type[Any], function: str, failure: type[Exception]) -> Iterator[None]:
+    """Say in one line what a function of the user's raised; of this package's classes errors stay as they are.
+
+    Args:
+        kind: The class whose function is called.
+        function: Its name.
+        failure: What is raised instead. Errors of this package, and of memory, stay as they are.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if not is_own(kind) or not is_own(type(error)):
+            raise
+        raise failure(
+            f"Expect {kind.__name__}.{function} to return, actually it raised {raised_by(error)}."
+        ) from error
 
 
 def load_file(path: Path) -> Any:

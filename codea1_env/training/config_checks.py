@@ -51,6 +51,8 @@ OF_RAY: dict[str, Any] = {
     "address": "auto", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
 }  # fmt: skip
 """Settings that only Ray has a use for, as they are without it."""
+OF_TRAINER = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
+"""Fields of a trainer that are settings of the run, by the same names."""
 _CORRECTION = "vllm_importance_sampling_correction"
 _OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
 
@@ -87,9 +89,13 @@ def check_values(config: TrainConfig) -> None:
     """
     for names, fits, wanted in _RANGES:
         for name in names:
-            value = getattr(config, name)
-            if value is not None and not fits(value):
-                raise ValueError(f"Expect {name} {wanted}, actually: {value!r}")
+            values = {name: getattr(config, name)}
+            for role in ("coder", "tester") if name in OF_TRAINER else ():
+                values[f"{role}.trainer.{name}"] = config.player(role).trainer.get(name)
+            for place, value in values.items():
+                # A trainer's field of another type is named when its configuration is made.
+                if isinstance(value, numbers.Real) and not fits(value):
+                    raise ValueError(f"Expect {place} {wanted}, actually: {value!r}")
     if config.time_budget == math.inf:
         raise ValueError(
             "Expect time_budget to be a number of minutes, actually: inf. Set max_steps instead."
@@ -242,10 +248,13 @@ def _check_language_models(config: TrainConfig) -> None:
         )
     for role in ("coder", "tester"):
         block = config.player(role)
-        if block.player == "llm" and block.learning_rate > 0.1:
+        rates = {f"{role}.learning_rate": block.learning_rate}
+        if "learning_rate" in block.trainer:  # which goes before
+            rates = {f"{role}.trainer.learning_rate": block.trainer["learning_rate"]}
+        if block.player == "llm" and (high := [name for name in rates if rates[name] > 0.1]):
             raise ValueError(
-                f"Expect {role}.learning_rate to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 "
-                f"for adapters), actually: {block.learning_rate!r}. A preset such as smollm2-cpu sets what it needs."
+                f"Expect {high[0]} to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 "
+                f"for adapters), actually: {rates[high[0]]!r}. A preset such as smollm2-cpu sets what it needs."
             )
         imitates = role == "tester" and config.tester.objective == "golden-tests"
         if block.player == "llm" and not (block.freeze or imitates):

@@ -91,7 +91,9 @@ class LocalEngine:
         Raises:
             RunError: Nothing useful can be done in the time given, or the model cannot be had or used as asked.
         """
-        plan = RunPlan.of_known(config, known, LanguageModels(config, len(problems)))
+        models = LanguageModels(config, len(problems))
+        models.check_trainers()
+        plan = RunPlan.of_known(config, known, models)
         if known or not config.has_language_model or config.backend != "transformers":
             return plan
         if world_size() > 1:
@@ -101,9 +103,10 @@ class LocalEngine:
                     f"{world_size()}. Set max_steps instead."
                 )
             return plan
+        models.find(say=say)  # nothing is measured for a run whose other model cannot be used
         available = available_memory() + own_memory() if best_device() == "cpu" else None
         try:
-            folder = resolve(config.model_of(_role(config)), say)
+            folder = resolve(config.model_of(_role(config)))
             # Measuring takes memory, too; which format is chosen is not known yet.
             least = "bfloat16" if config.dtype == "auto" else config.dtype
             _check_memory(config, least, folder, available)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,8 @@ from codea1_env.training.config import PlayerError
 from codea1_env.training.run_folder import METRICS, RunFolder
 from codea1_env.training.trackers.tracking import forget
 
-_FAILURES = (AnswerError, BackendError, UpdateError, AlgorithmError, RewardError)
+_OF_A_STEP = (AnswerError, UpdateError, AlgorithmError)
+_FAILURES = (*_OF_A_STEP, BackendError, RewardError)
 """Of code of the user's, or of a language model or its engine."""
 
 
@@ -39,6 +41,9 @@ def explained_failures(path: Path) -> Iterator[None]:
         yield
     except (*_FAILURES, SystemExit) as error:
         said = exit_of(error) if isinstance(error, SystemExit) else str(error)
+        if isinstance(error, _OF_A_STEP) and not re.search(r"\bstep \d", said):
+            done = max((row["step"] for row in read_rows(path / METRICS)), default=None)
+            said += f" It was {'before the first step' if done is None else f'in step {done + 1}'}."
         if not _has_steps(path):
             raise PlayerError(said) from error
         raise PlayerError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,22 +15,26 @@ from codea1_env.agents.llm.agent import BothRoles, FrozenLanguagePlayer, Languag
 from codea1_env.agents.llm.completions import Backend, BackendError
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
-from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, share_weights
+from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, grpo_config, share_weights
 from codea1_env.agents.llm.own_trainer import decided_by, find_trainer, with_algorithm
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import WORDINGS
-from codea1_env.agents.llm.trainer_settings import DECIDED, UpdateShape, check_fields
+from codea1_env.agents.llm.trainer_settings import (
+    DECIDED,
+    UpdateShape,
+    check_fields,
+    imitation_config,
+)
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.config_checks import OF_TRAINER
 
 Role = Literal["coder", "tester", "model"]
 """Who answers; "model" is one that plays both roles."""
 
 
-_OF_BOTH = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
-"""Fields of a trainer that are settings of the run, by the same names."""
 _COSTLY = ("beta", "num_iterations", "gradient_checkpointing", "bf16", "fp16")
 """Fields of a trainer that decide how long an update takes, apart from sizes."""
 
@@ -108,10 +113,10 @@ class LanguageModels:
         with _making(role):
             if self._config.player(role).freeze:
                 player: Any = self._frozen(role, seed)
-            elif role == "tester" and self._config.tester.objective == "golden-tests":
-                player = self._imitator(seed)
             else:
-                player = self._learner(role, seed)
+                kind: Any = SFTLearner if self._imitates(role) else GRPOLearner
+                taught = self._taught(role, self._formats(role))
+                player = kind(**taught, **self._common(role, seed))
         self._players[role] = player
         return player  # type: ignore[no-any-return]
 
@@ -132,6 +137,55 @@ class LanguageModels:
         if self._engines is not None:
             self._engines.close()
 
+    def check_trainers(self) -> None:
+        """Make the configuration of every trainer as the run would, before anything is measured or loaded.
+
+        With a time budget the sizes of batches are left out: those of the steps are not known yet.
+
+        Raises:
+            RunError: One cannot be made.
+        """
+        config = self._config
+        sizes = ("per_device_train_batch_size", "gradient_accumulation_steps")
+        left_out = () if config.time_budget is None else sizes
+        for role in self._roles:
+            if config.player(role).freeze:
+                continue
+            with _making(role), tempfile.TemporaryDirectory(prefix="codea1-trainer-") as folder:
+                # Which number format computes fastest is not known yet.
+                taught = self._taught(role, {"bf16": False, "fp16": False})
+                fields = {
+                    name: each for name, each in taught["fields"].items() if name not in left_out
+                }
+                if self._imitates(role):
+                    imitation_config(fields, taught["shape"], seed=0, folder=folder)
+                    continue
+                samplings = (config.player(role).sampling, taught["tester_sampling"])
+                grpo_config(
+                    fields,
+                    taught["shape"],
+                    samplings=list(filter(None, samplings)),
+                    config_cls=taught["config_cls"],
+                    seed=0,
+                    folder=folder,
+                )
+
+    def find(self, *first: Role, say: Callable[[str], None] | None = None) -> None:
+        """Find the models of all players, and their tokenizers.
+
+        Args:
+            first: Who is looked at before the others.
+            say: Is told what takes long.
+
+        Raises:
+            RunError: One cannot be used.
+        """
+        for role in dict.fromkeys((*first, *self._roles)):
+            with _making(role):
+                folder = resolve(self._config.model_of(role), say)
+                load_tokenizer(folder)
+            self._folders[role] = folder
+
     def _look_at_all(self, asked: Role) -> None:
         """Find the models and tokenizers of all players before the first is loaded, which may take minutes.
 
@@ -141,11 +195,7 @@ class LanguageModels:
         if asked in self._folders:
             return
         config = self._config
-        for role in dict.fromkeys((asked, *self._roles)):
-            with _making(role):
-                folder = resolve(config.model_of(role))
-                load_tokenizer(folder)
-            self._folders[role] = folder
+        self.find(asked)
         if config.backend == "transformers" or self._engines is not None:
             return
         samplings = (config.coder.sampling, config.tester.sampling)
@@ -162,21 +212,41 @@ class LanguageModels:
         except BackendError as error:
             raise RunError(str(error)) from error
 
-    def _learner(self, role: Role, seed: int) -> Learner:
-        config, algorithm = self._config, self._algorithm(role)
+    def _imitates(self, role: Role) -> bool:
+        return role == "tester" and self._config.tester.objective == "golden-tests"
+
+    def _taught(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
+        """Return what a player that learns is made with, apart from what all of them are.
+
+        Args:
+            role: Whose player.
+            formats: The trainer's names of the number format.
+
+        Raises:
+            ValueError: The trainer does not know a field or its value, or the run decides it.
+        """
+        config, own = self._config, self._config.player(role)
+        if self._imitates(role):
+            # As many as `demonstrations` shows.
+            shape = UpdateShape(self._groups, config.num_suites, config.max_steps)
+            fields = {"learning_rate": own.learning_rate, **formats, **own.trainer}
+            return {"shape": shape, "fields": fields}
+        algorithm = self._algorithm(role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
-        own = {**DECIDED, **decided_by(algorithm)}
-        check_fields(config.player(role).trainer, config_cls, decided=own)
-        return GRPOLearner(
-            role,
-            shape=UpdateShape(*update_shape(config, role, self._groups), config.max_steps),
-            fields=self._fields(role),
-            trainer_cls=with_algorithm(trainer_cls, algorithm),
-            config_cls=config_cls,
-            tester_sampling=config.tester.sampling if role == "model" else None,
-            taught=config.max_staleness > 0,
-            **self._common(role, seed),
-        )
+        check_fields(own.trainer, config_cls, decided={**DECIDED, **decided_by(algorithm)})
+        try:
+            check_fields(getattr(algorithm, "trainer", {}), config_cls)
+        except ValueError as error:
+            raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
+        return {
+            "role": role,
+            "shape": UpdateShape(*update_shape(config, role, self._groups), config.max_steps),
+            "fields": self._fields(role, formats),
+            "trainer_cls": with_algorithm(trainer_cls, algorithm),
+            "config_cls": config_cls,
+            "tester_sampling": config.tester.sampling if role == "model" else None,
+            "taught": config.max_staleness > 0,
+        }
 
     def trial(self, role: Role, size: int, updates: int) -> Any:
         """Make a player that learns from one group of this size at a time, to be thrown away: for measuring.
@@ -184,25 +254,14 @@ class LanguageModels:
         It trains like those of the run, but for the size of its batch.
         """
         self._look_at_all(role)
-        # No more of the user's fields than what costs time: others may be of another trainer, or wrong.
-        fields = {name: value for name, value in self._fields(role).items() if name in _COSTLY}
-        common = self._common(role, seed=0)
-        # The run's player may be one that only answers, and draw as none that learns does.
-        common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
-        return GRPOLearner(role, shape=UpdateShape(1, size, updates), fields=fields, **common)
-
-    def _imitator(self, seed: int) -> Learner:
-        tester = self._config.tester
-        return SFTLearner(
-            # As many as `demonstrations` shows.
-            shape=UpdateShape(self._groups, self._config.num_suites, self._config.max_steps),
-            fields={
-                "learning_rate": tester.learning_rate,
-                **self._formats("tester"),
-                **tester.trainer,
-            },
-            **self._common("tester", seed),
-        )
+        with _making(role):
+            # No more of the user's fields than what costs time: others may be of another trainer.
+            every = self._fields(role, self._formats(role))
+            fields = {name: value for name, value in every.items() if name in _COSTLY}
+            common = self._common(role, seed=0)
+            # The run's player may be one that only answers, and draw as none that learns does.
+            common["sampling"] = replace(common["sampling"], temperature=1.0, top_p=1.0, top_k=0)
+            return GRPOLearner(role, shape=UpdateShape(1, size, updates), fields=fields, **common)
 
     def _common(self, role: Role, seed: int) -> dict[str, Any]:
         """Return what all players that learn are made with."""
@@ -292,14 +351,14 @@ class LanguageModels:
     def _wording(self) -> Any:
         return WORDINGS[self._config.prompts](self._config.num_tests, self._config.tester_examples)
 
-    def _fields(self, role: Role) -> dict[str, Any]:
+    def _fields(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
         """Fields of the trainer's configuration: the run's settings, the algorithm's, then the role's own."""
         config = self._config
         return {
             "learning_rate": config.player(role).learning_rate,
-            **{name: getattr(config, name) for name in _OF_BOTH},
+            **{name: getattr(config, name) for name in OF_TRAINER},
             **getattr(self._algorithm(role), "trainer", {}),
-            **self._formats(role),
+            **formats,
             **config.player(role).trainer,
         }
 

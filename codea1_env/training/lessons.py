@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from codea1_env.agents import Experience, Imitator
+from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.agents.scripted import TEST_SEPARATOR, draw
 from codea1_env.evaluation import train_tests
 from codea1_env.problems import Problem
 from codea1_env.rollout import Rollouts
+from codea1_env.support.plugins import explained
 from codea1_env.training.config import PlayerError, TrainConfig
 from codea1_env.training.metrics import Row, prefixed
 from codea1_env.training.players import Players
@@ -63,9 +65,12 @@ def _checked(
 
     Raises:
         PlayerError: It is something else: then the player itself is likely to be broken, too.
+        UpdateError: A player of the user's raises.
     """
-    metrics = learn(experience)
-    name = type(getattr(learn, "__self__", learn)).__name__
+    kind = type(getattr(learn, "__self__", learn))
+    name = kind.__name__
+    with explained(kind, learn.__name__, UpdateError):
+        metrics = learn(experience)
     if not isinstance(metrics, Mapping):
         raise PlayerError(
             f"Expect {name}.{learn.__name__} to return metrics, a mapping of str to float, actually: "

@@ -132,7 +132,7 @@ def train(
             )
         display = stack.enter_context(TrainingProgress(console))
         engine = _engine_of(config)
-        with display.phase("speed"):
+        with display.phase("speed"), explained_failures(folder.path):
             before = read_rows(folder.path / run_folder.TIMINGS) if resume else ()
             known = summary.mean_seconds(before)
             others = measuring.unseen_problems(config, problems)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -227,6 +228,16 @@ def test_bad_settings(
     with pytest.raises(RunError, match=message):
         run(tmp_path / "run", sandbox, **{"model": model, **changes})
     assert not (tmp_path / "run").exists()  # which can be used again
+
+
+def test_weights_that_are_cut_off_are_named_while_speed_is_measured(
+    tmp_path: Path, sandbox: Sandbox, model: str
+) -> None:
+    shutil.copytree(model, tmp_path / "cut")
+    weights = tmp_path / "cut" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(RunError, match=r"^Cannot make the \w+: Expect .*cut to hold a causal lang"):
+        run(tmp_path / "run", sandbox, str(tmp_path / "cut"))
 
 
 def test_what_the_machine_decided_is_kept(

@@ -211,18 +211,49 @@ class Fails(GRPO):
 def test_an_algorithm_without_metrics_is_told_what_was_expected(self_play, sandbox, tmp_path):
     name = f"{__file__}:Returns"
     changes = {"algorithm": name, "self_play": self_play}
-    message = (
-        r"^Expect Returns.update to return metrics, .*NoneType.*Return \{\} if there are none\.$"
-    )
+    message = r"^Expect Returns.update to return metrics, .*NoneType.*Return \{\} if there are none\. It was in step 1\.$"
     with pytest.raises(PlayerError, match=message):
         run(sandbox, tmp_path / "run", **changes)
 
 
 @pytest.mark.parametrize("name", ["Returns", "Fails"])
 def test_a_failed_first_step_leaves_no_folder(name, sandbox, tmp_path):
-    with pytest.raises((PlayerError, ZeroDivisionError)):
+    with pytest.raises(PlayerError):
         run(sandbox, tmp_path / "run", algorithm=f"{__file__}:{name}")
     assert not (tmp_path / "run").exists()
+
+
+class FailsToBegin(GRPO):
+    def __init__(self, learning_rate):
+        raise OSError("no such table")
+
+
+class Divides:
+    def act(self, observations):
+        return 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"algorithm": f"{__file__}:Fails"},
+            r"^Expect Fails\.update to return, actually it raised ZeroDivisionError: of mine "
+            r"\(\S+test_lessons\.py, line \d+\)\. It was in step 1\.$",
+        ),
+        (
+            {"coder.player": f"{__file__}:Divides"},
+            r"^Expect Divides\.act to return, .* division by zero \(\S+test_lessons.* before the first step",
+        ),
+        (
+            {"algorithm": f"{__file__}:FailsToBegin"},
+            r"^Expect FailsToBegin\.__init__ to return, actually it raised OSError: no such table",
+        ),
+    ],
+)
+def test_what_raises_is_named_with_its_line(settings, message, sandbox, tmp_path):
+    with pytest.raises((PlayerError, RunError), match=message):
+        run(sandbox, tmp_path / "run", **settings)
     assert run(sandbox, tmp_path / "run").finished
 
 

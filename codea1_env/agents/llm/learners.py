@@ -163,6 +163,46 @@ def _compute_dtype(args: Any) -> Dtype | None:
     return "bfloat16" if args.bf16 else "float16" if args.fp16 else None
 
 
+def grpo_config(
+    fields: Mapping[str, Any],
+    shape: UpdateShape,
+    *,
+    samplings: Sequence[SamplingConfig],
+    config_cls: Any,
+    seed: int,
+    folder: str,
+) -> Any:
+    """Make the configuration of the trainer of a model that learns from rewards.
+
+    Args:
+        fields: See `trainer_config`.
+        shape: What one update learns from.
+        samplings: How answers are drawn; of a model that plays both roles, programs and then suites.
+        config_cls: See `trainer_config`.
+        seed: Seed of the trainer.
+        folder: See `trainer_config`.
+
+    Raises:
+        ValueError: See `trainer_config`; or nothing can be learned from answers that are drawn so.
+    """
+    for each in samplings:
+        each.check_for_learning()
+    if len({each.temperature for each in samplings}) > 1:
+        raise ValueError(
+            "Expect one temperature for both roles of a model (its trainer has one), actually: "
+            f"{samplings[0].temperature!r} and {samplings[1].temperature!r}"
+        )
+    return trainer_config(
+        fields,
+        shape,
+        config_cls=config_cls,
+        temperature=samplings[0].temperature,
+        max_completion_length=max(each.max_completion_length for each in samplings),
+        seed=seed,
+        folder=folder,
+    )
+
+
 class GRPOLearner(TrainedPlayer):
     """A player whose model is trained by TRL's GRPOTrainer, one update per step of the game.
 
@@ -202,13 +242,6 @@ class GRPOLearner(TrainedPlayer):
         **options: Unpack[PlayerOptions],
     ) -> None:
         samplings = [sampling] if tester_sampling is None else [sampling, tester_sampling]
-        for each in samplings:
-            each.check_for_learning()
-        if len({each.temperature for each in samplings}) > 1:
-            raise ValueError(
-                "Expect one temperature for both roles of a model (its trainer has one), actually: "
-                f"{sampling.temperature!r} and {samplings[1].temperature!r}"
-            )
         self.shape = shape
         self._memory = Memory()
         self._samplings = samplings
@@ -221,12 +254,11 @@ class GRPOLearner(TrainedPlayer):
     def _make_drive(self, model: Any, folder: str, **options: Unpack[DriveOptions]) -> TrainerDrive:
         from trl import GRPOConfig, GRPOTrainer
 
-        args = trainer_config(
+        args = grpo_config(
             self._fields,
             self.shape,
             config_cls=self._config_cls or GRPOConfig,
-            temperature=self._samplings[0].temperature,
-            max_completion_length=max(each.max_completion_length for each in self._samplings),
+            samplings=self._samplings,
             seed=options["seed"],
             folder=folder,
         )

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import enum
+import numbers
+import types
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +79,7 @@ class UpdateShape:
 def check_fields(
     fields: Mapping[str, Any], *config_cls: Any, decided: Mapping[str, str] = DECIDED
 ) -> None:
-    """Check the names of fields.
+    """Check the names of fields, and the values of those that are numbers, texts, True or False, or one of a few words.
 
     Args:
         fields: Field -> value.
@@ -83,10 +87,10 @@ def check_fields(
         decided: Fields that must not be set -> what decides them.
 
     Raises:
-        ValueError: TRL does not know a field, or the run decides it.
+        ValueError: TRL does not know a field, or the run decides it, or its value is of another type.
     """
     known = {field.name for each in config_cls for field in dataclasses.fields(each)}
-    for name in fields:
+    for name, value in fields.items():
         if name in decided:
             raise ValueError(
                 f"Expect {name} not to be set for a trainer: it is decided by {decided[name]}."
@@ -96,6 +100,57 @@ def check_fields(
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
             names = " or ".join(each.__name__ for each in config_cls)
             raise ValueError(f"Expect the fields of {names}, actually: {name!r}.{hint}")
+        wanted = [_unmet(name, value, each) for each in config_cls]
+        if all(wanted):
+            raise ValueError(f"Expect {name} to be {wanted[0]}, actually: {value!r:.200}")
+
+
+_TYPES: Mapping[Any, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "True or False"),
+    int: ((numbers.Integral,), "an integer"),
+    float: ((numbers.Real,), "a number"),
+    str: ((str, bool), "a text"),  # TRL takes True and False for some of them
+    type(None): ((type(None),), "None"),
+}
+
+
+def _unmet(name: str, value: Any, config_cls: Any) -> str:
+    """Return in words what a field wants to be that a value is not; nothing if it may be, or if that is not simple."""
+    try:
+        hint = typing.get_type_hints(config_cls).get(name)
+    except (NameError, TypeError):  # annotations of the user's own
+        return ""
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(hint) if union else (hint,)
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            words = [each.value for each in kind]
+            known = value in words or isinstance(value, kind)
+            return "" if known else f"one of {', '.join(map(str, words))}"
+    if not set(kinds) <= _TYPES.keys():
+        return ""
+    for kind in kinds:
+        # True is an integer to Python, not to us.
+        if isinstance(value, _TYPES[kind][0]) and (
+            kind in (bool, str) or not isinstance(value, bool)
+        ):
+            return ""
+    return " or ".join(_TYPES[kind][1] for kind in kinds)
+
+
+def _made(config_cls: Any, **fields: Any) -> Any:
+    """Make a configuration.
+
+    Raises:
+        ValueError: It does not take these values.
+    """
+    try:
+        return config_cls(**fields)
+    except (TypeError, AttributeError) as error:
+        raise ValueError(
+            f"Expect values that {config_cls.__name__} takes, actually it raises {type(error).__name__}: {error}. "
+            "Look at its documentation."
+        ) from error
 
 
 def trainer_config(
@@ -123,7 +178,8 @@ def trainer_config(
         ValueError: A field is unknown or decided by the run, or the batch cannot be divided as asked.
     """
     check_fields(fields, config_cls)
-    return config_cls(
+    return _made(
+        config_cls,
         **common_fields(fields, shape, fields.get("num_iterations", 1), seed=seed, folder=folder),
         generation_batch_size=shape.rows,
         num_generations=shape.group_size,
@@ -161,6 +217,9 @@ def common_fields(
             f"number of processes ({processes}). Change problems_per_step."
         )
     values = dict(fields)
+    for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
+        if values.get(name, 1) < 1:
+            raise ValueError(f"Expect {name} to be at least 1, actually: {values[name]}")
     size = values.setdefault(
         "per_device_train_batch_size", default_batch(share, torch.cuda.is_available())
     )
@@ -245,7 +304,8 @@ def imitation_config(
         for name, value in fields.items()
         if name in known and (name != "loss_type" or value in losses)
     }
-    return SFTConfig(
+    return _made(
+        SFTConfig,
         **common_fields(taken, shape, passes=1, seed=seed, folder=folder),
         max_length=None,
         dataset_kwargs={"skip_prepare_dataset": True},  # rows come as tokens, with labels

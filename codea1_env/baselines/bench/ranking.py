@@ -57,6 +57,7 @@ def leaderboard(
     swept: Sequence[Swept],
     machine: str,
     plots: Sequence[str],
+    of_sweep: Sequence[tuple[str, str, str]] = (),
 ) -> str:
     """LEADERBOARD.md.
 
@@ -66,6 +67,7 @@ def leaderboard(
         swept: What the sweep found.
         machine: What it ran on.
         plots: Files of plots, to be shown.
+        of_sweep: Runs of the sweep that failed: see `failures_of`.
     """
     table = Table(results)
     names = short_names(table.entries)
@@ -101,11 +103,16 @@ def leaderboard(
         lines += [_row(table, name, shown, first) for name, shown in _CONTROL_ROWS]
         lines += _no_better_than_copies(table, names)
     failures = [result for result in results if result.status == "failed"]
-    if failures:
+    if failures or of_sweep:
         lines += ["", "## Failed runs", ""]
         lines += [
             f"- {names[each.entry]}, seed {each.seed}: {in_line(each.error, _MAX_ERROR)}"
             for each in failures
+        ]
+        swept_names = short_names(list(dict.fromkeys(name for name, _, _ in of_sweep)))
+        lines += [
+            f"- Sweep: {swept_names[name]}, {which}: {in_line(error, _MAX_ERROR)}"
+            for name, which, error in of_sweep
         ]
     found = list(_claims(table))
     if found:

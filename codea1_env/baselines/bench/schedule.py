@@ -24,6 +24,7 @@ from codea1_env.training.run_folder import MACHINE, read_config
 
 _ATTEMPTS = 2
 _POLL_SECONDS = 0.2
+_MAX_ERROR = 300
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class RunsDone:
     steps: int
     """Steps of all runs together; those of failed runs count as done."""
     running: tuple[str, ...]
+    failures: tuple[str, ...] = ()
+    """"NAME #SEED: message" of each that failed, in the order in which they did."""
 
 
 def check_files(config: BenchConfig, jobs: Sequence[TrainingJob]) -> None:
@@ -108,6 +111,7 @@ def run_all(
     """
     waiting = deque((job, 1) for job in jobs if not job.done)
     running: list[tuple[TrainingJob, int, subprocess.Popen[bytes]]] = []
+    failures: list[str] = []
     try:
         while waiting or running:
             while waiting and len(running) < config.processes:
@@ -117,13 +121,18 @@ def run_all(
             for item in [item for item in running if item[2].poll() is not None]:
                 running.remove(item)
                 job, attempt, process = item
-                if job.done:
-                    continue
-                if attempt < _ATTEMPTS:
+                if not job.done and attempt < _ATTEMPTS:
                     waiting.appendleft((job, attempt + 1))
-                else:
+                    continue
+                if not job.done:
                     _mark_failed(job, process.returncode)
-            report(_progress(config, jobs, [item[0] for item in running]))
+                with suppress(DamagedRunError):  # which the report will say
+                    ending = results.read_ending(job.folder)
+                    if ending.status != "ok":
+                        failures.append(
+                            f"{_short(job)}: {' '.join(ending.error.split())[:_MAX_ERROR]}"
+                        )
+            report(_progress(config, jobs, [item[0] for item in running], failures))
     finally:
         # After Ctrl-C: runs end after their step, with a checkpoint.
         for _, _, process in running:
@@ -177,12 +186,20 @@ def _mark_failed(job: TrainingJob, code: int) -> None:
     (job.folder / results.RESULT).write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
+def _short(job: TrainingJob) -> str:
+    return f"{job.entry.name.rpartition('/')[2]} #{job.seed}"
+
+
 def _progress(
-    config: BenchConfig, jobs: Sequence[TrainingJob], running: Sequence[TrainingJob]
+    config: BenchConfig,
+    jobs: Sequence[TrainingJob],
+    running: Sequence[TrainingJob],
+    failures: Sequence[str],
 ) -> RunsDone:
     done = [job for job in jobs if job.done]
     return RunsDone(
         len(done),
         len(done) * config.max_steps + sum(min(job.steps, config.max_steps) for job in running),
-        tuple(f"{job.entry.name.rpartition('/')[2]} #{job.seed}" for job in running),
+        tuple(map(_short, running)),
+        tuple(failures),
     )

@@ -55,6 +55,12 @@ class Table:
         """
         for ran in [entry] if entry not in CONTROLS else self.entries:
             rows = {each.seed: _of(entry, each) for each in self.results if each.entry == ran}
+            # A seed whose problems have none of what is measured, such as mutants that copies leave alive, has no score.
+            rows = {
+                seed: row
+                for seed, row in rows.items()
+                if any(_value(row, task, measure) is not None for task in row)
+            }
             first = next(iter(rows.values()), {})
             tasks = [task for task in sorted(first) if self._known(task, measure)]
             if tasks and _value(first, tasks[0], measure) is not None:

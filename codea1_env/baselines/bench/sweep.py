@@ -31,9 +31,10 @@ class Swept:
     player: Literal["coder", "tester"]
     scores: dict[str, list[float | None]]
     """Multiple of the learning rate -> the score at the end of each seed; None of a run that failed."""
-    best: float
-    """The multiple with the greatest mean; of equal ones that nearest to 1. Failed runs rule a multiple out."""
-    learning_rate: float
+    best: float | None
+    """The multiple with the greatest mean; of equal ones that nearest to 1. Failed runs rule a multiple out. None where
+    all runs failed: then none of the table is begun."""
+    learning_rate: float | None
     """What it comes to."""
     at_edge: bool
     """Whether there was none below or above the best one, so that a better one may not have been tried."""
@@ -68,7 +69,7 @@ def choose(
         jobs: The runs of the sweep; entries of which one is not done are left out.
 
     Returns:
-        Name of an entry -> its rates; and what was found for each player that learns.
+        Name of an entry -> its rates, if one of its runs did not fail; and what was found for each player that learns.
     """
     if not jobs:
         (multiple,) = config.sweep
@@ -80,7 +81,9 @@ def choose(
         if all(job.done for job in own):
             swept = list(_players(config, entry, own))
             found += swept
-            rates[entry.name] = Rates(**{each.player: each.best for each in swept})
+            best = {each.player: each.best for each in swept if each.best is not None}
+            if any(result.status == "ok" for result in collect(own)):
+                rates[entry.name] = Rates(**best)
     return rates, found
 
 
@@ -88,7 +91,9 @@ def _players(config: BenchConfig, entry: Entry, jobs: Sequence[TrainingJob]) -> 
     """Yield what was found for each player of an entry that learns."""
     settings = entry.apply(config.base(0))
     ends: dict[float, list[Row]] = {}
-    for job, result in zip(jobs, collect(jobs), strict=True):
+    results = collect(jobs)
+    failed = all(result.status == "failed" for result in results)
+    for job, result in zip(jobs, results, strict=True):
         ends.setdefault(job.rates.coder, []).append(result.curves[-1] if result.curves else {})
     for player, measure in _MEASURES.items():
         block = settings.player(player)
@@ -97,15 +102,25 @@ def _players(config: BenchConfig, entry: Entry, jobs: Sequence[TrainingJob]) -> 
         scores = {multiple: [end.get(measure) for end in rows] for multiple, rows in ends.items()}
         means = {multiple: _mean(values) for multiple, values in scores.items()}
         ranked = [(-value, abs(math.log(each)), each) for each, value in means.items() if value is not None]  # fmt: skip
-        best = min(ranked)[-1] if ranked else 1.0
+        best = None if failed else min(ranked)[-1] if ranked else 1.0
         yield Swept(
             entry.name,
             player,
             {f"{multiple:g}": values for multiple, values in scores.items()},
             best,
-            block.learning_rate * best,
+            None if best is None else block.learning_rate * best,
             at_edge=best in (min(config.sweep), max(config.sweep)),
         )
+
+
+def failures_of(jobs: Sequence[TrainingJob]) -> list[tuple[str, str, str]]:
+    """Name of the entry, which run of the sweep, and the message of each that failed."""
+    return [
+        (job.entry.name, f"×{job.rates.coder:g}, seed {job.seed}", result.error)
+        for job in jobs
+        for result in collect([job])
+        if result.status == "failed"
+    ]
 
 
 def sweep_lines(config: BenchConfig, swept: Sequence[Swept], names: Mapping[str, str]) -> list[str]:
@@ -130,7 +145,8 @@ def sweep_lines(config: BenchConfig, swept: Sequence[Swept], names: Mapping[str,
         f"Chosen before the runs above, by runs of {config.max_steps} steps with the seeds {seeds}, which are in no other table. In each,",
         f"both rates ({rates}) were multiplied by the same number; the coder's is chosen by its pass rate at the end,",
         "the tester's by its new kill rate. Shown are means over the seeds, and the rate that the runs above have. At the edge",
-        "of what was tried (*edge*), a better one may be beyond: go on with --resume and a wider --sweep. A dash: a run failed.",
+        "of what was tried (*edge*), a better one may be beyond: go on with --resume and a wider --sweep. A dash: a run failed;",
+        "where all of a row failed, it has no rate, and no run above.",
         "Players that do not learn have no row.",
         "",
         f"| | player | {' | '.join(f'×{each:g}' for each in config.sweep)} | rate |",
@@ -141,7 +157,8 @@ def sweep_lines(config: BenchConfig, swept: Sequence[Swept], names: Mapping[str,
             _cell(each.scores.get(f"{multiple:g}", []), chosen=multiple == each.best)
             for multiple in config.sweep
         ]
-        rate = f"{each.learning_rate:g}{', *edge*' if each.at_edge else ''}"
+        rate = "-" if each.learning_rate is None else f"{each.learning_rate:g}"
+        rate += ", *edge*" if each.at_edge else ""
         name = names.get(each.entry, each.entry).replace("|", "\\|")
         lines.append(f"| {name} | {each.player} | {' | '.join(cells)} | {rate} |")
     return lines

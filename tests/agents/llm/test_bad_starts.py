@@ -9,7 +9,8 @@ import pytest
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
-from codea1_env.training import PlayerConfig, TesterConfig, TrainConfig
+from codea1_env.training import PlayerConfig, RunError, TesterConfig, TrainConfig
+from codea1_env.training.language_models import LanguageModels
 from codea1_env.training.settings import replaced
 
 MODELS = TrainConfig(
@@ -42,6 +43,9 @@ NARROW = SamplingConfig(top_p=0.9)
         ({"coder.learning_rate": float("nan")}, r"coder\.learning_rate to be greater than 0"),
         ({"coder.learning_rate": float("inf")}, r"coder\.learning_rate to be greater than 0"),
         ({"coder.trainer": {"learning_rate": "fast"}}, r"greater than 0, actually: 'fast'$"),
+        ({"coder.trainer": {"learning_rate": 1}}, r"trainer\.learning_rate to be far below 0\.1"),
+        ({"tester.trainer": {"beta": -3.0}}, r"tester\.trainer\.beta not to be negative"),
+        ({"coder.trainer": {"num_iterations": 0}}, r"coder\.trainer\.num_iterations to be greater"),
         ({"num_generations": 1}, r"num_generations to be at least 2 \(answers of a group are"),
         ({"num_suites": 1}, r"num_suites to be at least 2 \(answers of a group are compared"),
     ],
@@ -68,6 +72,57 @@ def test_who_learns_nothing_from_rewards_may_draw_as_it_likes(changes: dict[str,
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_starts(preset: str) -> None:
     base_settings(SourcesAndFolder(preset=preset))
+
+
+class BadField:
+    trainer = {"nope": 1}  # noqa: RUF012
+
+
+class BadValue:
+    trainer = {"epsilon": "abc"}  # noqa: RUF012
+
+
+class NoTable:
+    trainer = ("epsilon",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coder.trainer": {"nope": 1}}, "coder: Expect the fields of GRPOConfig, .*'nope'"),
+        ({"tester.trainer": {"temperature": 0.5}}, "tester: Expect temperature not to be set"),
+        ({"coder.trainer": {"num_generations": 1}}, "coder: Expect num_generations not to be set"),
+        ({"coder.trainer": {"optim": "nope"}}, "optim to be one of adamw_torch, .* 'nope'"),
+        ({"coder.trainer": {"lr_scheduler_type": "nope"}}, "lr_scheduler_type to be one of linear"),
+        ({"coder.trainer": {"max_grad_norm": "abc"}}, "max_grad_norm to be a number, .*'abc'"),
+        ({"coder.trainer": {"bf16": 1}}, "bf16 to be True or False or None, actually: 1"),
+        ({"coder.trainer": {"num_iterations": True}}, "num_iterations to be an integer"),
+        ({"coder.trainer": {"per_device_train_batch_size": 0}}, "to be at least 1, actually: 0"),
+        ({"coder.trainer": {"per_device_train_batch_size": 7}}, "batch_size to divide the"),
+        (
+            {"tester.objective": "golden-tests", "tester.trainer": {"max_grad_norm": "abc"}},
+            "tester: Expect max_grad_norm to be a number",
+        ),
+        ({"coder.algorithm": f"{__file__}:BadField"}, r"BadField\.trainer: Expect the fields of"),
+        ({"algorithm": f"{__file__}:BadValue"}, r"BadValue\.trainer: Expect epsilon to be a num"),
+        ({"algorithm": f"{__file__}:NoTable"}, "Expect trainer of .*NoTable to be a mapping"),
+    ],
+)
+def test_trainers_are_checked_without_a_model(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        LanguageModels(replaced(MODELS, changes), 4).check_trainers()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_trainers_of_every_preset_are_made(preset: str) -> None:
+    config = base_settings(SourcesAndFolder(preset=preset))
+    backend = replaced(config, {"backend": "transformers"})  # vLLM may not be installed
+    LanguageModels(backend, 2**20).check_trainers()
+
+
+def test_values_that_a_trainer_takes_are_taken() -> None:
+    table = {"scale_rewards": False, "learning_rate": 1e-5, "max_grad_norm": 1, "loss_type": "bnpo"}
+    LanguageModels(replaced(MODELS, {"coder.trainer": table}), 4).check_trainers()
 
 
 @pytest.mark.parametrize("field", ["repetition_penalty", "min_p", "vllm_mode", "top_p"])
