@@ -21,6 +21,7 @@ from codea1_env.baselines.bench.results import (
 )
 from codea1_env.baselines.bench.results import jobs_of as jobs_with
 from codea1_env.baselines.bench.schedule import check_files, forget_unusable, machine_of, run_all
+from codea1_env.baselines.bench.score_table import Table
 from codea1_env.baselines.bench.suite import (
     DEFAULT_ENTRIES,
     QUICK,
@@ -301,6 +302,15 @@ def test_one_seed_is_told_from_no_control():
     assert "not clearly above that of copies (P over the copier): code-a1." in text
     two = leaderboard(SMALL, [made_up("code-a1", seed, 0.9) for seed in (0, 1)], [], "", [])
     assert "No coder here" not in two
+
+
+def test_a_seed_whose_mutants_all_die_by_copies_ends_nothing():
+    results = [made_up("code-a1", seed, 0.9) for seed in range(3)]
+    none = {task: row | {"new_kill_rate": None} for task, row in results[0].end.items()}
+    less = [dataclasses.replace(each, start=none, end=none) for each in results[1:]]
+    table = Table([results[0], *less])
+    assert table.mean("code-a1", "new_kill_rate") == 0.5
+    assert table.iqm("code-a1", "new_kill_rate") is None, "one seed has no interval"
 
 
 def with_unseen(result: Result, level: float) -> Result:
