@@ -192,10 +192,9 @@ class LanguageModels:
         Raises:
             RunError: One cannot be used.
         """
-        if asked in self._folders:
-            return
         config = self._config
-        self.find(asked)
+        if asked not in self._folders:
+            self.find(asked)
         if config.backend == "transformers" or self._engines is not None:
             return
         samplings = (config.coder.sampling, config.tester.sampling)
