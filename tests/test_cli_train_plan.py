@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shlex
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from codea1_env.cli import train
 from codea1_env.cli.app import run
+from codea1_env.cli.train_settings import SourcesAndFolder, base_settings
+from codea1_env.training import RunError
+from codea1_env.training.batches import check_batches
 from codea1_env.training.memory_plan import Devices
-from codea1_env.training.settings import PRESETS
+from codea1_env.training.settings import PRESETS, replaced
 
 DEVICES = {
     "qwen2.5-coder-1.5b": "1x80",
@@ -96,6 +100,10 @@ def test_what_is_proposed_fits_and_is_accepted(
         ]
         if "Expect one process with backend='vllm'" in message:
             assert processes > 1
+            continue
+        if "divide the" in message:  # 512 batches for one GPU are not there for each of 8
+            assert processes > 1
+            assert "128 would" in message
             continue
         if SAID not in message:
             assert "while the" in message, message
@@ -200,3 +208,41 @@ def test_each_process_of_a_cluster_has_a_table(capsys: pytest.CaptureFixture[str
 def test_devices_are_for_plans_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "--quick", "--devices", "1x80"]) == 2
     assert "--devices with --dry-run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            "per_device_train_batch_size = 7",
+            "16 answers of a step and process, actually: 7. 4 would.",
+        ),
+        ("gradient_accumulation_steps = 3", "mini-batches of a step, actually: 3. "),
+        ('per_device_train_batch_size = "x"', "to be an integer, actually: 'x'"),
+        ('loss_type = "dapoo"', "loss_type to be one of grpo, "),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--dry-run", "--devices", "1x80"]])
+def test_what_a_trainer_does_not_take_is_named_before_anything_is_measured(
+    table: str, message: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(f'extends = "smollm2-cpu"\n[coder.trainer]\n{table}\n')
+    folder = ["--output-dir", str(tmp_path / "run")]
+    assert run(["train", "--config", str(path), *folder, *more]) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "Computing in" not in shown
+
+
+def test_of_a_run_whose_size_is_open_one_size_must_be_divided() -> None:
+    preset = base_settings(SourcesAndFolder(preset="smollm2-cpu"))  # steps of 2 to 4 problems
+    for size, taken in ((8, True), (12, True), (16, True), (5, False), (32, False)):
+        config = replaced(preset, {"coder.trainer": {"per_device_train_batch_size": size}})
+        with nullcontext() if taken else pytest.raises(RunError, match="to divide the 16 answers"):
+            check_batches(config, 12, 1, gpu=False)
+    config = replaced(preset, {"time_budget": None, "problems_per_step": 3})
+    config = replaced(config, {"coder.trainer": {"per_device_train_batch_size": 8}})
+    with pytest.raises(RunError, match="to divide the 12 answers of a step and process"):
+        check_batches(config, 12, 1, gpu=False)
+    check_batches(config, 2, 1, gpu=False)  # a step has no more problems than there are

@@ -42,6 +42,8 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.support.extras import require
 from codea1_env.training import PlayerError, RunError, TrainConfig, train
 from codea1_env.training.algorithms import check_own_code
+from codea1_env.training.batches import check_batches
+from codea1_env.training.language_models import check_trainer_fields
 from codea1_env.training.memory_plan import Devices, check_fits, memory_table, plans_of
 from codea1_env.training.problems_of_run import problems_of_run
 from codea1_env.training.settings import to_toml
@@ -90,9 +92,7 @@ def run(arguments: Sequence[str]) -> int:
                 if not needs_network(settings.problems):
                     problems = len(problems_of_run(settings))
                 print(to_toml(settings), end="", flush=True)
-                step = min(settings.problems_per_step, problems)
-                planned = dataclasses.replace(settings, problems_per_step=step)
-                show_plan(planned, command.devices, default.settings)
+                show_plan(settings, problems, command.devices, default.settings)
                 return 0
             if command.sandbox_level is not None:
                 limits = Limits(call_cpu_time=settings.time_limit)
@@ -114,17 +114,19 @@ def _sandbox(settings: TrainConfig, limits: Limits, level: str) -> Sandbox:
     return RemoteSandbox(settings.workers, limits, level=level, address=settings.address)
 
 
-def show_plan(config: TrainConfig, devices: str | None, below: TrainConfig) -> None:
+def show_plan(config: TrainConfig, problems: int, devices: str | None, below: TrainConfig) -> None:
     """Show on stderr what memory a run of language models needs.
 
     Args:
         config: The run.
+        problems: Number of problems to train on: a step has no more.
         devices: GPUs that it is for, as "8x80"; None for those of this machine.
         below: The run without the options of its command line.
 
     Raises:
         InputError: `devices` cannot be read.
-        RunError: The run does not fit, or its engine cannot be had in so many processes.
+        RunError: The run does not fit, its engine cannot be had in so many processes, an update cannot be divided, or a
+            trainer does not know a field.
     """
     there = None if devices is None else read_devices(devices)
     if not config.has_language_model:
@@ -142,6 +144,14 @@ def show_plan(config: TrainConfig, devices: str | None, below: TrainConfig) -> N
             check_processes(config.backend, there.number)
         except BackendError as error:
             raise RunError(str(error)) from error
+    check_trainer_fields(config)
+    step = min(config.problems_per_step, problems)
+    _show_memory(dataclasses.replace(config, problems_per_step=step), there, below, console)
+    check_batches(config, problems, there.number, gpu=there.gpu)
+
+
+def _show_memory(config: TrainConfig, there: Devices, below: TrainConfig, console: Console) -> None:
+    """Show what each process needs, and refuse what does not fit."""
     shapes: dict[str, ModelShape] = {}
     for role in ("coder", "tester"):
         if config.player(role).player != "llm":

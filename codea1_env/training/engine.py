@@ -20,6 +20,7 @@ from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.training import time_budget
+from codea1_env.training.batches import check_batches
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.language_models import (
     LanguageModels,
@@ -94,6 +95,8 @@ class LocalEngine:
         models = LanguageModels(config, len(problems))
         models.check_trainers()
         plan = RunPlan.of_known(config, known, models)
+        if not known and config.has_language_model:
+            check_batches(config, len(problems), world_size(), gpu=best_device() != "cpu")
         if known or not config.has_language_model or config.backend != "transformers":
             return plan
         if world_size() > 1:
@@ -122,6 +125,10 @@ class LocalEngine:
             return RunPlan(config, {}, 0.0, models)
 
         def fits(size: TrainConfig) -> bool:
+            try:
+                check_batches(size, len(problems), 1, gpu=best_device() != "cpu")
+            except RunError:
+                return False
             return available is None or _memory(size, computing.dtype, folder) <= available
 
         tell(0.0)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -23,6 +24,7 @@ from codea1_env.agents.llm.trainer_settings import (
     DECIDED,
     UpdateShape,
     check_fields,
+    check_imitation_fields,
     imitation_config,
 )
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
@@ -137,6 +139,17 @@ class LanguageModels:
         if self._engines is not None:
             self._engines.close()
 
+    def check_fields(self) -> None:
+        """Check the fields of all trainers, as far as that needs not the machine that they learn on.
+
+        Raises:
+            RunError: A trainer does not know one or its value, or the run decides it.
+        """
+        for role in self._roles:
+            if not self._config.player(role).freeze:
+                with _making(role):
+                    self._taught(role, {})
+
     def check_trainers(self) -> None:
         """Make the configuration of every trainer as the run would, before anything is measured or loaded.
 
@@ -228,6 +241,7 @@ class LanguageModels:
         if self._imitates(role):
             # As many as `demonstrations` shows.
             shape = UpdateShape(self._groups, config.num_suites, config.max_steps)
+            check_imitation_fields(own.trainer)
             fields = {"learning_rate": own.learning_rate, **formats, **own.trainer}
             return {"shape": shape, "fields": fields}
         algorithm = self._algorithm(role)
@@ -378,6 +392,17 @@ def _making(role: Role) -> Iterator[None]:
         yield
     except (ValueError, BackendError) as error:
         raise RunError(f"Cannot make the {role}: {error}") from error
+
+
+def check_trainer_fields(config: TrainConfig) -> None:
+    """Check the fields of all trainers on a machine that need not be the one where they learn; without TRL nothing.
+
+    Raises:
+        RunError: A trainer does not know one or its value, or the run decides it.
+    """
+    if find_spec("trl") is not None:
+        here = replace(config, backend="transformers")
+        LanguageModels(here, config.problems_per_step).check_fields()
 
 
 def roles_of(config: TrainConfig) -> tuple[Role, ...]:

@@ -13,8 +13,9 @@ from rich.table import Table
 from codea1_env.agents.llm.engines import GPU_SHARE
 from codea1_env.agents.llm.memory import ModelShape, Numbers, learning, resident, serving, writing
 from codea1_env.agents.llm.trainer_settings import default_batch
+from codea1_env.training.batches import imitates, learn_together, passes_of, update_of
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.language_models import Role, roles_of, update_shape
+from codea1_env.training.language_models import Role, roles_of
 from codea1_env.training.settings import flat, inline_table, replaced
 
 _LIBRARIES = 0.6e9
@@ -142,7 +143,7 @@ def plan_memory(
             sampling = config.tester.sampling
         prompt = int(sampling.max_prompt_length * length)
         answer = int(sampling.max_completion_length * length)
-        groups, size = _update(config, role)
+        groups, size = update_of(config, role)
         if does.writes and config.backend == "transformers":
             rows = min(config.generation_batch, _answers(config, role) // devices.number)
             # A measurement asks as often as it has samples.
@@ -188,20 +189,9 @@ def plans_of(
         yield on, plan_memory(config, shapes, on, does=kind)
 
 
-def _imitates(config: TrainConfig, role: Role) -> bool:
-    return role == "tester" and config.tester.objective == "golden-tests"
-
-
 def _has_reference(config: TrainConfig, role: Role) -> bool:
     """Whether a player that learns stays close to what it was at the start."""
-    return not _imitates(config, role) and config.player(role).trainer.get("beta", config.beta) > 0
-
-
-def _update(config: TrainConfig, role: Role) -> tuple[int, int]:
-    """Return the groups of an update, and answers of a group."""
-    if _imitates(config, role):
-        return config.problems_per_step, config.num_suites
-    return update_shape(config, role, config.problems_per_step)
+    return not imitates(config, role) and config.player(role).trainer.get("beta", config.beta) > 0
 
 
 def _batch(config: TrainConfig, role: Role, share: int, gpu: bool) -> int:
@@ -352,12 +342,7 @@ def _smaller(
 
 def _share(config: TrainConfig, role: Role, devices: Devices) -> int:
     """Answers of an update that a process learns from."""
-    return max(1, math.prod(_update(config, role)) // _processes(config, devices))
-
-
-def _processes(config: TrainConfig, devices: Devices) -> int:
-    """Those that learn together."""
-    return config.learner_processes if config.engine == "ray" else devices.number
+    return max(1, math.prod(update_of(config, role)) // learn_together(config, devices.number))
 
 
 def _with_batch(config: TrainConfig, role: Role, most: int, devices: Devices) -> TrainConfig:
@@ -366,17 +351,14 @@ def _with_batch(config: TrainConfig, role: Role, most: int, devices: Devices) ->
     Its trainer accepts both: a batch that divides the answers of a process, and an accumulation that divides the batches.
     """
     trainer = config.player(role).trainer
-    share, number = _share(config, role, devices), _processes(config, devices)
+    share, number = _share(config, role, devices), learn_together(config, devices.number)
     before = _batch(config, role, share, devices.gpu)
     rows = next(
         (each for each in range(most, 0, -1) if share % each == 0 and before % each == 0), 1
     )
     fields: dict[str, Any] = {} if rows == before else {"per_device_train_batch_size": rows}
     if "gradient_accumulation_steps" in trainer:
-        passes = 1
-        if not _imitates(config, role):
-            passes = trainer.get("num_iterations", config.num_iterations)
-        batches = share // rows * passes
+        batches = share // rows * passes_of(config, role)
         together = trainer["gradient_accumulation_steps"] * before
         # What was meant for one process does not divide the share of several.
         sizes = [together // rows, together // number // rows]

@@ -16,9 +16,10 @@ from codea1_env.judging.verdicts import RefereeConfig
 from codea1_env.problems import Problem
 from codea1_env.referee import Referee
 from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.training.batches import check_batches
 from codea1_env.training.config import PlayerError, RunError, TrainConfig
 from codea1_env.training.engine import LocalEngine, RunPlan
-from codea1_env.training.language_models import Role, roles_of
+from codea1_env.training.language_models import Role, check_trainer_fields, roles_of
 from codea1_env.training.players import seed_of
 from codea1_env.training.remote_players import AheadPlayer, RemotePlayer
 from codea1_env.training.role_group import (
@@ -107,6 +108,9 @@ class RayEngine(LocalEngine):
         self.elsewhere = roles = roles_of(config)
         if not roles:
             return RunPlan.of_known(config, known, RemoteModels([]))
+        if not known:
+            check_trainer_fields(config)
+            check_batches(config, len(problems), config.learner_processes, gpu=False)
         for node in nodes(self._ray):
             with suppress(OSError):  # it has gone meanwhile
                 check_version(self._ray, node)

@@ -167,10 +167,20 @@ def test_what_the_cluster_has_not(
     config = replaced(models, {"engine": "ray", "address": cluster.address})
     with pytest.raises(ClusterError, match=r"2 GPUs for 2 processes.* has 0.*smollm2-cpu"):
         run(tmp_path / "a", config, learner_gpus=1.0)
-    with pytest.raises(ClusterError, match=r"6 processors for 6 processes.* has 2"):
-        run(tmp_path / "b", config, learner_processes=3)
+    with pytest.raises(ClusterError, match=r"8 processors for 8 processes.* has 2"):
+        run(tmp_path / "b", config, learner_processes=4)
     with pytest.raises(RunError, match="time_budget"):
         run(tmp_path / "c", config, time_budget=5.0)
+    for fields, message in (
+        ({"loss_type": "dapoo"}, "coder: Expect loss_type to be one of"),
+        (
+            {"per_device_train_batch_size": 999},
+            "coder: Expect per_device_train_batch_size to divide",
+        ),
+    ):
+        wrong = replaced(config, {"coder.trainer": fields})
+        with pytest.raises(RunError, match=message):
+            run(tmp_path / "f", wrong, learner_gpus=1.0)  # before any process is asked for
     with pytest.raises(RunError, match=r"Cannot make the coder: .*no_such_folder"):
         run(tmp_path / "d", config, model="./no_such_folder")
     monkeypatch.setattr("codea1_env.__version__", "9.9.9")

@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import enum
 import numbers
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -87,9 +88,12 @@ def check_fields(
         decided: Fields that must not be set -> what decides them.
 
     Raises:
-        ValueError: TRL does not know a field, or the run decides it, or its value is of another type.
+        ValueError: TRL does not know a field, or the run decides it, or its value is of another type or none of its words.
     """
-    known = {field.name for each in config_cls for field in dataclasses.fields(each)}
+    all_of = {
+        each: {field.name: field for field in dataclasses.fields(each)} for each in config_cls
+    }
+    known = {name for named in all_of.values() for name in named}
     for name, value in fields.items():
         if name in decided:
             raise ValueError(
@@ -100,7 +104,11 @@ def check_fields(
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
             names = " or ".join(each.__name__ for each in config_cls)
             raise ValueError(f"Expect the fields of {names}, actually: {name!r}.{hint}")
-        wanted = [_unmet(name, value, each) for each in config_cls]
+        wanted = [
+            _unmet(name, value, each) or _unnamed(value, named[name])
+            for each, named in all_of.items()
+            if name in named
+        ]
         if all(wanted):
             raise ValueError(f"Expect {name} to be {wanted[0]}, actually: {value!r:.200}")
 
@@ -136,6 +144,25 @@ def _unmet(name: str, value: Any, config_cls: Any) -> str:
         ):
             return ""
     return " or ".join(_TYPES[kind][1] for kind in kinds)
+
+
+_WORDS = (
+    "loss_type",
+    "scale_rewards",
+    "importance_sampling_level",
+    "vllm_importance_sampling_mode",
+)
+"""Fields whose value TRL does not look at before the first update, but names in their documentation."""
+_QUOTED = re.compile(r"(?<![=\w])['`](\w+)'")
+
+
+def _unnamed(value: Any, field: Any) -> str:
+    """Return in words what a field wants to be, if its value is none of the words that TRL says it takes."""
+    if field.name not in _WORDS or not isinstance(value, str):
+        return ""
+    words = field.metadata.get("choices") or _QUOTED.findall(field.metadata.get("help", ""))
+    known = not words or value in words  # a configuration of one's own need not say
+    return "" if known else f"one of {', '.join(dict.fromkeys(words))}"
 
 
 def _made(config_cls: Any, **fields: Any) -> Any:
@@ -209,33 +236,15 @@ def common_fields(
     import torch
     from accelerate import PartialState
 
-    processes = PartialState(cpu=not torch.cuda.is_available()).num_processes
-    share, rest = divmod(shape.rows, processes)
-    if rest:
-        raise ValueError(
-            f"Expect the answers of a step ({shape.groups} x {shape.group_size}) to be a multiple of the "
-            f"number of processes ({processes}). Change problems_per_step."
-        )
-    values = dict(fields)
-    for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
-        if values.get(name, 1) < 1:
-            raise ValueError(f"Expect {name} to be at least 1, actually: {values[name]}")
-    size = values.setdefault(
-        "per_device_train_batch_size", default_batch(share, torch.cuda.is_available())
-    )
-    steps, rest = divmod(share, size)
-    if rest:
-        raise ValueError(
-            f"Expect per_device_train_batch_size to divide the {share} answers of a step and process, "
-            f"actually: {size}. {_largest_divisor(share, size)} would."
-        )
-    accumulation = values.setdefault("gradient_accumulation_steps", steps)
-    if steps * passes % accumulation:
-        raise ValueError(
-            f"Expect gradient_accumulation_steps to divide the {steps} mini-batches of a step, "
-            f"actually: {accumulation}"
-        )
-    each = steps * passes // accumulation
+    gpu = torch.cuda.is_available()
+    processes = PartialState(cpu=not gpu).num_processes
+    batches = batches_of(fields, shape.groups, shape.group_size, passes, processes, gpu)
+    each = batches.optimizer_steps
+    values = {
+        **fields,
+        "per_device_train_batch_size": batches.size,
+        "gradient_accumulation_steps": batches.accumulation,
+    }
     warmup = values.get("warmup_steps", 0)
     if isinstance(warmup, (int, float)) and warmup >= 1:  # below 1 it is a share of all steps
         values["warmup_steps"] = warmup * each
@@ -243,8 +252,8 @@ def common_fields(
         # Not the library's defaults: progress and logs are the run's.
         "report_to": "none",
         "disable_tqdm": True,
-        "use_cpu": not torch.cuda.is_available(),
-        "dataloader_pin_memory": torch.cuda.is_available(),
+        "use_cpu": not gpu,
+        "dataloader_pin_memory": gpu,
         "ddp_find_unused_parameters": False,
         **values,
         "output_dir": folder,
@@ -253,6 +262,65 @@ def common_fields(
         "save_strategy": "no",
         "logging_steps": 1,
     }
+
+
+@dataclass(frozen=True)
+class Batches:
+    """How the answers of an update are divided."""
+
+    size: int
+    """Answers of a process that are learned from at the same time."""
+    accumulation: int
+    """Of such batches, how many make one step of the optimizer."""
+    optimizer_steps: int
+    """Of an update."""
+
+
+def batches_of(
+    fields: Mapping[str, Any], groups: int, group_size: int, passes: int, processes: int, gpu: bool
+) -> Batches:
+    """Divide the answers of an update among processes and batches.
+
+    Args:
+        fields: Field of the trainer -> value, as the user set them.
+        groups: Groups of all processes together.
+        group_size: Answers of a group.
+        passes: How often an update goes through its answers.
+        processes: Those that learn together.
+        gpu: Whether each has a GPU.
+
+    Raises:
+        ValueError: They cannot be divided as asked.
+
+    Example:
+        >>> batches_of({"per_device_train_batch_size": 4}, 3, 8, 1, 2, gpu=True)
+        Batches(size=4, accumulation=3, optimizer_steps=1)
+    """
+    for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
+        if not isinstance(number := fields.get(name, 1), int) or number < 1:
+            raise ValueError(
+                f"Expect {name} to be an integer of at least 1, actually: {number!r:.200}"
+            )
+    share, rest = divmod(groups * group_size, processes)
+    if rest:
+        raise ValueError(
+            f"Expect the answers of a step ({groups} x {group_size}) to be a multiple of the "
+            f"number of processes ({processes}). Change problems_per_step."
+        )
+    size = fields.get("per_device_train_batch_size", default_batch(share, gpu))
+    steps, rest = divmod(share, size)
+    if rest:
+        raise ValueError(
+            f"Expect per_device_train_batch_size to divide the {share} answers of a step and process, "
+            f"actually: {size}. {_largest_divisor(share, size)} would."
+        )
+    accumulation = fields.get("gradient_accumulation_steps", steps)
+    if steps * passes % accumulation:
+        raise ValueError(
+            f"Expect gradient_accumulation_steps to divide the {steps * passes} mini-batches of a step, "
+            f"actually: {accumulation}. {_largest_divisor(steps * passes, accumulation)} would."
+        )
+    return Batches(size, accumulation, steps * passes // accumulation)
 
 
 def default_batch(share: int, gpu: bool) -> int:
@@ -277,6 +345,13 @@ _DECIDED: Mapping[str, str] = {
 """Fields that follow from the run -> what decides them."""
 
 
+def check_imitation_fields(fields: Mapping[str, Any]) -> None:
+    """Check the fields of a trainer that imitates: it takes those of a run with rewards, too. See `check_fields`."""
+    from trl import GRPOConfig, SFTConfig
+
+    check_fields(fields, SFTConfig, GRPOConfig, decided=_DECIDED)
+
+
 def imitation_config(
     fields: Mapping[str, Any], shape: UpdateShape, *, seed: int, folder: str
 ) -> Any:
@@ -294,9 +369,9 @@ def imitation_config(
     Raises:
         ValueError: A field is unknown or decided by the run, or the batch cannot be divided as asked.
     """
-    from trl import GRPOConfig, SFTConfig
+    from trl import SFTConfig
 
-    check_fields(fields, SFTConfig, GRPOConfig, decided=_DECIDED)
+    check_imitation_fields(fields)
     known = {field.name: field for field in dataclasses.fields(SFTConfig)}
     losses = known["loss_type"].metadata["choices"]
     taken = {

@@ -97,8 +97,26 @@ class NoTable:
         ({"coder.trainer": {"max_grad_norm": "abc"}}, "max_grad_norm to be a number, .*'abc'"),
         ({"coder.trainer": {"bf16": 1}}, "bf16 to be True or False or None, actually: 1"),
         ({"coder.trainer": {"num_iterations": True}}, "num_iterations to be an integer"),
-        ({"coder.trainer": {"per_device_train_batch_size": 0}}, "to be at least 1, actually: 0"),
+        (
+            {"coder.trainer": {"per_device_train_batch_size": 0}},
+            "to be an integer of at least 1, .*: 0",
+        ),
         ({"coder.trainer": {"per_device_train_batch_size": 7}}, "batch_size to divide the"),
+        (
+            {"coder.trainer": {"loss_type": "dapoo"}},
+            "loss_type to be one of grpo, .*, actually: 'dapoo'",
+        ),
+        (
+            {"tester.trainer": {"scale_rewards": "no"}},
+            "to be one of group, batch, none, actually: 'no'",
+        ),
+        (
+            {
+                "tester.objective": "golden-tests",
+                "tester.trainer": {"importance_sampling_level": "x"},
+            },
+            "tester: Expect importance_sampling_level to be one of token, sequence, actually: 'x'",
+        ),
         (
             {"tester.objective": "golden-tests", "tester.trainer": {"max_grad_norm": "abc"}},
             "tester: Expect max_grad_norm to be a number",

@@ -1,0 +1,73 @@
+"""How the updates of a run are divided into batches, which is known before anything is measured or loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codea1_env.agents.llm.trainer_settings import batches_of
+from codea1_env.training.config import RunError, TrainConfig
+from codea1_env.training.language_models import Role, roles_of, update_shape
+from codea1_env.training.time_budget import sizes
+
+
+def imitates(config: TrainConfig, role: Role) -> bool:
+    """Whether a player learns from golden tests, and not from rewards."""
+    return role == "tester" and config.tester.objective == "golden-tests"
+
+
+def update_of(config: TrainConfig, role: Role) -> tuple[int, int]:
+    """Return the groups of an update, and answers of a group."""
+    if imitates(config, role):
+        return config.problems_per_step, config.num_suites
+    return update_shape(config, role, config.problems_per_step)
+
+
+def passes_of(config: TrainConfig, role: Role) -> int:
+    """Return how often an update goes through its answers."""
+    if imitates(config, role):
+        return 1
+    passes: int = config.player(role).trainer.get("num_iterations", config.num_iterations)
+    return passes
+
+
+def learn_together(config: TrainConfig, processes: int) -> int:
+    """Return the number of processes that learn together, of those that a run has."""
+    return config.learner_processes if config.engine == "ray" else processes
+
+
+def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bool) -> None:
+    """Check that the trainers can divide the answers of a step; of a run whose size is open, those of one that it may get.
+
+    Args:
+        config: The run.
+        problems: Number of problems to train on: a step has no more.
+        processes: Those of the run.
+        gpu: Whether each has a GPU.
+
+    Raises:
+        RunError: One cannot.
+    """
+    refusal = None
+    tried = [config] if config.time_budget is None else reversed([*sizes(config, problems)])
+    for each in tried:
+        try:
+            _divide(each, problems, learn_together(config, processes), gpu)
+        except RunError as error:
+            refusal = refusal or error
+        else:
+            return
+    assert refusal is not None
+    raise refusal
+
+
+def _divide(config: TrainConfig, problems: int, processes: int, gpu: bool) -> None:
+    config = replace(config, problems_per_step=min(config.problems_per_step, problems))
+    for role in roles_of(config):
+        own = config.player(role)
+        if own.freeze:
+            continue
+        passes = passes_of(config, role)
+        try:
+            batches_of(own.trainer, *update_of(config, role), passes, processes, gpu)
+        except ValueError as error:
+            raise RunError(f"Cannot make the {role}: {error}") from error
