@@ -76,7 +76,7 @@ class AlgorithmsCommand:
     """Results folder; None for a new one in runs/, named after the time."""
     resume: bool = False
     """Go on with the benchmark in --output-dir, with its own settings, and run again what failed; more algorithms and
-    seeds, and another sweep, may be given."""
+    seeds, and another sweep, may be given, which it then goes on with."""
     json: bool = False
     """Print the results to stdout as one JSON object; the progress display goes to stderr."""
 

@@ -112,6 +112,8 @@ class ResultFolder(LogFolder):
         except FolderError:
             self.close()
             raise
+        if kind.extensible:  # what was asked for last is what it goes on with next
+            self.write(kind.settings, {"version": kind.version, "settings": dict(settings)})
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a log; a row that was cut off is dropped from the file."""

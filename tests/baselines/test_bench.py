@@ -228,6 +228,7 @@ def test_folders_of_others_are_refused(tmp_path: Path):
         open_folder(folder, SMALL, resume=True)
     with open_folder(folder, dataclasses.replace(SMALL, processes=7, seeds=9), resume=True):
         pass
+    assert read_settings(folder).seeds == 9, "what was asked for last is gone on with"
     with pytest.raises(FolderError, match="Add --resume to go on"):
         open_folder(folder, SMALL, resume=False)
     with pytest.raises(FolderError, match="max_steps was 2, now 3"):

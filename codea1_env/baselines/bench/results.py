@@ -1,6 +1,6 @@
 """The results folder of a benchmark.
 
-bench.json       version and settings: a benchmark is resumed only with the same
+bench.json       version and settings: a benchmark is resumed only with the same, but for algorithms, seeds and sweep
 sweep.jsonl      one row per entry and player: the score of each learning rate that was tried, and the best
 sweep/           job, log and run folder of each run of the sweep
 results.jsonl    one row per run: status, and each problem's scores before the first and after the last step
@@ -243,7 +243,7 @@ def open_folder(folder: Path, config: BenchConfig, *, resume: bool) -> ResultFol
 
 
 def read_settings(folder: Path) -> BenchConfig:
-    """Return the settings that a benchmark was begun with.
+    """Return the settings that a benchmark was begun, or gone on with last.
 
     Raises:
         FolderError: The folder holds no benchmark of this version.
