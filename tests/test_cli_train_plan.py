@@ -235,6 +235,23 @@ def test_what_a_trainer_does_not_take_is_named_before_anything_is_measured(
     assert "Computing in" not in shown
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--threads", "1000000"], "Expect --threads to be from 1 to "),
+        (
+            ["--coder.sampling.max-completion-length", "1000000000"],
+            "in the model's context of 8192 tokens, actually: 1000000000. Lower it.",
+        ),
+    ],
+)
+def test_what_this_machine_or_the_model_cannot_do(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", "--preset", "smollm2-cpu", "--dry-run", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_of_a_run_whose_size_is_open_one_size_must_be_divided() -> None:
     preset = base_settings(SourcesAndFolder(preset="smollm2-cpu"))  # steps of 2 to 4 problems
     for size, taken in ((8, True), (12, True), (16, True), (5, False), (32, False)):

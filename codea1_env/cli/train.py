@@ -14,7 +14,9 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from codea1_env.agents.llm.agent import longest_prompt
 from codea1_env.agents.llm.completions import BackendError
+from codea1_env.agents.llm.computing import check_threads
 from codea1_env.agents.llm.engines import check_processes
 from codea1_env.agents.llm.memory import ModelShape, available_memory, shape_of
 from codea1_env.agents.llm.processes import world_size
@@ -145,6 +147,11 @@ def show_plan(config: TrainConfig, problems: int, devices: str | None, below: Tr
         except BackendError as error:
             raise RunError(str(error)) from error
     check_trainer_fields(config)
+    if devices is None and config.engine != "ray":
+        try:
+            check_threads(config.threads, config.generation_threads)
+        except ValueError as error:
+            raise RunError(str(error)) from error
     step = min(config.problems_per_step, problems)
     _show_memory(dataclasses.replace(config, problems_per_step=step), there, below, console)
     check_batches(config, problems, there.number, gpu=there.gpu)
@@ -165,6 +172,10 @@ def _show_memory(config: TrainConfig, there: Devices, below: TrainConfig, consol
             )
             return
         shapes[name] = shape
+        try:
+            longest_prompt(config.player(role).sampling, shape.context)
+        except ValueError as error:
+            raise RunError(f"{role}.sampling: {error}") from error
     for on, plan in plans_of(config, shapes, there):
         console.print(memory_table(plan, on))
     check_fits(config, shapes, there, below)

@@ -35,6 +35,16 @@ _POSITIVE = (
     "learner_processes", "learner_gpus",
 )  # fmt: skip
 _NOT_NEGATIVE = ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems")
+_FINITE = ("beta", "epsilon", "time_limit", "lora_alpha", "learner_gpus")
+_COUNTS = (
+    "num_generations",
+    "num_suites",
+    "num_tests",
+    "eval_samples",
+    "pool_size",
+    "lora_rank",
+    "overlap",
+)
 _RANGES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (_POSITIVE, lambda value: value > 0, "to be greater than 0"),
     (
@@ -44,6 +54,11 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     ),
     (_NOT_NEGATIVE, lambda value: value >= 0, "not to be negative"),
     (("alpha",), lambda value: 0 <= value <= 1, "to be between 0 and 1"),
+    (_FINITE, lambda value: value < math.inf, "to be finite"),
+    (("time_limit",), lambda value: value <= 86_400, "to be at most 86400 seconds, a day"),
+    # More is a slip of the hand, which would seem to hang or be out of memory at once.
+    (_COUNTS, lambda value: value is None or value <= 65_536, "to be at most 65536"),
+    (("num_iterations", "workers"), lambda value: value <= 1024, "to be at most 1024"),
     (("max_staleness",), lambda value: value in (0, 1), "to be 0 or 1"),
 )
 """Settings, whether a value is in their range, and the range in words."""
@@ -168,7 +183,9 @@ def _check_learning_rates(role: str, block: PlayerConfig) -> None:
         number = isinstance(rate, numbers.Real) and not isinstance(rate, bool)
         if not (block.freeze and rate == 0) and not (number and 0 < rate < math.inf):
             remedy = f". A player that is not to learn: {role}.freeze = true" if rate == 0 else ""
-            raise ValueError(f"Expect {name} to be greater than 0, actually: {rate!r}{remedy}")
+            raise ValueError(
+                f"Expect {name} to be a finite number greater than 0, actually: {rate!r}{remedy}"
+            )
 
 
 def _check_engine(config: TrainConfig) -> None:

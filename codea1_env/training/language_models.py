@@ -12,14 +12,22 @@ from typing import Any, Literal, Protocol
 
 from codea1_env.agents import Learner
 from codea1_env.agents.llm import processes
-from codea1_env.agents.llm.agent import BothRoles, FrozenLanguagePlayer, LanguagePlayer, LLMAgent
-from codea1_env.agents.llm.completions import Backend, BackendError
+from codea1_env.agents.llm.agent import (
+    BothRoles,
+    FrozenLanguagePlayer,
+    LanguagePlayer,
+    LLMAgent,
+    fit,
+    longest_prompt,
+)
+from codea1_env.agents.llm.completions import Backend, BackendError, encode_chat
 from codea1_env.agents.llm.computing import Computing, Dtype, choose_computing
 from codea1_env.agents.llm.engines import Engines, check_engine
 from codea1_env.agents.llm.learners import GRPOLearner, SFTLearner, grpo_config, share_weights
+from codea1_env.agents.llm.memory import shape_of
 from codea1_env.agents.llm.own_trainer import decided_by, find_trainer, with_algorithm
 from codea1_env.agents.llm.processes import world_size
-from codea1_env.agents.llm.prompts import WORDINGS
+from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
 from codea1_env.agents.llm.trainer_settings import (
     DECIDED,
     UpdateShape,
@@ -29,6 +37,7 @@ from codea1_env.agents.llm.trainer_settings import (
 )
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
+from codea1_env.spaces import observe
 from codea1_env.training.algorithms import algorithm_of, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
 from codea1_env.training.config_checks import OF_TRAINER
@@ -196,8 +205,21 @@ class LanguageModels:
         for role in dict.fromkeys((*first, *self._roles)):
             with _making(role):
                 folder = resolve(self._config.model_of(role), say)
-                load_tokenizer(folder)
+                self._check_prompts(role, folder)
             self._folders[role] = folder
+
+    def _check_prompts(self, role: Role, folder: Path) -> None:
+        """Check that a model can be asked something in the lengths of the run.
+
+        Raises:
+            ValueError: Its tokenizer writes no chats, or there is no room for the instructions.
+        """
+        tokenizer, shape = load_tokenizer(folder), shape_of(folder)
+        for turn, name in enumerate(("coder", "tester")):
+            if role in (name, "model") and shape is not None:
+                asked = observe(EXAMPLE, code=EXAMPLE_PROGRAM, turn=turn)
+                limit = longest_prompt(self._config.player(name).sampling, shape.context)
+                fit(asked, self._wording(), lambda chat: len(encode_chat(tokenizer, chat)), limit)
 
     def _look_at_all(self, asked: Role) -> None:
         """Find the models and tokenizers of all players before the first is loaded, which may take minutes.

@@ -120,6 +120,21 @@ def _shortened(observation: Observation, name: Field, kept: int) -> Observation:
     return shown
 
 
+def longest_prompt(sampling: SamplingConfig, context: int) -> int:
+    """Return the tokens that a prompt may have in a context of so many.
+
+    Raises:
+        ValueError: The longest answer leaves no room for one.
+    """
+    room = context - sampling.max_completion_length
+    if room < 1:
+        raise ValueError(
+            f"Expect max_completion_length to leave room for a prompt in the model's context of {context} tokens, "
+            f"actually: {sampling.max_completion_length}. Lower it."
+        )
+    return min(sampling.max_prompt_length, room)
+
+
 class LLMAgent(FixedAgent):
     """A player that asks a language model.
 
@@ -146,12 +161,6 @@ class LLMAgent(FixedAgent):
         adapter: str | None = None,
         write: prompts.PromptTemplate = prompts.DEFAULT,
     ) -> None:
-        room = backend.context_length - sampling.max_completion_length
-        if room < 1:
-            raise ValueError(
-                f"Expect max_completion_length to leave room for a prompt in the model's context of "
-                f"{backend.context_length} tokens, actually: {sampling.max_completion_length}"
-            )
         self.backend = backend
         self.sampling = sampling
         self.seed = seed
@@ -160,7 +169,7 @@ class LLMAgent(FixedAgent):
         self.prompts: list[Fitted] = []
         self.usage = Usage()
         self._write = write
-        self._limit = min(sampling.max_prompt_length, room)
+        self._limit = longest_prompt(sampling, backend.context_length)
         self._calls = 0
 
     def act(self, observations: Sequence[Observation]) -> list[str]:

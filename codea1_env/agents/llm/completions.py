@@ -34,7 +34,7 @@ class SamplingConfig:
     """
 
     temperature: float = 1.0
-    """Divides the logits. 0 always takes the likeliest token."""
+    """Divides the logits. 0 always takes the likeliest token; else from 0.01 to 100."""
     top_p: float = 1.0
     """Draw from the likeliest tokens that together have this probability."""
     top_k: int = 0
@@ -48,7 +48,12 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         checks = (
-            ("temperature", self.temperature >= 0, "at least 0"),
+            # Below, logits overflow; vLLM takes 0.01 for anything smaller.
+            (
+                "temperature",
+                self.temperature == 0 or 0.01 <= self.temperature <= 100,
+                "0, or from 0.01 to 100",
+            ),
             ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
             ("top_k", self.top_k >= 0, "at least 0"),
             ("max_prompt_length", self.max_prompt_length >= 1, "at least 1"),

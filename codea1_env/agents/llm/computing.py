@@ -66,6 +66,23 @@ class Computing:
         return f"{one}, as asked for ({other} would be {1 / self.slower:.1f} times as fast)"
 
 
+def check_threads(*numbers: int | None) -> int:
+    """Check that this process may use so many cores; returns how many it may.
+
+    Raises:
+        ValueError: It may not.
+    """
+    cores = len(os.sched_getaffinity(0))
+    for number in numbers:
+        if number is not None and not 1 <= number <= cores:
+            raise ValueError(
+                f"Expect threads to be from 1 to {cores}, as many as this process may use cores, actually: {number}. "
+                f"Give --threads {cores} (and --generation-threads {cores} if a file has it), or leave it out to "
+                "have it measured."
+            )
+    return cores
+
+
 def choose_computing(
     folder: Path,
     device: str,
@@ -91,16 +108,9 @@ def choose_computing(
     torch: Any = require("torch")
     generation_dtype = generation_dtype or dtype
     generation_threads = generation_threads or threads
-    cores = len(os.sched_getaffinity(0))
     for each in (dtype, generation_dtype):
         _check_dtype(each, device)
-    for number in (threads, generation_threads):
-        if number is not None and not 1 <= number <= cores:
-            raise ValueError(
-                f"Expect threads to be from 1 to {cores}, as many as this process may use cores, actually: {number}. "
-                f"Give --threads {cores} (and --generation-threads {cores} if a file has it), or leave it out to "
-                "have it measured."
-            )
+    cores = check_threads(threads, generation_threads)
     if not device.startswith("cpu"):
         supported = torch.cuda.is_bf16_supported(including_emulation=False)
         best: Dtype = "bfloat16" if supported else "float32"

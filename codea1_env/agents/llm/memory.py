@@ -105,6 +105,8 @@ class ModelShape:
     qkv_bias: bool = False
     head_dim: int | None = None
     """None for an equal share of `hidden`."""
+    context: int = 32768
+    """Tokens that a prompt and its answer may have together."""
 
     @property
     def queries(self) -> int:
@@ -141,7 +143,7 @@ class ModelShape:
 
 
 KNOWN = {
-    "HuggingFaceTB/SmolLM2-135M-Instruct": ModelShape(576, 30, 1536, 9, 3, 49152),
+    "HuggingFaceTB/SmolLM2-135M-Instruct": ModelShape(576, 30, 1536, 9, 3, 49152, context=8192),
     "Qwen/Qwen2.5-Coder-0.5B-Instruct": ModelShape(896, 24, 4864, 14, 2, 151936, qkv_bias=True),
     "Qwen/Qwen2.5-Coder-1.5B-Instruct": ModelShape(1536, 28, 8960, 12, 2, 151936, qkv_bias=True),
     "Qwen/Qwen2.5-Coder-3B-Instruct": ModelShape(2048, 36, 11008, 16, 2, 151936, qkv_bias=True),
@@ -180,6 +182,7 @@ def shape_of(model: str | Path) -> ModelShape | None:
         tied=bool(config.tie_word_embeddings),
         qkv_bias=config.model_type == "qwen2",
         head_dim=getattr(config, "head_dim", None),
+        context=getattr(config, "max_position_embeddings", None) or ModelShape.context,
     )
 
 

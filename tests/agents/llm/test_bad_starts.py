@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny import save_tiny
 
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.cli.train_settings import PRESETS, SourcesAndFolder, base_settings
@@ -34,14 +35,20 @@ NARROW = SamplingConfig(top_p=0.9)
         ({"lora_rank": 0, "backend": "server"}, "or 'vllm' if all weights .* Set lora_rank"),
         (
             {"coder.learning_rate": 0.0},
-            r"coder\.learning_rate to be greater than 0, actually: 0\.0\. .* coder\.freeze = true",
+            r"coder\.learning_rate to be a finite number greater than 0, actually: 0\.0\. .* coder\.freeze = true",
         ),
         (
             {"tester.trainer": {"learning_rate": 0}},
-            r"tester\.trainer\.learning_rate to be greater than 0, .* tester\.freeze = true",
+            r"tester\.trainer\.learning_rate to be a finite number greater than 0, .* tester\.freeze = true",
         ),
-        ({"coder.learning_rate": float("nan")}, r"coder\.learning_rate to be greater than 0"),
-        ({"coder.learning_rate": float("inf")}, r"coder\.learning_rate to be greater than 0"),
+        (
+            {"coder.learning_rate": float("nan")},
+            r"coder\.learning_rate to be a finite number greater than 0",
+        ),
+        (
+            {"coder.learning_rate": float("inf")},
+            r"coder\.learning_rate to be a finite number greater than 0",
+        ),
         ({"coder.trainer": {"learning_rate": "fast"}}, r"greater than 0, actually: 'fast'$"),
         ({"coder.trainer": {"learning_rate": 1}}, r"trainer\.learning_rate to be far below 0\.1"),
         ({"tester.trainer": {"beta": -3.0}}, r"tester\.trainer\.beta not to be negative"),
@@ -67,6 +74,31 @@ def test_settings_that_teach_nothing(changes: dict[str, Any], message: str) -> N
 )
 def test_who_learns_nothing_from_rewards_may_draw_as_it_likes(changes: dict[str, Any]) -> None:
     replaced(MODELS, changes)
+
+
+@pytest.mark.parametrize("temperature", [float("nan"), float("inf"), -1.0, 1e-300, 0.001])
+def test_temperatures_at_which_nothing_can_be_computed(temperature: float) -> None:
+    with pytest.raises(ValueError, match=r"temperature to be 0, or from 0\.01 to 100, actually"):
+        SamplingConfig(temperature=temperature)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coder.sampling": SamplingConfig(max_prompt_length=1)}, "coder: .* to hold the instr"),
+        ({"tester.sampling": SamplingConfig(max_prompt_length=1)}, "tester: .* to hold the instr"),
+        (
+            {"tester.sampling": SamplingConfig(max_completion_length=10**9)},
+            "tester: Expect max_completion_length to leave room for a prompt",
+        ),
+    ],
+)
+def test_lengths_are_looked_at_before_a_model_is_loaded(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    model = save_tiny(tmp_path)
+    with pytest.raises(RunError, match=message):
+        LanguageModels(replaced(MODELS, {"model": model, **changes}), 4).find()
 
 
 @pytest.mark.parametrize("preset", PRESETS)
