@@ -16,7 +16,7 @@ from codea1_env.agents.policy import Floats, by_table, in_groups
 
 
 class RankGradient:
-    """An answer's advantage is its place in its group, from -1 to 1, however large the differences are."""
+    """An answer's advantage: the share of its group that it beats less the share that beats it, however clearly."""
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate

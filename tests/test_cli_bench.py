@@ -261,7 +261,7 @@ def test_the_example_of_an_algorithm(tmp_path: Path, capsys):
     arguments = ["--algorithms", f"{example}:RankGradient", *SMALL, "--json"]
     assert run(["bench", "algorithms", *arguments, "--output-dir", str(tmp_path / "out")]) == 0
     text = json.loads(capsys.readouterr().out)["leaderboard"]
-    assert "| custom_algorithm.py:RankGradient | - | 0." in text
+    assert "| custom_algorithm.py:RankGradient | 0." in text
 
 
 def test_an_interrupted_cross_play_goes_on_to_the_same_results(tmp_path: Path, capsys):

@@ -24,6 +24,7 @@ from codea1_env.baselines.bench.results import (
     Result,
     TrainingJob,
     collect,
+    finished,
     jobs_of,
     open_folder,
     read_settings,
@@ -156,7 +157,8 @@ def _run(
     results = collect(jobs)
     write_results(folder, results)
     plots = _plots(folder.path, results, console)
-    text = leaderboard(config, results, swept, str(machine), plots, failures_of(tried))
+    others = finished(folder.path) - {job.folder for job in jobs}
+    text = leaderboard(config, results, swept, str(machine), plots, failures_of(tried), len(others))
     (folder.path / "LEADERBOARD.md").write_text(text, encoding="utf-8")
     failed = sum(result.status == "failed" for result in results)
     if command.json:

@@ -1,11 +1,8 @@
-"""What a few runs say: interquartile means, bootstrap intervals, probability of improvement.
+"""Means of a few runs, or of many problems, with their intervals.
 
-After Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"
-(arXiv 2108.13264), whose library rliable does the same. Scores are arrays of shape (runs, tasks): a run is a
-seed, a task is a problem. The mean of a handful of runs says little; the interval says how little.
-
-The bootstrap is stratified: it draws runs with replacement for each task on its own, so every task keeps its
-weight. The intervals are about other runs on the same tasks, not about other tasks.
+Runs are few, and the problems of a run have one learner in common: `mean_over_runs` takes one figure of each, and Student's
+t distribution. A bootstrap of two to five runs would say too narrow an interval. Problems are many: `bootstrap` draws them
+with replacement.
 """
 
 from __future__ import annotations
@@ -48,61 +45,10 @@ def percent(estimate: Estimate | Mapping[str, float] | None) -> str:
     return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * shown[k] for k in ("value", "low", "high")))
 
 
-def interquartile_mean(scores: ArrayLike) -> float:
-    """Mean of the middle half of all scores: less moved by outliers than the mean, steadier than the median.
-
-    Args:
-        scores: Of any shape.
-
-    Raises:
-        ValueError: There are none, or they are not all finite.
-
-    Example:
-        >>> interquartile_mean([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1000.0])
-        3.5
-    """
-    flat = _finite("scores", scores).reshape(1, -1)
-    if flat.size == 0:
-        raise ValueError("Expect at least one score, actually: none. Leave out what has no scores.")
-    return float(_trimmed_means(flat)[0])
-
-
-def interval_of_iqm(
-    scores: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    confidence: float = 0.95,
-    repetitions: int = REPETITIONS,
-) -> Estimate:
-    """Return the interquartile mean of scores with its stratified bootstrap interval.
-
-    Args:
-        scores: Shape (runs, tasks).
-        rng: Draws the bootstrap samples.
-        confidence: Coverage of the interval, between 0 and 1.
-        repetitions: Bootstrap samples.
-
-    Raises:
-        ValueError: The scores have another shape, or are not all finite, or a number is out of its range.
-
-    Example:
-        >>> print(interval_of_iqm([[0.2, 0.5], [0.2, 0.5]], np.random.default_rng(0)))
-        0.350 [0.350, 0.350]
-    """
-    return bootstrap(
-        scores,
-        lambda tables: _trimmed_means(tables.reshape(len(tables), -1)),
-        rng,
-        confidence=confidence,
-        repetitions=repetitions,
-    )
-
-
 def mean_over_runs(means: ArrayLike) -> Estimate:
     """Return the mean of one figure per run with its 95% interval, by Student's t distribution.
 
-    For runs whose tasks rise and fall together, as those of one language model do: the bootstrap of the other functions
-    takes the tasks of a run for independent, and would say too narrow an interval. With two or three runs it is wide.
+    It is about other runs on the same problems. With two or three runs it is wide.
 
     Args:
         means: One figure per run, at least two; for a paired comparison the differences.
@@ -123,44 +69,6 @@ def mean_over_runs(means: ArrayLike) -> Estimate:
     return Estimate(middle, middle - margin, middle + margin)
 
 
-def probability_of_improvement(
-    ours: ArrayLike,
-    theirs: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    confidence: float = 0.95,
-    repetitions: int = REPETITIONS,
-) -> Estimate:
-    """How likely a run of ours scores higher than one of theirs on a task chosen at random; a tie is half.
-
-    Args:
-        ours: Shape (runs, tasks).
-        theirs: Shape (other runs, the same tasks).
-        rng: Draws the bootstrap samples.
-        confidence: Coverage of the interval, between 0 and 1.
-        repetitions: Bootstrap samples.
-
-    Raises:
-        ValueError: The scores have another shape, other tasks, or are not all finite, or a number is out of its
-            range.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> probability_of_improvement([[1.0, 0.5]], [[0.0, 0.5]], rng).value
-        0.75
-    """
-    check_bootstrap(confidence, repetitions)
-    a, b = _checked("ours", ours), _checked("theirs", theirs)
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(
-            f"Expect scores of the same tasks, actually: {a.shape[1]} tasks and {b.shape[1]} tasks. Leave "
-            "out the tasks that only one of them has."
-        )
-    value = _wins(a[None], b[None])[0]
-    samples = _wins(_resampled(a, rng, repetitions), _resampled(b, rng, repetitions))
-    return estimate_of(value, samples, confidence)
-
-
 def bootstrap(
     scores: ArrayLike,
     statistic: Callable[[Floats], Floats],
@@ -169,11 +77,11 @@ def bootstrap(
     confidence: float = 0.95,
     repetitions: int = REPETITIONS,
 ) -> Estimate:
-    """Any other statistic of scores with its stratified bootstrap interval.
+    """Return a statistic of scores with its bootstrap interval: each column is drawn with replacement on its own.
 
     Args:
-        scores: Shape (runs, tasks).
-        statistic: Maps tables of shape (n, runs, tasks) to n values.
+        scores: Shape (problems, figures).
+        statistic: Maps tables of shape (n, problems, figures) to n values.
         rng: Draws the bootstrap samples.
         confidence: Coverage of the interval, between 0 and 1.
         repetitions: Bootstrap samples.
@@ -239,32 +147,18 @@ def _quantile_of_t(freedom: int) -> float:
 
 
 def _resampled(table: Floats, rng: np.random.Generator, repetitions: int) -> Floats:
-    """Tables of shape (repetitions, runs, tasks): each task's runs drawn with replacement."""
-    runs, tasks = table.shape
-    drawn = rng.integers(runs, size=(repetitions, runs, tasks))
-    return table[drawn, np.arange(tasks)]
-
-
-def _trimmed_means(rows: Floats) -> Floats:
-    """Mean of each row without its lowest and its highest quarter (rounded down)."""
-    cut = rows.shape[1] // 4
-    middle: Floats = np.sort(rows, axis=1)[:, cut : rows.shape[1] - cut]
-    means: Floats = middle.mean(axis=1)
-    return means
-
-
-def _wins(ours: Floats, theirs: Floats) -> Floats:
-    pairs = ours[:, :, None, :] - theirs[:, None, :, :]
-    wins: Floats = (np.sign(pairs) / 2 + 0.5).mean(axis=(1, 2, 3))
-    return wins
+    """Tables of shape (repetitions, problems, figures): each figure's problems drawn with replacement."""
+    problems, figures = table.shape
+    drawn = rng.integers(problems, size=(repetitions, problems, figures))
+    return table[drawn, np.arange(figures)]
 
 
 def _checked(name: str, scores: ArrayLike) -> Floats:
     table = _finite(name, scores)
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(
-            f"Expect {name} of shape (runs, tasks), with at least one of each, actually: {table.shape}. Give a "
-            "list of scores for each run."
+            f"Expect {name} of shape (problems, figures), with at least one of each, actually: {table.shape}. Give a "
+            "list of figures for each problem."
         )
     return table
 
@@ -275,6 +169,6 @@ def _finite(name: str, scores: ArrayLike) -> Floats:
     if strange.size:
         raise ValueError(
             f"Expect finite {name}, actually {strange.size} of {numbers.size} are not, such as {strange[0]}. Leave "
-            "such tasks out."
+            "such ones out."
         )
     return numbers

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codea1_env.evaluation.cross_play import CrossPlay
-from codea1_env.evaluation.statistics import Floats, bootstrap
+from codea1_env.evaluation.statistics import mean_over_runs
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.report.episode_log import Replays
 from codea1_env.report.runs import LoggedRun, RunGroup
@@ -97,7 +97,7 @@ def measures(groups: Sequence[RunGroup], wanted: Sequence[_Measure]) -> Iterator
 def curve(group: RunGroup, metric: str) -> list[Point]:
     """Return the curve of a metric; empty where no run has it.
 
-    The interval is a 95% bootstrap interval over runs. It says nothing of other problems.
+    The interval is a 95% interval over runs, by Student's t. It says nothing of other problems.
     """
     width = bin_width(group.runs)
     binned = [
@@ -109,9 +109,7 @@ def curve(group: RunGroup, metric: str) -> list[Point]:
         values = [each[step] for each in binned if step in each]
         point: Point = {"step": step, "value": sum(values) / len(values)}
         if len(values) > 1:
-            found = bootstrap(
-                np.array(values)[:, None], _mean, np.random.default_rng(0), repetitions=500
-            )
+            found = mean_over_runs(values)
             point |= {"low": found.low, "high": found.high}
         points.append(point)
     return points
@@ -133,11 +131,6 @@ def bin_means(values: Iterable[tuple[int, float]], width: int) -> dict[int, floa
     for step, value in values:
         found.setdefault(-(-step // width) * width, []).append(value)
     return {step: sum(each) / len(each) for step, each in found.items()}
-
-
-def _mean(tables: Floats) -> Floats:
-    means: Floats = tables.mean(axis=(1, 2))
-    return means
 
 
 def invalid_tests(groups: Sequence[RunGroup]) -> Iterator[Chart]:

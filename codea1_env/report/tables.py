@@ -14,9 +14,8 @@ import numpy as np
 from codea1_env.agents.llm.completions import SamplingConfig
 from codea1_env.baselines.bench.ranking import command
 from codea1_env.baselines.bench.score_table import CONTROLS, MEASURES, OF_END, Table
-from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.registry import BUILT_IN, find_evaluation
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 from codea1_env.rendering.display import clean, short_names
 from codea1_env.report.episode_log import TEST, EpisodeLog, ReplayedTest, shortened
 from codea1_env.report.folders import Benchmark, EvaluationResult
@@ -106,7 +105,7 @@ def side_by_side(groups: Sequence[RunGroup]) -> Sheet:
             )
     note = (
         "Start and end: rewards and shares over the first and the last tenth of the steps, what is held back before the "
-        "first step and when last measured. Brackets: 95% bootstrap interval over runs. Controls stand below what "
+        "first step and when last measured. Brackets: 95% interval over runs, by Student's t. Controls stand below what "
         "they control: what copying kills needs no skill."
     )
     return Sheet("Start and end", note, ["measure", *(group.name for group in groups)], rows)
@@ -187,7 +186,7 @@ def _from_to(pairs: Sequence[tuple[float | None, float | None]]) -> Cell:
     start, end = (float(np.mean(side)) for side in zip(*known, strict=True))
     text = f"{_short(start)} → {_short(end)}"
     if len(known) > 1:
-        found = mean_over_problems([b for _, b in known])  # runs in the place of problems
+        found = mean_over_runs([b for _, b in known])
         text += f" [{_short(found.low)}, {_short(found.high)}]"
     return Cell(text, end)
 
@@ -205,9 +204,8 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
     for entry in [*table.entries, *(CONTROLS if table.results else [])]:
         row = [text_cell(CONTROLS.get(entry) or names[entry])]
         for measure in MEASURES:
-            better = table.improvement(entry, first, measure) if entry != first else None
-            row += [figure_cell(table.iqm(entry, measure)), figure_cell(table.mean(entry, measure))]
-            row.append(figure_cell(better))
+            less = table.difference(entry, first, measure) if entry != first else None
+            row += [figure_cell(table.estimate(entry, measure)), figure_cell(less)]
         for measure in OF_END:
             row.append(figure_cell(None if entry in CONTROLS else table.mean(entry, measure)))
         runs = [result for result in benchmark.results if result.entry == entry]
@@ -218,11 +216,11 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
         row.append(Cell(done, len(runs)))
         one = dataclasses.replace(config, algorithms=(entry,))
         rows.append([*row, _command("-" if entry in CONTROLS else command(one))])
-    rows.sort(key=lambda row: -(row[2].order if row[2].order is not None else -1.0))
+    rows.sort(key=lambda row: -(row[1].order if row[1].order is not None else -1.0))
     note = (
         f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-back golden tests that the coder passes. "
-        "Kill rate: held-back mutants that the tester kills. IQM: interquartile mean over seeds and problems with its 95% "
-        f"interval. P: probability of a higher score than {clean(names.get(first, first))} on a random problem; an interval with 0.5 says nothing. "
+        "Kill rate: held-back mutants that the tester kills. Means over seeds and problems with 95% intervals over seeds, by "
+        f"Student's t; what each is less {clean(names.get(first, first))} is paired by seed: an interval with 0 says nothing. "
         + (
             "Learning rates were not swept: a higher row may only have the better step size."
             if len(config.sweep) == 1
@@ -231,7 +229,7 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
     )
     headings = ["entry"]
     for measure in ("coder: pass rate", "tester: kill rate", "of what copies miss"):
-        headings += [f"{measure}, IQM", "mean", "P"]
+        headings += [measure, f"less {clean(names.get(first, first))}"]
     headings += ["only book", "past", "forgotten", "runs", "command"]
     return Sheet(f"Leaderboard: {benchmark.name}", note, headings, rows)
 

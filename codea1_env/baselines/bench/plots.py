@@ -10,6 +10,7 @@ import numpy as np
 
 from codea1_env.baselines.bench.results import Result
 from codea1_env.baselines.bench.score_table import CONTROLS, Table
+from codea1_env.evaluation.statistics import Estimate
 from codea1_env.rendering.display import short_names
 from codea1_env.support.extras import require
 
@@ -56,15 +57,16 @@ def _draw_ranking(figure: Any, table: Table, names: Sequence[str]) -> None:
     labels = [short[name] for name in names]
     for panel, measure in zip(panels, ("pass_rate", "kill_rate", "new_kill_rate"), strict=True):
         for control, style in zip(CONTROLS, ("--", ":"), strict=True):
-            if (level := table.iqm(control, measure)) is not None:
-                panel.axvline(level.value, color="gray", ls=style, label=CONTROLS[control])
+            if (level := table.mean(control, measure)) is not None:
+                panel.axvline(level, color="gray", ls=style, label=CONTROLS[control])
         for place, name in enumerate(names):
-            estimate = table.iqm(name, measure)
-            if estimate is not None:
-                panel.plot([estimate.low, estimate.high], [place, place], color="tab:blue", lw=5, alpha=0.4)  # fmt: skip
-                panel.plot(estimate.value, place, "o", color="tab:blue")
+            found = table.estimate(name, measure)
+            if isinstance(found, Estimate):
+                panel.plot([found.low, found.high], [place, place], color="tab:blue", lw=5, alpha=0.4)  # fmt: skip
+            if found is not None:
+                panel.plot(table.mean(name, measure), place, "o", color="tab:blue")
         panel.set_yticks(range(len(labels)), labels)
-        panel.set_xlabel(f"{measure.replace('_', ' ')} (interquartile mean, 95%)")
+        panel.set_xlabel(f"{measure.replace('_', ' ')} (mean over seeds, 95%)")
         panel.grid(axis="x", alpha=0.3)
     panels[0].invert_yaxis()
     if panels[1].get_legend_handles_labels()[0]:

@@ -58,6 +58,7 @@ def leaderboard(
     machine: str,
     plots: Sequence[str],
     of_sweep: Sequence[tuple[str, str, str]] = (),
+    not_shown: int = 0,
 ) -> str:
     """LEADERBOARD.md.
 
@@ -68,40 +69,29 @@ def leaderboard(
         machine: What it ran on.
         plots: Files of plots, to be shown.
         of_sweep: Runs of the sweep that failed: see `failures_of`.
+        not_shown: Runs of the folder that are done, and of other rows or seeds.
     """
     table = Table(results)
     names = short_names(table.entries)
-    first = table.entries[0] if table.entries else ""
     wanted = config.seeds * len(config.algorithms)
-    new = table.scores(first, "new_kill_rate")
-    remark = _nobody_learned(table)
-    order = sorted(table.entries, key=lambda name: -(table.mean(name, "pass_rate") or -1.0))
+    updates = f"{config.num_iterations} updates per batch"
+    if not config.base(0).has_language_model:
+        updates += " of algorithms that clip"
     lines = [
         "# Leaderboard",
         "",
-        f"{config.seeds} seeds, {config.max_problems} problems of {config.problems}, {config.max_steps} steps, {config.num_iterations} updates "
-        f"per batch of algorithms that clip; {len(results)} of {wanted} runs done, {sum(r.status == 'failed' for r in results)} failed. {machine}.",
+        f"{config.seeds} seeds, {config.max_problems} problems of {config.problems}, {config.max_steps} steps, {updates}; "
+        f"{len(results)} of {wanted} runs done, {sum(r.status == 'failed' for r in results)} failed. {machine}.",
         "",
         f"    {command(config)}",
-        "",
-        *([remark, ""] if remark else []),
-        *_of_unseen(table, names),
-        "Pass rate: share of held-back golden tests that the coder's programs pass. Kill rate: share of held-back",
-        "mutants that the tester's suites kill; new kill rate: the same of those that copies of the examples in the problem's text",
-        f"do not kill, of the {0 if new is None else new.shape[1]} problems that have some with every seed. No reward uses any of them. IQM is the interquartile mean over seeds and",
-        "problems with its 95% stratified bootstrap interval, P the probability that a run scores higher than one",
-        f"of {names.get(first, first)} on a random problem. Only book: held-back mutants that only tests of the Mistake Book kill.",
-        "Past: tests that once broke a program and that programs pass at the end. Forgotten: how much more of its held-back tests a problem",
-        "passed at the best measurement before than at the end. Controls: the players before training, and a",
-        "tester that copies those examples; the measured mutants are first of all those that it does not kill.",
-        "",
-        "| | coder: pass rate, IQM | mean | P | tester: kill rate, IQM | mean | P | new kill rate, IQM | mean | P | only book | past | forgotten | runs |",
-        f"|{'---|' * 14}",
     ]
-    lines += [_row(table, name, names[name], first) for name in order]
-    if table.results:
-        lines += [_row(table, name, shown, first) for name, shown in _CONTROL_ROWS]
-        lines += _no_better_than_copies(table, names)
+    if not_shown:
+        lines += ["", f"**Not all that was measured**: {not_shown} finished runs of this folder are of other rows or seeds. `--resume` with their `--algorithms` and `--seeds` shows them."]  # fmt: skip
+    lines += _nobody_learned(table)
+    if table.measures_unseen:
+        lines += ["", "## Problems that are not trained on", "", *_of_unseen(table, names)]
+        lines += ["", "## Problems that are trained on"]
+    lines += ["", *_of_trained(table, names)]
     failures = [result for result in results if result.status == "failed"]
     if failures or of_sweep:
         lines += ["", "## Failed runs", ""]
@@ -136,42 +126,115 @@ def command(config: BenchConfig) -> str:
     return shlex.join(words)
 
 
-def _nobody_learned(table: Table) -> str:
-    """Say what a benchmark shows whose coders are no better than at their start; empty text for others."""
-    above = [_clearly_above(table, name, START, "pass_rate") for name in table.entries]
+def _nobody_learned(table: Table) -> list[str]:
+    """Say what a benchmark shows whose coders are no better than at their start; nothing of others."""
+    kind = UNSEEN_PREFIX if table.measures_unseen else ""
+    above = [_clearly_above(table, name, START, f"{kind}pass_rate") for name in table.entries]
     if any(above) or False not in above:
-        return ""
-    return (
-        "**No coder here is clearly above the players before training.** A benchmark that is too short for that, as `--quick` "
-        "is, shows that everything works, and nothing about which algorithm is better."
-    )
+        return []
+    where = ", on problems that are not trained on" if kind else ""
+    return [
+        "",
+        f"**No coder here is clearly above the players before training{where}.** A benchmark that is too short for that, as `--quick` "
+        "is, shows that everything works, and nothing about which algorithm is better.",
+    ]
 
 
-def _no_better_than_copies(table: Table, names: Mapping[str, str]) -> list[str]:
+def _no_better_than_copies(table: Table, names: Mapping[str, str], measure: str) -> list[str]:
     """Say of which testers the kill rate is no evidence of learning."""
-    above = {name: _clearly_above(table, name, COPIER, "kill_rate") for name in table.entries}
+    above = {name: _clearly_above(table, name, COPIER, measure) for name in table.entries}
     below = [names[name] for name, holds in above.items() if holds is False]
     if not below:
         return []
-    return ["", f"Testers whose kill rate is not clearly above that of copies (P over the copier): {', '.join(below)}."]  # fmt: skip
+    return ["", f"Testers whose kill rate is not clearly above that of copies: {', '.join(below)}."]
 
 
 def _clearly_above(table: Table, name: str, control: str, measure: str) -> bool | None:
     """Whether a row is told from a control: one seed tells nothing from anything. None for what was not measured."""
     if table.mean(name, measure) is None or table.mean(control, measure) is None:
         return None
-    chance = table.improvement(name, control, measure)
-    return chance is not None and chance.low > 0.5
+    difference = table.difference(name, control, measure)
+    return difference is not None and difference.low > 0
 
 
-def _row(table: Table, name: str, shown: str, first: str) -> str:
-    cells: list[Estimate | float | None] = []
-    for measure in MEASURES:
-        better = table.improvement(name, first, measure) if name != first else None
-        cells += [table.iqm(name, measure), table.mean(name, measure), better]
-    cells += [None if name in CONTROLS else table.mean(name, measure) for measure in OF_END]
-    runs = sum(result.entry == name for result in table.results)
-    return _line(shown, *map(_text, cells), "-" if name in CONTROLS else f"{runs}")
+def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
+    """Return what language models do on problems that are not trained on."""
+    measures = [f"{UNSEEN_PREFIX}{each}" for each in MEASURES]
+    passing, killing, new = (_problems(table, measure) for measure in measures)
+    return [
+        f"Pass rate: share of all golden tests of {passing} problems that the coder's programs pass. Kill rate: share of the mutants of "
+        f"{killing} problems",
+        "that the tester's suites kill; new kill rate: of those that copies of the examples in the problem's text do not kill,",
+        f"of {new} problems. A dash: the tester is no language model, or there is one seed.",
+        *_about_intervals(table, names),
+        "",
+        *_rows(table, names, measures),
+        *_no_better_than_copies(table, names, measures[1]),
+    ]
+
+
+def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
+    """Return what the players do on the problems that they are trained on, with tests and mutants that no reward uses."""
+    return [
+        "Pass rate: share of held-back golden tests that the coder's programs pass. Kill rate: share of held-back",
+        "mutants that the tester's suites kill; new kill rate: the same of those that copies of the examples in the problem's text",
+        f"do not kill, of the {_problems(table, 'new_kill_rate')} problems that have some with every seed. No reward uses any of them.",
+        *_about_intervals(table, names),
+        "Only book: held-back mutants that only tests of the Mistake Book kill. Past: tests that once broke a program and that",
+        "programs pass at the end. Forgotten: how much more of its held-back tests a problem passed at the best measurement before",
+        "than at the end; measurements are samples, so that a coder that never changes has some, too (`frozen-coder` shows how much).",
+        "",
+        *_rows(table, names, MEASURES, of_end=True),
+        *_no_better_than_copies(table, names, "kill_rate"),
+    ]
+
+
+def _about_intervals(table: Table, names: Mapping[str, str]) -> list[str]:
+    first = names[table.entries[0]] if table.entries else ""
+    return [
+        "Means over seeds and problems with 95% intervals over seeds, by Student's t: the problems of a run have one learner, and are no",
+        f"independent runs. The differences to {first} are paired by seed: an interval with 0 in it says nothing. Controls have learned",
+        "nothing: the players before training, measured once, and a tester that copies those examples; mutants that are measured are",
+        "first of all those that it does not kill.",
+    ]
+
+
+def _problems(table: Table, measure: str) -> int:
+    scores = table.scores(table.entries[0], measure) if table.entries else None
+    return 0 if scores is None else scores.shape[1]
+
+
+def _rows(
+    table: Table, names: Mapping[str, str], measures: Sequence[str], *, of_end: bool = False
+) -> list[str]:
+    """Return a table with all entries, best coder first, and the controls below them.
+
+    Args:
+        table: The scores.
+        names: Name of an entry -> as it is shown.
+        measures: Those of the coder's and the tester's skill.
+        of_end: Whether to show what there is at the end only, too.
+    """
+    first = table.entries[0] if table.entries else ""
+    less = f"less {names.get(first, first)}".replace("|", _BAR)
+    last = ["only book", "past", "forgotten"] if of_end else []
+    heads = ["", *(f"{each} | {less}" for each in _SKILLS), *last, "runs"]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * (8 + len(last))}"]
+    order = sorted(table.entries, key=lambda name: -(table.mean(name, measures[0]) or -1.0))
+    shown = [(name, names[name]) for name in order] + (_CONTROL_ROWS if table.results else [])
+    for name, text in shown:
+        cells: list[Estimate | float | None] = []
+        for measure in measures:
+            less_first = table.difference(name, first, measure) if name != first else None
+            cells += [table.estimate(name, measure), less_first]
+        control = name in CONTROLS
+        cells += [None if control else table.mean(name, each) for each in OF_END if of_end]
+        runs = sum(result.entry == name for result in table.results)
+        lines.append(_line(text, *map(_text, cells), "-" if control else f"{runs}"))
+    return lines
+
+
+_SKILLS = ("coder: pass rate", "tester: kill rate", "new kill rate")
 
 
 def _text(value: Estimate | float | None) -> str:
@@ -186,70 +249,27 @@ def _line(name: str, *cells: str) -> str:
 
 
 def _claims(table: Table) -> Iterator[str]:
-    """Say of each claim whether it holds: one line each; none for what was not run, or with one seed only.
-
-    Tables of answers are judged problem by problem, as the probability that a run of the one scores higher. Problems of a
-    language model rise and fall together, so that only whole runs count: the difference is paired by seed.
-    """
+    """Say of each claim whether it holds: one line each; none for what was not run, or with one seed only."""
+    told = 0
     for claim in CLAIMS:
-        better, worse = claim.better, claim.worse
         of_models = table.measures_unseen and claim.measure in MEASURES
         for kind in (UNSEEN_PREFIX, "") if of_models else ("",):
-            measure, even = f"{kind}{claim.measure}", 0.0
-            if table.measures_unseen:
-                found = table.difference(better, worse, measure)
-                numbers = f"difference {found}"
-            else:
-                found, even = table.improvement(better, worse, measure), 0.5
-                means = (_text(table.mean(name, measure)) for name in (better, worse))
-                numbers = f"means {' and '.join(means)}, P = {found}"
+            measure = f"{kind}{claim.measure}"
+            found = table.difference(claim.better, claim.worse, measure)
             if found is None:
                 continue
-            holds = f"**cannot be told**: the interval includes {even:g}"
-            if found.low > even:
+            told += 1
+            holds = "**cannot be told**: the interval includes 0"
+            if found.low > 0:
                 holds = "**holds**"
-            elif found.high < even:
+            elif found.high < 0:
                 holds = "**does not hold**: it is the other way round"
             says = claim.says[0].upper() + claim.says[1:]
-            yield f"- {says} ({better} over {worse}, {measure}): {holds}; {numbers}."
-
-
-def _of_unseen(table: Table, names: Mapping[str, str]) -> list[str]:
-    """Return the section on problems that are not trained on, of language models; none if no such problems were measured.
-
-    Args:
-        table: The scores.
-        names: Name of an entry -> as it is shown.
-    """
-    if not table.measures_unseen:
-        return []
-    first = table.entries[0]
-    measures = [f"{UNSEEN_PREFIX}{each}" for each in MEASURES]
-    scores = [table.scores(first, measure) for measure in measures]
-    passing, killing, new = (0 if each is None else each.shape[1] for each in scores)
-    order = sorted(table.entries, key=lambda name: -(table.mean(name, measures[0]) or -1.0))
-    rows = []
-    for name, shown in [(name, names[name]) for name in order] + _CONTROL_ROWS:
-        cells = []
-        for measure in measures:
-            difference = table.difference(name, first, measure) if name != first else None
-            cells += [_text(table.mean_of_seeds(name, measure)), _text(difference)]
-        rows.append(_line(shown, *cells))
-    less = f"less {names[first]}".replace("|", _BAR)
-    return [
-        "## Problems that are not trained on",
-        "",
-        f"Pass rate: share of all golden tests of {passing} problems that the coder's programs pass. Kill rate: share of the mutants of "
-        f"{killing} problems",
-        "that the tester's suites kill; new kill rate: of those that copies of the examples in the problem's text do not kill,",
-        f"of {new} problems. Means over seeds with 95% intervals by Student's t over seeds: all problems of a run share the weights of",
-        f"one model, and are no independent runs. The differences to {names[first]} are paired by seed: an interval with 0 in it says nothing.",
-        "A dash: the tester is no language model, or there is one seed.",
-        "",
-        f"| | coder: pass rate | {less} | tester: kill rate | {less} | new kill rate | {less} |",
-        f"|{'---|' * 7}",
-        *rows,
-        "",
-        "## Problems that are trained on",
-        "",
-    ]
+            means = [_text(table.mean(name, measure)) for name in (claim.better, claim.worse)]
+            yield (
+                f"- {says} ({claim.better} over {claim.worse}, {measure}): {holds}; means {' and '.join(means)}, "
+                f"difference {found}."
+            )
+    if told > 1:
+        yield ""
+        yield f"Each of these {told} intervals stands for itself: of twenty that say nothing, one has no 0 in it by chance."

@@ -26,6 +26,7 @@ from codea1_env.training.run_folder import HELD_OUT, METRICS, UNSEEN, up_to
 from codea1_env.training.settings import SettingsError, apply_table
 
 RESULT = "result.json"
+RUNS = "runs"
 JOB = "job.json"
 
 Scores = dict[str, dict[str, float | None]]
@@ -277,7 +278,7 @@ def jobs_of(
         folder: The results folder.
         rates: Name of an entry -> its learning rates. Those that have none yet are left out.
     """
-    place = folder / "runs"
+    place = folder / RUNS
     return [
         TrainingJob(
             entry, seed, place / entry.folder / f"seed_{seed}", config.max_steps, rates[entry.name]
@@ -286,6 +287,11 @@ def jobs_of(
         for entry in entries
         if entry.name in rates
     ]
+
+
+def finished(folder: Path) -> set[Path]:
+    """Return the folders of all runs of a benchmark that have ended, of rows and seeds that may not be wanted now, too."""
+    return {path.parent for path in (folder / RUNS).glob(f"*/seed_*/{RESULT}")}
 
 
 def collect(jobs: Sequence[TrainingJob]) -> list[Result]:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.baselines.bench.results import UNSEEN_PREFIX, Result, Scores
-from codea1_env.evaluation import statistics
-from codea1_env.evaluation.statistics import Estimate
+from codea1_env.evaluation.statistics import Estimate, mean_over_runs
 
 Floats = NDArray[np.float64]
 
@@ -79,38 +78,24 @@ class Table:
             if any(_value(scores, each, measure) is not None for each in scores)
         )
 
-    def iqm(self, entry: str, measure: str) -> Estimate | None:
-        """Interquartile mean with its interval; None from one seed, which has none."""
-        scores = self.scores(entry, measure)
-        if scores is None or len(scores) < 2:
-            return None
-        return statistics.interval_of_iqm(scores, np.random.default_rng(0))
-
     def mean(self, entry: str, measure: str) -> float | None:
         """Mean over runs and problems."""
         scores = self.scores(entry, measure)
         return None if scores is None else float(scores.mean())
 
-    def mean_of_seeds(self, entry: str, measure: str) -> Estimate | float | None:
-        """Mean over runs and problems with the interval over runs; without an interval from one seed."""
+    def estimate(self, entry: str, measure: str) -> Estimate | float | None:
+        """Mean over runs and problems with its interval over runs; without one from one seed."""
         scores = self.scores(entry, measure)
         if scores is None:
             return None
         means = scores.mean(axis=1)
-        return statistics.mean_over_runs(means) if len(means) > 1 else float(means[0])
+        return mean_over_runs(means) if len(means) > 1 else float(means[0])
 
     def difference(self, entry: str, other: str, measure: str) -> Estimate | None:
         """By how much one entry scores more than another, paired by seed; None with less than two seeds of both."""
         ours, theirs = self.by_seed(entry, measure), self.by_seed(other, measure)
         pairs = [(ours[seed] - theirs[seed]).mean() for seed in ours if seed in theirs]
-        return statistics.mean_over_runs(pairs) if len(pairs) > 1 else None
-
-    def improvement(self, better: str, worse: str, measure: str) -> Estimate | None:
-        """Probability that one entry scores higher than another; None if either has less than two seeds."""
-        ours, theirs = self.scores(better, measure), self.scores(worse, measure)
-        if ours is None or theirs is None or min(len(ours), len(theirs)) < 2:
-            return None
-        return statistics.probability_of_improvement(ours, theirs, np.random.default_rng(0))
+        return mean_over_runs(pairs) if len(pairs) > 1 else None
 
 
 def _of(entry: str, result: Result) -> Scores:

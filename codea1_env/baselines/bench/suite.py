@@ -181,11 +181,11 @@ class BenchConfig:
     max_steps: int = 32
     """Steps of a run; without a preset each visits a quarter of the problems."""
     num_iterations: int = 4
-    """Updates per batch of algorithms that clip (GRPO): at the first one the ratio is 1, and nothing is clipped.
-    Algorithms that have no such setting make one."""
+    """Updates per batch: at the first one the ratio is 1, and nothing is clipped. Of tables only algorithms that clip
+    (GRPO) make so many, others one. With --preset that of the preset, if not given."""
     sweep: tuple[float, ...] = (0.25, 1.0, 4.0, 16.0, 64.0)
     """Multiples of both players' learning rates that are tried for each algorithm first; its runs get the best
-    for each player. A single one is not tried: all get it."""
+    for each player. A single one is not tried: all get it. With --preset of language models 1, if not given."""
     sweep_seeds: int = 2
     """Runs with each multiple, with seeds 1000, 1001, ... that are in no table."""
     eval_steps: int | None = None
