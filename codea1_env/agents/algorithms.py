@@ -285,12 +285,17 @@ def make_algorithm(name: str, settings: Mapping[str, Any], player: Player = "tab
     with explained(kind if isinstance(kind, type) else type(kind), "__init__", ValueError):
         made = kind(**{key: given[key] for key in given if key in known})
     _trainer_of(made, name)
+    rounds = getattr(made, "extra_rounds", 0)
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
+        raise ValueError(
+            f"Expect extra_rounds of {name} to be a number of rounds, 0 or more, actually: {rounds!r:.200}"
+        )
     return made
 
 
 def _trainer_of(owner: Any, name: str) -> Mapping[str, Any]:
     fields = getattr(owner, "trainer", {})
-    if not isinstance(fields, Mapping):
+    if not (isinstance(fields, Mapping) and all(isinstance(key, str) for key in fields)):
         raise ValueError(
             f"Expect trainer of {name} to be a mapping of fields to values, actually: {fields!r:.200}"
         )

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codea1_env.agents.llm.completions import Message, encode_chat
 from codea1_env.agents.llm.memory import available_memory, weights_memory
 from codea1_env.agents.smollm2 import (
     HUB_ID,
@@ -109,17 +110,26 @@ def load_model(folder: Path, dtype: str = "bfloat16", device: str = "cpu") -> Pr
     """
     torch: Any = require("torch")
     transformers: Any = require("transformers")
-    safetensors: Any = require("safetensors")
     _check_memory(folder, torch, dtype, device)
     try:
         with quiet_loading():
-            model = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, dtype=getattr(torch, dtype), local_files_only=True
+            model, info = transformers.AutoModelForCausalLM.from_pretrained(
+                folder,
+                dtype=getattr(torch, dtype),
+                local_files_only=True,
+                output_loading_info=True,
             )
-    except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # whatever a damaged file makes of the code that reads it
         raise ModelError(
-            f"Expect {folder} to hold a causal language model, actually: {error}"
+            f"Expect {folder} to hold a causal language model, actually: {_in_short(error)}"
         ) from error
+    if missing := sorted(info["missing_keys"]):
+        raise ModelError(
+            f"Expect {folder} to hold all weights of its config.json, actually {len(missing)} are missing, such as "
+            f"{missing[0]}: they would be random. Fetch the model again, or correct its config.json."
+        )
     loaded: PreTrainedModel = model.to(device).eval()
     return loaded
 
@@ -129,6 +139,42 @@ def best_device() -> str:
     torch: Any = require("torch")
     local = os.environ.get("LOCAL_RANK", "0")
     return f"cuda:{local}" if torch.cuda.is_available() else "cpu"
+
+
+def _in_short(error: Exception) -> str:
+    """Return in one line what a library raised."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}{'...' if len(text) > 300 else ''}"
+
+
+def _check_template(tokenizer: Any, folder: Path) -> None:
+    """Check that a tokenizer writes the chats that players are shown.
+
+    Raises:
+        ModelError: Its template fails, or leaves out what is said.
+    """
+    try:
+        chats = [
+            encode_chat(
+                tokenizer,
+                [
+                    Message(role="user", content="a"),
+                    Message(role="assistant", content="b"),
+                    Message(role="user", content=last),
+                ],
+            )
+            for last in ("one", "two")
+        ]
+    except Exception as error:  # a template is a program
+        raise ModelError(
+            f"Expect the chat template of {folder} to write chats of user and assistant, actually: {_in_short(error)}. "
+            "Correct it, or choose another model."
+        ) from error
+    if chats[0] == chats[1]:
+        raise ModelError(
+            f"Expect the chat template of {folder} to write what the user says, actually: it writes the same whatever that "
+            "is. Correct it, or choose another model."
+        )
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -142,13 +188,16 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
         tokenizer: PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True
         )
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"Expect {folder} to hold a tokenizer, actually: {error}") from error
+    except Exception as error:  # whatever a damaged file makes of the code that reads it
+        raise ModelError(
+            f"Expect {folder} to hold a tokenizer, actually: {_in_short(error)}"
+        ) from error
     if tokenizer.chat_template is None:
         raise ModelError(
             f"Expect the tokenizer in {folder} to have a chat template, actually: it has none. Choose an "
             "instruct model, or put a template into the folder as chat_template.jinja."
         )
+    _check_template(tokenizer, folder)
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"Expect the tokenizer in {folder} to have an end-of-turn token (eos_token), actually: none"

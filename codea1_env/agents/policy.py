@@ -155,6 +155,8 @@ def checked_advantages(find: Callable[[Floats], Floats], rewards: Floats) -> Flo
     what = ""
     if not isinstance(found, np.ndarray) or found.shape != rewards.shape:
         what = f"{getattr(found, 'shape', type(found))}"
+    elif found.dtype.kind not in "fiub":
+        what = f"an array of {found.dtype}"
     elif not np.isfinite(found[~np.isnan(rewards)]).all():
         what = "NaN or infinite values for answers that have a reward"
     if what:

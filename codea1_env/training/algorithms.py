@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from codea1_env.training.config import TrainConfig
 
 
+OF_TRAINER = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
+"""Fields of a trainer that are settings of the run, by the same names."""
+
+
 def who_needs_one(config: TrainConfig) -> list[str]:
     """Return the roles whose player learns by an algorithm; of a language model in both, the coder's settings count."""
     found = []
@@ -40,7 +44,7 @@ def algorithm_of(config: TrainConfig, role: str) -> Any:
     algorithm = make_algorithm(name, settings, "llm" if block.player == "llm" else "tabular")
     defaults = {each.name: each.default for each in dataclasses.fields(config)}
     for field, own in getattr(algorithm, "trainer", {}).items():
-        said = settings.get(field, own)
+        said = settings.get(field, own) if field in OF_TRAINER else own
         if said not in (own, defaults.get(field)):
             raise ValueError(
                 f"Expect {field} to be left to the algorithm {name!r}, which says {own!r}, actually: {said!r}. For a "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from codea1_env.agents import ALGORITHMS
-from codea1_env.training.algorithms import check_algorithms
+from codea1_env.training.algorithms import OF_TRAINER, check_algorithms
 
 if TYPE_CHECKING:
     from codea1_env.training.config import PlayerConfig, TrainConfig
@@ -66,8 +66,6 @@ OF_RAY: dict[str, Any] = {
     "address": "auto", "learner_processes": 1, "learner_gpus": None, "max_staleness": 0,
 }  # fmt: skip
 """Settings that only Ray has a use for, as they are without it."""
-OF_TRAINER = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
-"""Fields of a trainer that are settings of the run, by the same names."""
 _CORRECTION = "vllm_importance_sampling_correction"
 _OWN_PLAYERS = "; hand players of yours to train(config, coder=..., tester=...)"
 

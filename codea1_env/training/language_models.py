@@ -28,6 +28,7 @@ from codea1_env.agents.llm.memory import shape_of
 from codea1_env.agents.llm.own_trainer import decided_by, find_trainer, with_algorithm
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
+from codea1_env.agents.llm.trainer_drive import UpdateError
 from codea1_env.agents.llm.trainer_settings import (
     DECIDED,
     UpdateShape,
@@ -38,9 +39,8 @@ from codea1_env.agents.llm.trainer_settings import (
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.spaces import observe
-from codea1_env.training.algorithms import algorithm_of, who_needs_one
+from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.config_checks import OF_TRAINER
 
 Role = Literal["coder", "tester", "model"]
 """Who answers; "model" is one that plays both roles."""
@@ -270,7 +270,8 @@ class LanguageModels:
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
         check_fields(own.trainer, config_cls, decided={**DECIDED, **decided_by(algorithm)})
         try:
-            check_fields(getattr(algorithm, "trainer", {}), config_cls)
+            decided = {**DECIDED, **decided_by(algorithm)}
+            check_fields(getattr(algorithm, "trainer", {}), config_cls, decided=decided)
         except ValueError as error:
             raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
         return {
@@ -412,7 +413,7 @@ def _making(role: Role) -> Iterator[None]:
     """Say whose player cannot be made."""
     try:
         yield
-    except (ValueError, BackendError) as error:
+    except (ValueError, BackendError, UpdateError) as error:
         raise RunError(f"Cannot make the {role}: {error}") from error
 
 

@@ -128,7 +128,7 @@ def train(
         if saved and step >= config.max_steps:
             raise RunError(
                 f"Expect a run that is not finished, actually: {folder.path} has done {step} of "
-                f"{config.max_steps} steps. Raise max_steps to train further."
+                f"{config.max_steps} steps. Raise max_steps (--max-steps) to train further."
             )
         display = stack.enter_context(TrainingProgress(console))
         engine = _engine_of(config)
@@ -187,6 +187,8 @@ def train(
         changed = run_folder.note_own_files(folder.path, config, step)
         if saved:
             display.say(f"Resuming {folder.path} after step {step}.{changed}")
+        elif resume:
+            display.say(f"{folder.path} has no checkpoint: it begins again with the first step.")
         folder.write_config(config)
         folder.truncate(step if saved else -1)
 

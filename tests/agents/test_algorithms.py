@@ -98,6 +98,8 @@ def test_the_baseline_of_reinforce_plus_plus_is_the_batch():
         (lambda rewards: rewards[0], r"shape \(2, 2\), actually: \(2,\)"),
         (lambda rewards: rewards.tolist(), "actually: <class 'list'>"),
         (lambda rewards: rewards / 0.0, "actually: NaN or infinite"),
+        (lambda rewards: rewards.astype(str), "actually: an array of <U"),
+        (lambda rewards: rewards.astype(complex), "actually: an array of complex128"),
     ],
 )
 def test_advantages_that_are_none(wrong, what):

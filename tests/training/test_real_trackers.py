@@ -14,7 +14,8 @@ import pytest
 
 from codea1_env.support.logs import read_rows
 from codea1_env.training.run_folder import METRICS
-from codea1_env.training.trackers.writers import _records
+from codea1_env.training.trackers.step_report import TrackedRun
+from codea1_env.training.trackers.writers import TensorboardTracker, _records
 
 NAMES = ("trackio", "tensorboard", "wandb")
 INSTALLED = [name for name in NAMES if (s := importlib.util.find_spec(name)) and s.origin]
@@ -178,3 +179,27 @@ def test_wandb(shown: Path) -> None:
     assert steps == [0, 1, 2, 3, 4, 5]
     assert tables >= 2  # of steps that were lost in the kill there are numbers alone
     assert expected(shown, "reward/coder/mean") == values
+
+
+@needs("trackio")
+def test_where_trackio_cannot_write_it_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "run"), "whole", "trackio"],
+        env={**environment(tmp_path), "TRACKIO_DIR": str(tmp_path / "file")},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("The tracker trackio failed") == 1
+    assert "FileExistsError" in done.stdout or "File exists" in done.stdout
+
+
+@needs("tensorboard")
+def test_where_tensorboard_cannot_write_it_is_named_once(tmp_path: Path) -> None:
+    run = TrackedRun("id", tmp_path, {}, -1)
+    (tmp_path / "tensorboard").touch()
+    with pytest.raises(FileExistsError):
+        TensorboardTracker(run)

@@ -7,6 +7,7 @@ processor; on a GPU nothing of it has been measured.
 from __future__ import annotations
 
 import resource
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,21 @@ def own_memory() -> int:
 def weights_memory(folder: Path, dtype: str) -> float:
     """Return the bytes of a model's weights in a format; 0 where its files do not tell."""
     torch: Any = require("torch")
-    transformers: Any = require("transformers")
     stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    if not stored:
+    config = _configuration(folder)
+    if not stored or config is None:
         return 0.0
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
     # float32 where the configuration does not say.
     before = (config.dtype or torch.float32).itemsize
     return float(stored * getattr(torch, dtype).itemsize / before)
+
+
+def _configuration(model: str | Path) -> Any:
+    """Return what config.json of a model says; None where there is none, or a damaged one: its loading will say so."""
+    transformers: Any = require("transformers")
+    with suppress(Exception):  # whatever a damaged file makes of the code that reads it
+        return transformers.AutoConfig.from_pretrained(model, local_files_only=True)
+    return None
 
 
 def _containers(root: Path, groups: Path) -> list[int]:
@@ -161,17 +169,17 @@ def shape_of(model: str | Path) -> ModelShape | None:
         model: An id of the hub, or a folder.
 
     Returns:
-        None where there is no config.json, neither in the folder nor in the hub's cache.
+        None where there is no config.json that can be read, neither in the folder nor in the hub's cache.
     """
     if str(model) in KNOWN:
         return KNOWN[str(model)]
-    transformers: Any = require("transformers")
-    try:
-        config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
-    except (OSError, ValueError):
+    config = _configuration(model)
+    if config is None:
         return None
     config = config.get_text_config()
     heads = config.num_attention_heads
+    if not heads:
+        return None
     return ModelShape(
         config.hidden_size,
         config.num_hidden_layers,

@@ -81,7 +81,7 @@ def _with_advantages(trainer_cls: Any, algorithm: Any) -> Any:
             ours = torch.from_numpy(found).flatten()[first : first + len(theirs)]
             return {**output, "advantages": ours.to(theirs)}
 
-    return WithAdvantages
+    return _named(WithAdvantages, algorithm)
 
 
 def _with_loss(trainer_cls: Any, algorithm: Any) -> Any:
@@ -110,7 +110,13 @@ def _with_loss(trainer_cls: Any, algorithm: Any) -> Any:
             _check_loss(own, algorithm)
             return rest + own / self.current_gradient_accumulation_steps
 
-    return WithLoss
+    return _named(WithLoss, algorithm)
+
+
+def _named(trainer_cls: Any, algorithm: Any) -> Any:
+    """Give a trainer the name of the class that it learns by, for messages."""
+    trainer_cls.__name__ = trainer_cls.__qualname__ = type(algorithm).__name__
+    return trainer_cls
 
 
 def _check_loss(loss: Any, algorithm: Any) -> None:

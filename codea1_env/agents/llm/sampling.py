@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.agents.llm.completions import BackendError, SamplingConfig
 from codea1_env.agents.llm.fast_on_cpu import common_beginning
 from codea1_env.support.extras import require
 
@@ -196,6 +196,11 @@ def _prefill(torch: Any, model: Any, prompts: Sequence[Sequence[int]], room: int
         use_cache=True,
         logits_to_keep=1,
     )
+    if getattr(output, "past_key_values", None) is None:
+        raise BackendError(
+            f"Expect a decoder, which keeps keys and values of what it has read, actually: {type(model).__name__}. Choose "
+            "another model."
+        )
     state = _State(output.past_key_values, output.logits[:, -1], mask, mask.sum(-1))
     rows = [places[tuple(prompt)] for prompt in prompts]
     if rows != list(range(len(different))):

@@ -146,9 +146,25 @@ class Drive:
             own_randomness(self._seed + self.updates + 1),
         ):
             self._enter()
+        self._check_weights()
         self.updates += 1
         logs = self.trainer.state.log_history[before:]
         return _metrics([entry for entry in logs if "loss" in entry])
+
+    def _check_weights(self) -> None:
+        """Refuse weights that a step of the optimizer has spoiled, though its loss and gradient were numbers.
+
+        Raises:
+            UpdateError: One is no finite number.
+        """
+        import torch
+
+        for name, weights in self.model.named_parameters():
+            if weights.requires_grad and not torch.isfinite(weights).all():
+                raise UpdateError(
+                    f"Expect finite weights after step {self.updates + 1} of the {self._name}, actually: {name} has others. "
+                    "Look at its learning rate and the fields of its optimizer, such as adam_epsilon and weight_decay."
+                )
 
     def _prepare(self) -> None:
         """Change the trainer before it starts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import enum
+import math
 import numbers
 import re
 import types
@@ -37,6 +38,7 @@ DECIDED: Mapping[str, str] = {
     **dict.fromkeys(_OF_ITS_ENGINE, "backend of the run, whose engine is not the trainer's"),
     "output_dir": "output_dir of the run",
     "seed": "seed of the run",
+    "report_to": "tracker of the run",
     "resume_from_checkpoint": "--resume",
     **dict.fromkeys(("save_strategy", "save_steps"), "save_steps of the run"),
     "eval_strategy": "eval_steps of the run",
@@ -105,7 +107,7 @@ def check_fields(
             names = " or ".join(each.__name__ for each in config_cls)
             raise ValueError(f"Expect the fields of {names}, actually: {name!r}.{hint}")
         wanted = [
-            _unmet(name, value, each) or _unnamed(value, named[name])
+            _unmet(name, value, each) or _unnamed(value, named[name]) or _out_of_range(name, value)
             for each, named in all_of.items()
             if name in named
         ]
@@ -144,6 +146,37 @@ def _unmet(name: str, value: Any, config_cls: Any) -> str:
         ):
             return ""
     return " or ".join(_TYPES[kind][1] for kind in kinds)
+
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(
+        ("weight_decay", "max_grad_norm", "warmup_steps", "max_steps"), (0.0, math.inf)
+    ),
+    **dict.fromkeys(("adam_beta1", "adam_beta2"), (0.0, math.nextafter(1.0, 0.0))),
+    **dict.fromkeys(("adam_epsilon", "delta"), (math.ulp(0.0), math.inf)),
+    "top_entropy_quantile": (0.0, 1.0),
+}
+"""Fields whose range TRL does not look at, or only when the model is loaded."""
+_MAY_BE_INFINITE = ("max_grad_norm", "epsilon_high", "delta")
+
+
+def _out_of_range(name: str, value: Any) -> str:
+    """Return in words which numbers a field takes, if its value is another one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return ""
+    if math.isnan(value) or (math.isinf(value) and name not in _MAY_BE_INFINITE):
+        return "a finite number"
+    low, high = _RANGES.get(name, (-math.inf, math.inf))
+    if low <= float(value) <= high:
+        return ""
+    least = "above 0" if 0 < low < 1e-300 else f"at least {low:g}"
+    return (
+        f"{least} and below 1"
+        if 0.9 < high < 1
+        else least
+        if high == math.inf
+        else f"{least} and at most {high:g}"
+    )
 
 
 _WORDS = (
@@ -333,7 +366,7 @@ def _largest_divisor(number: int, limit: int) -> int:
     return next(size for size in range(min(limit, number), 0, -1) if number % size == 0)
 
 
-_ROWS = "nothing: each demonstration is a row, and its answer is what is learned"
+_ROWS = "the game: each demonstration is a row, and its answer is what is learned"
 _DECIDED: Mapping[str, str] = {
     **DECIDED,
     "max_length": "the sampling settings of the run",

@@ -85,6 +85,9 @@ def load_weights(model: Any, folder: Path) -> None:
         raise ValueError(f"Expect complete weights in {folder}, actually: {error}") from error
 
 
+_OF_SCHEDULE = ("lr", "initial_lr")
+
+
 def save_trainer(drive: Drive, base: str, folder: Path) -> None:
     """Write optimizer, schedule and counters.
 
@@ -143,9 +146,14 @@ def load_trainer(drive: Drive, base: str, folder: Path) -> None:
     except Exception as error:  # safetensors has an error class of its own beside OSError
         raise ValueError(f"Expect {folder} to hold an optimizer, actually: {error}") from error
     trainer = drive.trainer
+    # How far the rate had come is of the checkpoint; what else is set for the optimizer, of the run as it is now.
     groups = [
-        {key: tuple(value) if key == "betas" else value for key, value in group.items()}
-        for group in state["param_groups"]
+        {
+            **now,
+            **{key: saved[key] for key in _OF_SCHEDULE if key in saved},
+            "params": saved["params"],
+        }
+        for now, saved in zip(trainer.optimizer.param_groups, state["param_groups"], strict=True)
     ]
     values: dict[int, dict[str, Any]] = {}
     for key, value in {**tensors, **state["numbers"]}.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
@@ -38,6 +39,7 @@ class TrackioTracker:
 
     def __init__(self, run: TrackedRun) -> None:
         self._trackio = require("trackio", "trackio")
+        _check_folder(Path(self._trackio.utils.TRACKIO_DIR))
         with redirect_stdout(io.StringIO()):  # what it says there would spoil `--json`
             self._run = self._trackio.init(
                 "codea1",
@@ -76,6 +78,7 @@ class TensorboardTracker:
         self._text = _part("plugins.text.metadata")
         self._histogram = _part("plugins.histogram.metadata")
         folder = run.folder / "tensorboard"
+        _check_folder(folder)
         begun = any(folder.glob("events.out.tfevents.*"))
         self._writer = writers.EventFileWriter(str(folder))
         self.last = run.handed if begun else -1  # what it is given is in the file at once
@@ -115,6 +118,17 @@ class TensorboardTracker:
 
     def _add(self, step: int, **what: Any) -> None:
         self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **what))
+
+
+def _check_folder(folder: Path) -> None:
+    """Make a folder and write into it: what cannot be written is lost without a word otherwise.
+
+    Raises:
+        OSError: It cannot be.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def _part(name: str) -> Any:

@@ -114,6 +114,19 @@ class BadValue:
     trainer = {"epsilon": "abc"}  # noqa: RUF012
 
 
+class NumberedField:
+    trainer = {3: 4}  # noqa: RUF012
+
+
+class ManyRounds:
+    trainer = {}  # noqa: RUF012
+    extra_rounds = "many"
+
+
+class Decided:
+    trainer = {"num_generations": 8}  # noqa: RUF012
+
+
 class NoTable:
     trainer = ("epsilon",)
 
@@ -155,6 +168,17 @@ class NoTable:
         ),
         ({"coder.algorithm": f"{__file__}:BadField"}, r"BadField\.trainer: Expect the fields of"),
         ({"algorithm": f"{__file__}:BadValue"}, r"BadValue\.trainer: Expect epsilon to be a num"),
+        ({"algorithm": f"{__file__}:NumberedField"}, "trainer of .*NumberedField to be a mapping"),
+        ({"algorithm": f"{__file__}:ManyRounds"}, "extra_rounds of .* 0 or more, actually: 'many'"),
+        ({"algorithm": f"{__file__}:Decided"}, r"Decided\.trainer: Expect num_generations not to"),
+        ({"coder.trainer": {"weight_decay": float("nan")}}, "weight_decay to be a finite number"),
+        ({"coder.trainer": {"adam_epsilon": 0.0}}, "adam_epsilon to be above 0, actually: 0.0"),
+        ({"coder.trainer": {"adam_beta2": 1.0}}, "adam_beta2 to be at least 0 and below 1"),
+        (
+            {"coder.trainer": {"top_entropy_quantile": 5}},
+            "to be at least 0 and at most 1, actually",
+        ),
+        ({"coder.trainer": {"report_to": "wandb"}}, "it is decided by tracker of the run"),
         ({"algorithm": f"{__file__}:NoTable"}, "Expect trainer of .*NoTable to be a mapping"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -183,6 +184,46 @@ def test_folder_without_weights(tmp_path: Path) -> None:
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="to hold a causal language model, actually"):
         load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"num_hidden_layers": 3}, r"all weights .* are missing, such as model\.layers\.2"),
+        ({"hidden_size": 64}, "to hold a causal language model, actually"),
+        ({"vocab_size": 1000}, "to hold a causal language model, actually"),
+        ({"num_attention_heads": 0}, "to hold a causal language model, actually"),
+        ({"hidden_size": "big"}, "to hold a causal language model, actually"),
+        ({"model_type": "no such"}, "to hold a causal language model, actually"),
+        ([], "to hold a causal language model, actually"),
+    ],
+)
+def test_a_configuration_that_is_not_of_the_weights(
+    change: dict[str, object] | list[object], said: str, tmp_path: Path
+) -> None:
+    folder = save_model(tmp_path / "model")
+    path = folder / "config.json"
+    found = json.loads(path.read_text()) | change if isinstance(change, dict) else change
+    path.write_text(json.dumps(found))
+    with pytest.raises(ModelError, match=said) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{% for m in %}", "to write chats of user and assistant, actually: TemplateSyntaxError"),
+        ("{{ raise_exception('no such role') }}", "actually: TemplateError: no such role"),
+        ("hello", "to write what the user says, actually: it writes the same"),
+    ],
+)
+def test_templates_that_write_no_chat(template: str, said: str, tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=said):
+        load_tokenizer(tmp_path)
 
 
 def test_tokenizer_without_a_template(tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def test_warm_up_counts_steps_of_the_game(tmp_path: Path) -> None:
     [
         ({"betta": 0.1}, r"fields of SFTConfig or GRPOConfig, actually: 'betta'. Did you mean"),
         ({"max_length": 10}, "max_length not to be set .* decided by the sampling settings"),
-        ({"packing": True}, "packing not to be set .* decided by nothing"),
+        ({"packing": True}, "packing not to be set .* decided by the game: each"),
         ({"max_steps": 10}, "max_steps not to be set .* decided by max_steps of the run"),
         ({"per_device_train_batch_size": 3}, "divide the 8 answers .* actually: 3. 2 would"),
         ({"gradient_accumulation_steps": 3}, "gradient_accumulation_steps to divide the 1"),

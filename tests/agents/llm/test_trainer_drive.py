@@ -14,6 +14,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from codea1_env.agents.llm.trainer_drive import TrainerDrive, TrainingRow, UpdateError
 from codea1_env.agents.llm.trainer_settings import UpdateShape, trainer_config
+from codea1_env.agents.llm.training_state import load_trainer, save_trainer
 
 EXACT = {"bf16": False, "gradient_checkpointing": False, "optim": "sgd", "max_grad_norm": 0.0}
 TEMPERATURE, RATE, BETA = 0.7, 0.5, 0.3
@@ -293,6 +294,34 @@ class NaNLater(GRPOTrainer):  # type: ignore[misc]
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
         factor = float("nan") if self.state.global_step else 1.0
         return super()._compute_loss(model, inputs) * factor
+
+
+class Spoils(GRPOTrainer):  # type: ignore[misc]
+    def create_optimizer(self, *given: Any) -> Any:
+        optimizer = super().create_optimizer(*given)
+        optimizer.register_step_post_hook(lambda *_: self.model.lm_head.weight.data.fill_(np.nan))
+        return optimizer
+
+
+def test_weights_that_the_optimizer_has_spoiled_are_named(tmp_path: Path) -> None:
+    drive = make_drive(tmp_path, trainer_cls=Spoils)
+    with pytest.raises(UpdateError, match=r"finite weights after step 1 of the coder, .* adam_eps"):
+        drive.update(make_rows(REWARDS))
+    assert drive.updates == 0
+
+
+def test_what_is_set_for_the_optimizer_goes_before_a_checkpoint(tmp_path: Path) -> None:
+    fields = {"optim": "adamw_torch", "lr_scheduler_type": "linear"}
+    before = make_drive(tmp_path, weight_decay=0.25, **fields)
+    before.update(make_rows(REWARDS))
+    save_trainer(before, "model", tmp_path)
+    after = make_drive(tmp_path, weight_decay=0.5, **fields)
+    load_trainer(after, "model", tmp_path)
+    now = after.trainer.optimizer.param_groups[0]
+    assert (now["weight_decay"], now["initial_lr"]) == (0.5, RATE)
+    assert (
+        now["lr"] == before.trainer.optimizer.param_groups[0]["lr"] == pytest.approx(RATE * 2 / 3)
+    )
 
 
 def test_the_step_is_that_of_the_game(tmp_path: Path) -> None:
