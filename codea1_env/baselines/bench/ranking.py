@@ -182,7 +182,7 @@ def _of_trained(table: Table, names: Mapping[str, str]) -> list[str]:
         *_about_intervals(table, names),
         "Only book: held-back mutants that only tests of the Mistake Book kill. Past: tests that once broke a program and that",
         "programs pass at the end. Forgotten: how much more of its held-back tests a problem passed at the best measurement before",
-        "than at the end; measurements are samples, so that a coder that never changes has some, too (`frozen-coder` shows how much).",
+        "than at the end; measurements are samples, so that a coder that never changes has some, too (`frozen-coder` shows how much at its pass rate).",
         "",
         *_rows(table, names, MEASURES, of_end=True),
         *_no_better_than_copies(table, names, "kill_rate"),

@@ -89,7 +89,10 @@ class Table:
         if scores is None:
             return None
         means = scores.mean(axis=1)
-        return mean_over_runs(means) if len(means) > 1 else float(means[0])
+        if len(means) < 2:
+            return float(means[0])
+        found = mean_over_runs(means)
+        return Estimate(found.value, max(0.0, found.low), min(1.0, found.high))  # shares
 
     def difference(self, entry: str, other: str, measure: str) -> Estimate | None:
         """By how much one entry scores more than another, paired by seed; None with less than two seeds of both."""
