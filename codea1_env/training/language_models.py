@@ -29,13 +29,8 @@ from codea1_env.agents.llm.own_trainer import decided_by, find_trainer, with_alg
 from codea1_env.agents.llm.processes import world_size
 from codea1_env.agents.llm.prompts import EXAMPLE, EXAMPLE_PROGRAM, WORDINGS
 from codea1_env.agents.llm.trainer_drive import UpdateError
-from codea1_env.agents.llm.trainer_settings import (
-    DECIDED,
-    UpdateShape,
-    check_fields,
-    check_imitation_fields,
-    imitation_config,
-)
+from codea1_env.agents.llm.trainer_fields import DECIDED, check_fields, check_imitation_fields
+from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.spaces import observe
