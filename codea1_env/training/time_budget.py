@@ -30,6 +30,8 @@ _STRETCH = 2.5
 """Beside other work a run may take so many times as long rather than not begin."""
 _SHARE_OF_MEASURING = 0.1
 """Of a run's time that the measurement before the first step may take at most."""
+_RESERVE = 1.15
+"""A machine is measured for seconds, and may be slower for minutes: a run took 1.3 times what was measured."""
 _ENDING = 10.0
 """Seconds for checkpoints, and until the last table stands."""
 _ANSWER = 0.45
@@ -214,7 +216,8 @@ def within(
         fitted = _with_measurements(each, speed, seconds)
         steps = sum(phases_of_step(speed, fitted).values()) * fitted.max_steps
         number = fitted.max_problems or len(problems)
-        needed = spent + _ENDING + steps + 2 * seconds_of_measurement(speed, fitted, number)
+        work = steps + 2 * seconds_of_measurement(speed, fitted, number)
+        needed = spent + _ENDING + _RESERVE * work
         length = fitted.coder.sampling.max_completion_length
         whole = length == config.coder.sampling.max_completion_length
         worth = fitted.problems_per_step * fitted.max_steps * (1.0 if whole else _WORTH_OF_SHORT)
