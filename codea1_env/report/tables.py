@@ -200,6 +200,7 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
     table, config = Table(benchmark.results), benchmark.config
     names = short_names(table.entries)
     first = table.entries[0] if table.entries else ""
+    shown = clean(names.get(first, first))
     rows = []
     for entry in [*table.entries, *(CONTROLS if table.results else [])]:
         row = [text_cell(CONTROLS.get(entry) or names[entry])]
@@ -220,7 +221,7 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
     note = (
         f"{len(benchmark.results)} of {benchmark.wanted} runs done. Pass rate: held-back golden tests that the coder passes. "
         "Kill rate: held-back mutants that the tester kills. Means over seeds and problems with 95% intervals over seeds, by "
-        f"Student's t; what each is less {clean(names.get(first, first))} is paired by seed: an interval with 0 says nothing. "
+        f"Student's t; what each is less {shown} is paired by seed: an interval with 0 says nothing. "
         + (
             "Learning rates were not swept: a higher row may only have the better step size."
             if len(config.sweep) == 1
@@ -229,7 +230,7 @@ def leaderboard_sheet(benchmark: Benchmark) -> Sheet:
     )
     headings = ["entry"]
     for measure in ("coder: pass rate", "tester: kill rate", "of what copies miss"):
-        headings += [measure, f"less {clean(names.get(first, first))}"]
+        headings += [measure, f"less {shown}"]
     headings += ["only book", "past", "forgotten", "runs", "command"]
     return Sheet(f"Leaderboard: {benchmark.name}", note, headings, rows)
 

@@ -16,13 +16,19 @@ OF_TRAINER = ("epsilon", "epsilon_high", "beta", "loss_type", "num_iterations")
 """Fields of a trainer that are settings of the run, by the same names."""
 
 
+def imitates(config: TrainConfig, role: str) -> bool:
+    """Whether a player learns from golden tests, and not from rewards."""
+    return role == "tester" and config.tester.objective == "golden-tests"
+
+
 def who_needs_one(config: TrainConfig) -> list[str]:
     """Return the roles whose player learns by an algorithm; of a language model in both, the coder's settings count."""
     found = []
     for role in ("coder", "tester"):
         block = config.player(role)
-        imitates = role == "tester" and config.tester.objective == "golden-tests"
-        learns = not (block.freeze or imitates or (config.self_play and role == "tester"))
+        learns = not (
+            block.freeze or imitates(config, role) or (config.self_play and role == "tester")
+        )
         # A table that only plays, or imitates, is made with an algorithm all the same.
         if block.player == "tabular" or (block.player == "llm" and learns):
             found.append(role)
@@ -44,8 +50,10 @@ def algorithm_of(config: TrainConfig, role: str) -> Any:
     algorithm = make_algorithm(name, settings, "llm" if block.player == "llm" else "tabular")
     defaults = {each.name: each.default for each in dataclasses.fields(config)}
     for field, own in getattr(algorithm, "trainer", {}).items():
-        said = settings.get(field, own) if field in OF_TRAINER else own
-        if said not in (own, defaults.get(field)):
+        if field not in OF_TRAINER:
+            continue
+        said = settings[field]
+        if said not in (own, defaults[field]):
             raise ValueError(
                 f"Expect {field} to be left to the algorithm {name!r}, which says {own!r}, actually: {said!r}. For a "
                 f"language model {field} in [{role}.trainer] goes before the algorithm; else choose algorithm 'grpo'."

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from codea1_env.agents.llm.trainer_settings import batches_of
+from codea1_env.training.algorithms import imitates
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.language_models import Role, roles_of, update_shape
+from codea1_env.training.language_models import Role, roles_of, update_of
 from codea1_env.training.time_budget import sizes
-
-
-def imitates(config: TrainConfig, role: Role) -> bool:
-    """Whether a player learns from golden tests, and not from rewards."""
-    return role == "tester" and config.tester.objective == "golden-tests"
-
-
-def update_of(config: TrainConfig, role: Role) -> tuple[int, int]:
-    """Return the groups of an update, and answers of a group."""
-    if imitates(config, role):
-        return config.problems_per_step, config.num_suites
-    return update_shape(config, role, config.problems_per_step)
 
 
 def passes_of(config: TrainConfig, role: Role) -> int:
@@ -61,13 +48,13 @@ def check_batches(config: TrainConfig, problems: int, processes: int, *, gpu: bo
 
 
 def _divide(config: TrainConfig, problems: int, processes: int, gpu: bool) -> None:
-    config = replace(config, problems_per_step=min(config.problems_per_step, problems))
+    step = min(config.problems_per_step, problems)
     for role in roles_of(config):
         own = config.player(role)
         if own.freeze:
             continue
         passes = passes_of(config, role)
         try:
-            batches_of(own.trainer, *update_of(config, role), passes, processes, gpu)
+            batches_of(own.trainer, *update_of(config, role, step), passes, processes, gpu)
         except ValueError as error:
             raise RunError(f"Cannot make the {role}: {error}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from codea1_env.agents import ALGORITHMS
-from codea1_env.training.algorithms import OF_TRAINER, check_algorithms
+from codea1_env.training.algorithms import OF_TRAINER, check_algorithms, imitates
 
 if TYPE_CHECKING:
     from codea1_env.training.config import PlayerConfig, TrainConfig
@@ -37,14 +37,8 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("seed", "beta", "epsilon", "epsilon_high", "lora_rank", "eval_problems")
 _FINITE = ("beta", "epsilon", "time_limit", "lora_alpha", "learner_gpus")
 _COUNTS = (
-    "num_generations",
-    "num_suites",
-    "num_tests",
-    "eval_samples",
-    "pool_size",
-    "lora_rank",
-    "overlap",
-)
+    "num_generations", "num_suites", "num_tests", "eval_samples", "pool_size", "lora_rank", "overlap",
+)  # fmt: skip
 _RANGES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (_POSITIVE, lambda value: value > 0, "to be greater than 0"),
     (
@@ -57,7 +51,7 @@ _RANGES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (_FINITE, lambda value: value < math.inf, "to be finite"),
     (("time_limit",), lambda value: value <= 86_400, "to be at most 86400 seconds, a day"),
     # More is a slip of the hand, which would seem to hang or be out of memory at once.
-    (_COUNTS, lambda value: value is None or value <= 65_536, "to be at most 65536"),
+    (_COUNTS, lambda value: value <= 65_536, "to be at most 65536"),
     (("num_iterations", "workers"), lambda value: value <= 1024, "to be at most 1024"),
     (("max_staleness",), lambda value: value in (0, 1), "to be 0 or 1"),
 )
@@ -271,8 +265,7 @@ def _check_language_models(config: TrainConfig) -> None:
                 f"Expect {high[0]} to be far below 0.1 for a language model (1e-6 for all weights, 1e-4 "
                 f"for adapters), actually: {rates[high[0]]!r}. A preset such as smollm2-cpu sets what it needs."
             )
-        imitates = role == "tester" and config.tester.objective == "golden-tests"
-        if block.player == "llm" and not (block.freeze or imitates):
+        if block.player == "llm" and not (block.freeze or imitates(config, role)):
             try:
                 block.sampling.check_for_learning()
             except ValueError as error:

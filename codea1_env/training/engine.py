@@ -95,7 +95,7 @@ class LocalEngine:
         models = LanguageModels(config, len(problems))
         models.check_trainers()
         plan = RunPlan.of_known(config, known, models)
-        if not known and config.has_language_model:
+        if not known and config.time_budget is not None:  # else the trainers have checked them
             check_batches(config, len(problems), world_size(), gpu=best_device() != "cpu")
         if known or not config.has_language_model or config.backend != "transformers":
             return plan

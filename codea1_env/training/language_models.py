@@ -34,7 +34,7 @@ from codea1_env.agents.llm.trainer_settings import UpdateShape, imitation_config
 from codea1_env.agents.llm.transformers_backend import TransformersBackend
 from codea1_env.agents.models import best_device, load_model, load_tokenizer, resolve
 from codea1_env.spaces import observe
-from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, who_needs_one
+from codea1_env.training.algorithms import OF_TRAINER, algorithm_of, imitates, who_needs_one
 from codea1_env.training.config import RunError, TrainConfig
 
 Role = Literal["coder", "tester", "model"]
@@ -120,7 +120,7 @@ class LanguageModels:
             if self._config.player(role).freeze:
                 player: Any = self._frozen(role, seed)
             else:
-                kind: Any = SFTLearner if self._imitates(role) else GRPOLearner
+                kind: Any = SFTLearner if imitates(self._config, role) else GRPOLearner
                 taught = self._taught(role, self._formats(role))
                 player = kind(**taught, **self._common(role, seed))
         self._players[role] = player
@@ -174,7 +174,7 @@ class LanguageModels:
                 fields = {
                     name: each for name, each in taught["fields"].items() if name not in left_out
                 }
-                if self._imitates(role):
+                if imitates(self._config, role):
                     imitation_config(fields, taught["shape"], seed=0, folder=folder)
                     continue
                 samplings = (config.player(role).sampling, taught["tester_sampling"])
@@ -241,9 +241,6 @@ class LanguageModels:
         except BackendError as error:
             raise RunError(str(error)) from error
 
-    def _imitates(self, role: Role) -> bool:
-        return role == "tester" and self._config.tester.objective == "golden-tests"
-
     def _taught(self, role: Role, formats: Mapping[str, bool]) -> dict[str, Any]:
         """Return what a player that learns is made with, apart from what all of them are.
 
@@ -255,23 +252,22 @@ class LanguageModels:
             ValueError: The trainer does not know a field or its value, or the run decides it.
         """
         config, own = self._config, self._config.player(role)
-        if self._imitates(role):
-            # As many as `demonstrations` shows.
-            shape = UpdateShape(self._groups, config.num_suites, config.max_steps)
+        shape = UpdateShape(*update_of(config, role, self._groups), config.max_steps)
+        if imitates(config, role):
             check_imitation_fields(own.trainer)
             fields = {"learning_rate": own.learning_rate, **formats, **own.trainer}
             return {"shape": shape, "fields": fields}
         algorithm = self._algorithm(role)
         trainer_cls, config_cls = find_trainer(config.trainer_cls)
-        check_fields(own.trainer, config_cls, decided={**DECIDED, **decided_by(algorithm)})
+        decided = {**DECIDED, **decided_by(algorithm)}
+        check_fields(own.trainer, config_cls, decided=decided)
         try:
-            decided = {**DECIDED, **decided_by(algorithm)}
             check_fields(getattr(algorithm, "trainer", {}), config_cls, decided=decided)
         except ValueError as error:
             raise ValueError(f"{type(algorithm).__name__}.trainer: {error}") from error
         return {
             "role": role,
-            "shape": UpdateShape(*update_shape(config, role, self._groups), config.max_steps),
+            "shape": shape,
             "fields": self._fields(role, formats),
             "trainer_cls": with_algorithm(trainer_cls, algorithm),
             "config_cls": config_cls,
@@ -436,6 +432,13 @@ def update_shape(config: TrainConfig, role: Role, problems: int) -> tuple[int, i
         return problems * programs, config.num_suites
     suites = problems * programs if role == "model" else 0
     return problems + suites, config.num_generations
+
+
+def update_of(config: TrainConfig, role: Role, problems: int) -> tuple[int, int]:
+    """Return the same of a player that may imitate, too: from as many suites as `demonstrations` shows."""
+    if imitates(config, role):
+        return problems, config.num_suites
+    return update_shape(config, role, problems)
 
 
 def computing_of(config: TrainConfig, folder: Path) -> Computing:

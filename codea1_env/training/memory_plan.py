@@ -13,9 +13,10 @@ from rich.table import Table
 from codea1_env.agents.llm.engines import GPU_SHARE
 from codea1_env.agents.llm.memory import ModelShape, Numbers, learning, resident, serving, writing
 from codea1_env.agents.llm.trainer_settings import default_batch
-from codea1_env.training.batches import imitates, learn_together, passes_of, update_of
+from codea1_env.training.algorithms import imitates
+from codea1_env.training.batches import learn_together, passes_of
 from codea1_env.training.config import RunError, TrainConfig
-from codea1_env.training.language_models import Role, roles_of
+from codea1_env.training.language_models import Role, roles_of, update_of
 from codea1_env.training.settings import flat, inline_table, replaced
 
 _LIBRARIES = 0.6e9
@@ -143,7 +144,7 @@ def plan_memory(
             sampling = config.tester.sampling
         prompt = int(sampling.max_prompt_length * length)
         answer = int(sampling.max_completion_length * length)
-        groups, size = update_of(config, role)
+        groups, size = update_of(config, role, config.problems_per_step)
         if does.writes and config.backend == "transformers":
             rows = min(config.generation_batch, _answers(config, role) // devices.number)
             # A measurement asks as often as it has samples.
@@ -342,7 +343,8 @@ def _smaller(
 
 def _share(config: TrainConfig, role: Role, devices: Devices) -> int:
     """Answers of an update that a process learns from."""
-    return max(1, math.prod(update_of(config, role)) // learn_together(config, devices.number))
+    answers = math.prod(update_of(config, role, config.problems_per_step))
+    return max(1, answers // learn_together(config, devices.number))
 
 
 def _with_batch(config: TrainConfig, role: Role, most: int, devices: Devices) -> TrainConfig:

@@ -36,8 +36,8 @@ def weights_memory(folder: Path, dtype: str) -> float:
     """Return the bytes of a model's weights in a format; 0 where its files do not tell."""
     torch: Any = require("torch")
     stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    config = _configuration(folder)
-    if not stored or config is None:
+    config = _configuration(folder) if stored else None
+    if config is None:
         return 0.0
     # float32 where the configuration does not say.
     before = (config.dtype or torch.float32).itemsize

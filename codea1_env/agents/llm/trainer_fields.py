@@ -10,7 +10,7 @@ import numbers
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _DRAWING = "the sampling settings of the run, which have all that its engines can do"
@@ -127,15 +127,13 @@ def _unmet(name: str, value: Any, config_cls: Any) -> str:
     return " or ".join(_TYPES[kind][1] for kind in kinds)
 
 
-_RANGES: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(
-        ("weight_decay", "max_grad_norm", "warmup_steps", "max_steps"), (0.0, math.inf)
-    ),
-    **dict.fromkeys(("adam_beta1", "adam_beta2"), (0.0, math.nextafter(1.0, 0.0))),
-    **dict.fromkeys(("adam_epsilon", "delta"), (math.ulp(0.0), math.inf)),
-    "top_entropy_quantile": (0.0, 1.0),
-}
-"""Fields whose range TRL does not look at, or only when the model is loaded."""
+_RANGES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (("weight_decay", "max_grad_norm", "warmup_steps"), lambda value: value >= 0, "at least 0"),
+    (("adam_beta1", "adam_beta2"), lambda value: 0 <= value < 1, "at least 0 and below 1"),
+    (("adam_epsilon", "delta"), lambda value: value > 0, "above 0"),
+    (("top_entropy_quantile",), lambda value: 0 <= value <= 1, "at least 0 and at most 1"),
+)
+"""Fields whose range TRL does not look at, or only when the model is loaded; as `config_checks` has those of a run."""
 _MAY_BE_INFINITE = ("max_grad_norm", "epsilon_high", "delta")
 
 
@@ -145,17 +143,8 @@ def _out_of_range(name: str, value: Any) -> str:
         return ""
     if math.isnan(value) or (math.isinf(value) and name not in _MAY_BE_INFINITE):
         return "a finite number"
-    low, high = _RANGES.get(name, (-math.inf, math.inf))
-    if low <= float(value) <= high:
-        return ""
-    least = "above 0" if 0 < low < 1e-300 else f"at least {low:g}"
-    return (
-        f"{least} and below 1"
-        if 0.9 < high < 1
-        else least
-        if high == math.inf
-        else f"{least} and at most {high:g}"
-    )
+    wanted = (words for names, fits, words in _RANGES if name in names and not fits(value))
+    return next(wanted, "")
 
 
 _WORDS = (

@@ -85,9 +85,6 @@ def load_weights(model: Any, folder: Path) -> None:
         raise ValueError(f"Expect complete weights in {folder}, actually: {error}") from error
 
 
-_OF_SCHEDULE = ("lr", "initial_lr")
-
-
 def save_trainer(drive: Drive, base: str, folder: Path) -> None:
     """Write optimizer, schedule and counters.
 
@@ -120,6 +117,9 @@ def save_trainer(drive: Drive, base: str, folder: Path) -> None:
         "numbers": {key: value for key, value in values.items() if key not in tensors},
     }
     write_json(folder / "trainer.json", state)
+
+
+_OF_SCHEDULE = ("lr", "initial_lr")
 
 
 def load_trainer(drive: Drive, base: str, folder: Path) -> None:
