@@ -58,8 +58,8 @@ __all__ = [
     "encoded_arguments",
     "encoded_cases",
     "equal",
-    "expected_frame",
     "examine",
+    "expected_frame",
     "meaning_of",
     "strongest_level",
 ]
