@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,7 +112,9 @@ def parse_program(text: str, entry_point: str | None, sandbox: Sandbox) -> Progr
     return parse_programs([(text, entry_point)], sandbox)[0]
 
 
-def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) -> list[Program]:
+def parse_programs(
+    answers: Sequence[tuple[str, str | None]], sandbox: Sandbox, prompts: Sequence[str] = ()
+) -> list[Program]:
     """Find the programs in coders' answers.
 
     Of several blocks it is the last one that defines the entry point, with what it needs of the others in front.
@@ -121,6 +122,7 @@ def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) 
     Args:
         answers: Pairs of the answer and the function that the program must define, if it is known.
         sandbox: Where the texts are read.
+        prompts: What the answers may complete: a text that begins the function, one for each; none by default.
 
     Returns:
         One program for each. An answer that cannot hold one (empty, too long, with a null byte or a lone surrogate)
@@ -130,10 +132,17 @@ def parse_programs(answers: Sequence[tuple[str, str | None]], sandbox: Sandbox) 
         InfraError: The texts could not be read, for no reason of theirs.
     """
     problems = [text_problem(text) for text, _ in answers]
+    asked = [
+        (*answer, prompt)
+        for answer, prompt, problem in zip(
+            answers, prompts or [""] * len(answers), problems, strict=True
+        )
+        if problem is None
+    ]
     read = iter(
         in_batches(
-            [answer for answer, problem in zip(answers, problems, strict=True) if problem is None],
-            lambda answer: len(answer[0]),
+            asked,
+            lambda answer: len(answer[0]) + len(answer[2]),
             lambda batch: sandbox.analyse(programs_in, batch),
             # The parser has crashed: what Python makes of such a text shows when it runs.
             lambda answer, error: (answer[0], None),
@@ -291,20 +300,11 @@ def read_programs(
     asked = [
         (answer, problem.entry_point) for problem, answer in zip(problems, answers, strict=True)
     ]
+    programs = parse_programs(asked, sandbox, [problem.prompt for problem in problems])
     return [
-        Program(whole_program(problem, _with_head(problem, program.code)), program.problem)
-        for problem, program in zip(problems, parse_programs(asked, sandbox), strict=True)
+        Program(whole_program(problem, program.code), program.problem)
+        for problem, program in zip(problems, programs, strict=True)
     ]
-
-
-def _with_head(problem: Problem, code: str) -> str:
-    """Return a body alone, as a completion of the prompt, behind the head that the prompt has."""
-    first = next((line for line in code.split("\n") if line.strip()), "")
-    if first[:1] not in (" ", "\t") or not re.search(
-        rf"^def +{re.escape(problem.entry_point)}\b", problem.prompt, re.MULTILINE
-    ):
-        return code
-    return f"{problem.prompt.rstrip()}\n{code}"
 
 
 def whole_program(problem: Problem, code: str) -> str:
