@@ -50,8 +50,13 @@ def without_commands(code: str) -> str:
     return code
 
 
-def undisguised(text: str, word: str) -> Iterator[str]:
+def undisguised(text: str, word: str, together: bool = False) -> Iterator[str]:
     r"""Yield readings of a text that hold a word, most likely ones first; the text as it is is none of them.
+
+    Args:
+        text: Any text.
+        word: What must stand in a reading.
+        together: Whether the strings of JSON are one reading.
 
     Example:
         >>> list(undisguised("> def f():\n>     return 1\n", "f"))
@@ -60,7 +65,10 @@ def undisguised(text: str, word: str) -> Iterator[str]:
         'def f():\n    return 1'
     """
     for strings in (_in_json(text, word), _in_python(text, word)):
-        yield from strings
+        if together and (found := list(strings)):
+            yield "\n".join(found)
+        else:
+            yield from strings
     for undo in _UNDO:
         found = undo(text)
         if found != text and word in found:
@@ -84,10 +92,10 @@ def _in_json(text: str, word: str) -> Iterator[str]:
         except ValueError:  # an escape that JSON does not have
             pass
         at = text.find('"', string.end())
-    if 1 < len(found) < 1000 and all(
-        text[end:start].strip() == "," for end, start in zip(ends[1:-1], starts[2:], strict=True)
-    ):
+    lines = zip(ends[1:-1], starts[2:], strict=True)
+    if len(found) > 2 and all(text[end:start].strip() == "," for end, start in lines):
         yield "\n".join(found[1:])
+        return
     for place, string_text in enumerate(found):
         if place < _MAX_STRINGS and word in string_text and string_text != word:
             yield string_text

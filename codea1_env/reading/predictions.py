@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -12,17 +12,19 @@ from codea1_env.sandbox.inside.analysis.literals import (
     NotLiteralError,
     read,
     read_items,
+    rounds,
 )
 
 MAX_TOLERANCE = 0.01
 """A larger tolerance says too little. Of values above 1 an absolute one is taken by their size."""
 _NUMBERS = (int, float, complex)
-Names = Mapping[str, Any]
+Names = dict[str, Any]
 """What names stand for: plain data, or one of the marks below."""
 _CONVERTS: dict[str, type | None] = {
     "round": None, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "set": set,
     "frozenset": frozenset, "dict": dict,
 }  # fmt: skip
+_DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
 MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
 _UNSAID = "does not say what a call returns"
@@ -38,6 +40,10 @@ MODULE = object()
 """What a name is bound to that is a module which may hold the function under test."""
 INSTANCE = object()
 """What a name is bound to that is an object of the class whose method is under test."""
+
+
+SKIPPED = object()
+"""What a name is bound to that is a mark of tests which never run."""
 
 
 class Call(NamedTuple):
@@ -102,14 +108,32 @@ class Conditions:
         if kind is ast.BoolOp and type(node.op) is ast.And:  # type: ignore[attr-defined]
             return [each for part in node.values for each in self.predictions(part, names)]  # type: ignore[attr-defined]
         if kind is ast.UnaryOp and type(node.op) is ast.Not:  # type: ignore[attr-defined]
-            call = self.call(node.operand, names)  # type: ignore[attr-defined]
-            if call is not None:
-                return [Prediction(call, False)]
+            return self.denials(node.operand, names)  # type: ignore[attr-defined]
         call = self.call(node, names)
         if call is not None:
             return [Prediction(call, True)]
         if kind is ast.Call:
             return self._close(node, names)
+        raise UnreadableError(_UNSAID)
+
+    def denials(self, node: ast.expr, names: Names) -> list[Prediction]:
+        """Return what it says that a condition does not hold.
+
+        Raises:
+            UnreadableError, NotLiteralError: It says something else.
+        """
+        call = self.call(node, names)
+        if call is not None:
+            return [Prediction(call, False)]
+        if type(node) is ast.UnaryOp and type(node.op) is ast.Not:
+            return self.predictions(node.operand, names)
+        if type(node) is ast.Compare and len(node.ops) == 1 and type(node.ops[0]) in _DENIED:
+            held = ast.Compare(node.left, [_DENIED[type(node.ops[0])]()], node.comparators)
+            return self.predictions(held, names)
+        if type(node) is ast.BoolOp and type(node.op) is ast.Or:
+            return [each for part in node.values for each in self.denials(part, names)]
+        if type(node) is ast.Call and name_of(node.func) == "any" and len(node.args) == 1:
+            return self._each(node.args[0], names, self.denials)
         raise UnreadableError(_UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
@@ -125,6 +149,11 @@ class Conditions:
             if bound.error:
                 raise NotLiteralError(bound.error)
             return bound
+        if type(node) is ast.NamedExpr:
+            call = self.call(node.value, names)
+            if call is not None:
+                names[node.target.id] = call
+            return call
         if type(node) is not ast.Call or not self.is_function(node.func, names):
             return None
         self.meter.work(1 + len(node.args) + len(node.keywords))
@@ -254,7 +283,7 @@ class Conditions:
 
     def _comparison(self, node: Any, names: Names) -> list[Prediction]:
         if len(node.ops) != 1:
-            raise UnreadableError("a chain of comparisons predicts no value")
+            return self._chain(node, names)
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
         if kind is ast.Eq or kind is ast.Is:
             for condition, constant in ((left, right), (right, left)):
@@ -264,6 +293,8 @@ class Conditions:
                     and type(condition) is ast.Compare
                 ):
                     return self._comparison(condition, names)
+            if kind is ast.Eq and (several := self._several(left, right, names)):
+                return several
             found = self.equal(left, right, names)
             if kind is ast.Is and type(found.value) not in (bool, type(None)):
                 raise UnreadableError("compares identity")
@@ -275,6 +306,56 @@ class Conditions:
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
         raise UnreadableError(_UNSAID)
+
+    def _chain(self, node: ast.Compare, names: Names) -> list[Prediction]:
+        """`f(1) == f(2) == 3`: 3 of both."""
+        parts = [node.left, *node.comparators]
+        calls = [call for part in parts if (call := self.call(part, names)) is not None]
+        if any(type(kind) is not ast.Eq for kind in node.ops) or len(calls) != len(parts) - 1:
+            raise UnreadableError("a chain of comparisons predicts no value")
+        (other,) = (part for part in parts if self.call(part, names) is None)
+        return [Prediction(call, read(other, names, self.meter)) for call in calls]
+
+    def _several(self, left: ast.expr, right: ast.expr, names: Names) -> list[Prediction] | None:
+        """`[f(1), f(2)] == [3, 4]`, `[f(n) for n in (1, 2)] == [3, 4]`: each of them."""
+        for part, other in ((left, right), (right, left)):
+            kind = type(part)
+            if kind in (ast.List, ast.Tuple) and part.elts:  # type: ignore[attr-defined]
+                inner = part.elts[0]  # type: ignore[attr-defined]
+            elif kind is ast.ListComp:
+                inner = part.elt  # type: ignore[attr-defined]
+            else:
+                continue
+            if type(inner) is not ast.Call or not self.is_function(inner.func, names):
+                continue
+            found = self._each(part, names, self._as_calls)
+            values = read(other, names, self.meter)
+            if type(values) not in (list, tuple) or len(values) != len(found):
+                raise UnreadableError(_UNSAID)
+            return [
+                each._replace(value=value) for each, value in zip(found, values, strict=True)
+            ]
+        return None
+
+    def _as_calls(self, node: ast.expr, names: Names) -> list[Prediction]:
+        call = self.call(node, names)
+        if call is None:
+            raise UnreadableError(_UNSAID)
+        return [Prediction(call, None)]
+
+    def _each(
+        self, node: ast.expr, names: Names, say: Callable[[ast.expr, Names], list[Prediction]]
+    ) -> list[Prediction]:
+        """Return what the items of a list or comprehension say, together."""
+        if type(node) in (ast.List, ast.Tuple):
+            return [each for part in node.elts for each in say(part, names)]  # type: ignore[attr-defined]
+        if type(node) not in (ast.GeneratorExp, ast.ListComp):
+            raise UnreadableError(_UNSAID)
+        found: list[Prediction] = []
+        for inner in rounds(node.generators, names, self.meter):  # type: ignore[attr-defined]
+            found += say(node.elt, dict(inner))  # type: ignore[attr-defined]
+            self.meter.work(1 + len(inner) // 8)
+        return found
 
     def _difference(
         self, left: ast.expr, right: ast.expr, names: Names, strict: bool
@@ -314,8 +395,8 @@ class Conditions:
     def _close(self, node: Any, names: Names) -> list[Prediction]:
         self.meter.work(len(node.args) + len(node.keywords))
         name = name_of(node.func)
-        if name == "all" and len(node.args) == 1 and type(node.args[0]) in (ast.List, ast.Tuple):
-            return [each for part in node.args[0].elts for each in self.predictions(part, names)]
+        if name == "all" and len(node.args) == 1:
+            return self._each(node.args[0], names, self.predictions)
         if name not in ("isclose", "is_close", "allclose") or len(node.args) < 2:
             raise UnreadableError(_UNSAID)
         home = node.func.value if type(node.func) is ast.Attribute else node.func

@@ -20,19 +20,23 @@ from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
 from .functions import (
     PURE_METHODS,
+    are_skipped,
     arguments_of,
     called_or_named,
     ends,
+    fails,
     is_main,
     is_skipped,
+    is_table,
+    marks_of,
     parameters_of,
     rows_of,
-    swallows,
 )
 from .predictions import (
     ENTRY_POINT,
     INSTANCE,
     MODULE,
+    SKIPPED,
     Call,
     Conditions,
     Helper,
@@ -96,7 +100,7 @@ class Statements:
         strict: bool = False,
     ) -> None:
         self._bounds = bounds
-        self._meter = LiteralMeter(bounds.items, work=bounds.work)
+        self._meter = LiteralMeter(bounds.items, work=bounds.work, loops=True)
         self._conditions = Conditions(entry_point, self._meter, strict)
         self._entry_point = self._conditions.entry_point
         self._owner = self._conditions.owner
@@ -106,7 +110,7 @@ class Statements:
         self._strict = strict
         self._steps = self._tests = 0
         self._told = 0  # assertions about the function, read or not
-        self._caught = 0  # how many `try` around it catch an assertion that fails
+        self._outer: list[ast.expr] = []  # tables above the class that is followed
         self._names: Names = {}
         self._text = ""
         self._lines: list[str] = []
@@ -121,7 +125,8 @@ class Statements:
             Enough, NotLiteralError: A bound is reached.
         """
         self._text, self._lines, self._reported = text, [], set()
-        self._body(body, self._names)
+        if not are_skipped(marks_of(body), self._names, self._meter):
+            self._body(body, self._names)
 
     def finish(self) -> None:
         """Follow the functions with parameters that nothing called, when all texts were.
@@ -133,7 +138,8 @@ class Statements:
             self._text, self._lines = helper.text, []
             self._enter(helper.node, names)
 
-    def _body(self, body: list[ast.stmt], names: Names) -> None:
+    def _body(self, body: list[ast.stmt], names: Names) -> bool:
+        """Follow a block, and return whether what stands behind it does not run either."""
         for node in body:
             self._steps += 1
             if self._steps > self._bounds.steps:
@@ -146,10 +152,11 @@ class Statements:
                 self._assertion(node, node.test, names, say)
                 continue
             if ends(node):
-                return
+                return True
             follow = _FOLLOW.get(type(node))
-            if follow is not None:
-                follow(self, node, names)
+            if follow is not None and follow(self, node, names):
+                return True
+        return False
 
     # Conditions
 
@@ -157,8 +164,6 @@ class Statements:
         self, node: ast.stmt, part: ast.expr, names: Names, say: Callable[[], Iterable[Prediction]]
     ) -> None:
         try:
-            if self._caught:
-                raise UnreadableError("whether it fails is caught")
             found = list(say())
         except (UnreadableError, NotLiteralError) as error:
             self._unreadable(node, node if self._strict else part, names, str(error))
@@ -197,7 +202,10 @@ class Statements:
         if node.value is None:
             return
         targets = node.targets if type(node) is ast.Assign else [node.target]
-        value = self._value(node.value, names)
+        if are_skipped([node.value], names, self._meter):
+            value: Any = SKIPPED
+        else:
+            value = self._value(node.value, names)
         for target in targets:
             self._bind(target, value, names)
 
@@ -335,33 +343,34 @@ class Statements:
         self._forget(node, names)
         self._unreadable(node, node, names, "in a loop whose end cannot be read")
 
-    def _if(self, node: Any, names: Names) -> None:
+    def _if(self, node: Any, names: Names) -> bool:
         if is_main(node.test):
             self._body(node.body, names)
-            return
+            return False
         try:
             branch = node.body if read(node.test, names, self._meter) else node.orelse
         except NotLiteralError:
+            if fails(node.body):
+                say = functools.partial(self._conditions.denials, node.test, names)
+                self._assertion(node, node.test, names, say)
+                return self._body(node.orelse, names)
             self._forget(node, names)
             self._unreadable(node, node, names, "under a condition that cannot be read")
-        else:
-            self._body(branch, names)
+            return False
+        return self._body(branch, names)
 
-    def _with(self, node: Any, names: Names) -> None:
+    def _with(self, node: Any, names: Names) -> bool:
         for item in node.items:
             call = item.context_expr
             if type(call) is ast.Call and called_or_named(call) in _RAISES:
                 self._unreadable(node, node, names, "says that a call raises")
-                return
+                return False
             if item.optional_vars is not None:
                 self._forget(item.optional_vars, names)
-        self._body(node.body, names)
+        return self._body(node.body, names)
 
     def _try(self, node: Any, names: Names) -> None:
-        caught = swallows(node)
-        self._caught += caught
-        self._body(node.body, names)
-        self._caught -= caught
+        self._body(node.body, names)  # whoever catches what an assertion raises has said it all the same
         for handler in node.handlers:
             self._forget(handler, names)
         self._body([*node.orelse, *node.finalbody], names)
@@ -444,10 +453,10 @@ class Statements:
 
     def _enter(self, node: Any, names: Names) -> None:
         """Follow a function, with each row of its tables."""
-        if is_skipped(node):
+        if is_skipped(node, names, self._meter):
             return
         before = self._told
-        for row in rows_of(node, names, self._meter):
+        for row in rows_of(node, names, self._meter, self._outer):
             self._meter.work(len(row) + self._size(names) + len(parameters_of(node)))
             inner = dict(names)
             for name in parameters_of(node):
@@ -463,7 +472,7 @@ class Statements:
     def _class(self, node: Any, names: Names) -> None:
         if node.name in (self._entry_point, self._owner) and names is self._names:
             return  # the program is repeated
-        is_other = node.name == self._entry_point or is_skipped(node)
+        is_other = node.name == self._entry_point or is_skipped(node, names, self._meter)
         if is_other or not self._conditions.mentions(node, names):
             names[node.name] = UNKNOWN
             return
@@ -485,6 +494,7 @@ class Statements:
         tests = [
             each for each in methods if each.name not in _SETUP and each.name != self._entry_point
         ]
+        before_class, self._outer = self._outer, list(filter(is_table, node.decorator_list))
         for method in tests:
             if self._is_helper(method, inner):
                 helper = Helper(method, self._text, self._conditions.mentions(method, inner))
@@ -494,11 +504,13 @@ class Statements:
         for method in tests:
             if not self._is_helper(method, inner):
                 self._enter(method, inner)
+        self._outer = before_class
 
     def _is_helper(self, node: Any, names: Names) -> bool:
         """Whether a function is no test, but one that tests call with arguments."""
         given = all(self._is_given(each, names) for each in parameters_of(node))
-        return not (given or node.name in _SETUP or node.decorator_list)
+        is_table = bool(node.decorator_list or (self._outer and node.name.startswith("test")))
+        return not (given or node.name in _SETUP or is_table)
 
     @staticmethod
     def _size(names: Names) -> int:
@@ -517,7 +529,7 @@ def _forget_object(value: Any, names: Names) -> None:
             names[name] = UNKNOWN
 
 
-_FOLLOW: dict[type, Callable[[Statements, Any, Names], None]] = {
+_FOLLOW: dict[type, Callable[[Statements, Any, Names], bool | None]] = {
     ast.Assign: Statements._assign, ast.AnnAssign: Statements._assign, ast.AugAssign: Statements._augmented,
     ast.Expr: Statements._expression, ast.For: Statements._for, ast.While: Statements._while,
     ast.If: Statements._if, ast.With: Statements._with, ast.AsyncWith: Statements._with, ast.Try: Statements._try,
