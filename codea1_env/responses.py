@@ -213,10 +213,10 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
 def _test(
     name: str, call: str, predicted: str, arguments: str, same: str, value: str, *about: Any
 ) -> Test:
-    *tolerances, fault, reason = about
+    absolute, relative, fault, reason = about
     encoded = bytes.fromhex(call), bytes.fromhex(predicted)
     texts = f"{name}({arguments})", same, value
-    return Test(*encoded, *texts, *tolerances, _FAULTS.get(fault), reason)
+    return Test(*encoded, *texts, absolute, relative, _FAULTS.get(fault), reason)
 
 
 def nonprintable_ratio(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 
@@ -50,9 +51,8 @@ def defines(code: str, name: str) -> bool:
         >>> [defines(code, "f") for code in ("def f(): return 1", "def f():\n    ...", "f = f(4)", "def f():")]
         [True, False, False, False]
     """
-    try:
-        body = parse(code)
-    except PARSE_ERRORS:
+    body = parsed(code)
+    if body is None:
         return any(_in_part(part.text, part.body, name) for part in chunks(code))
     return any(_defines(node, name) for node in body)
 
@@ -129,7 +129,7 @@ def completion(answer: str, blocks: list[str], prompt: str, name: str) -> str | 
             for lead in dict.fromkeys(leads):
                 shifted = "\n".join(f"{lead}{line}" if line else "" for line in plain)
                 code = f"{head}\n{shifted}\n"
-                if _parsed(code) is not None:
+                if parsed(code) is not None:
                     return "\n".join([code, *(part.text for part in code_in(rest))])
     return None
 
@@ -156,12 +156,14 @@ def _indentation(lines: list[str]) -> int:
 
 
 def _returns(code: str) -> bool:
-    body = _parsed(code)
+    body = parsed(code)
     kinds = {type(each) for node in body or () for each in ast.walk(node)}
     return not kinds.isdisjoint((ast.Return, ast.Raise, ast.Yield, ast.YieldFrom))
 
 
-def _parsed(code: str) -> list[ast.stmt] | None:
+@functools.lru_cache(maxsize=4)  # one program is looked at several times in a row
+def parsed(code: str) -> list[ast.stmt] | None:
+    """Return the statements of code, which nobody may change; None if it is no Python."""
     try:
         return parse(code)
     except PARSE_ERRORS:

@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterator
 from .chunks import PARSE_ERRORS, parse
 
 _MAX_STRINGS = 20
+_DOCSTRING = ('"""', "'''")
 _SHELL = re.compile(
     r"[!%]{1,2}[a-zA-Z_][^\n]*+|(?:\$ )?(?:pip3?|conda|uv|apt(?:-get)?) [a-z][^\n]*+|\$ [^\n]*+"
 )
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _QUOTED = re.compile(r"^[ \t]*+>(?!>)[ \t]?", re.MULTILINE)
-_PROMPT = re.compile(
-    r"[ \t]*+(?:>>>|\.\.\.|In \[[0-9]{0,4}\]:|\.{3,12}:)(?: (?P<code>[^\n]*+))?$"
-)
+_PROMPT = re.compile(r"[ \t]*+(?:>>>|\.\.\.|In \[[0-9]{0,4}\]:|\.{3,12}:)(?: (?P<code>[^\n]*+))?$")
 _NUMBER = re.compile(r"[ \t]*+[0-9]{1,4}(?:[.:|)][ ]?| |$)")
 _ADDED = re.compile(r"^[+](?![+])", re.MULTILINE)
 _DIFF = re.compile(r"^(?:-|@@|\+\+\+|index |diff )[^\n]*+", re.MULTILINE)
@@ -65,14 +64,12 @@ def undisguised(text: str, word: str, together: bool = False) -> Iterator[str]:
         'def f():\n    return 1'
     """
     for strings in (_in_json(text, word), _in_python(text, word)):
-        if together and (found := list(strings)):
-            yield "\n".join(found)
-        else:
-            yield from strings
+        found = list(strings)
+        yield from ["\n".join(found)] if together and found else found
     for undo in _UNDO:
-        found = undo(text)
-        if found != text and word in found:
-            yield found
+        plain = undo(text)
+        if plain != text and word in plain:
+            yield plain
 
 
 def _in_json(text: str, word: str) -> Iterator[str]:
@@ -103,7 +100,7 @@ def _in_json(text: str, word: str) -> Iterator[str]:
 
 def _in_python(text: str, word: str) -> Iterator[str]:
     """Yield the strings of a literal of Python."""
-    if not text.lstrip().startswith(("{", "[", "(", '"', "'")):
+    if not text.lstrip().startswith(("{", "[", "(", '"', "'")) or text.lstrip()[:3] in _DOCSTRING:
         return
     try:
         body = parse(text.strip())

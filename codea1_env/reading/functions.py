@@ -107,7 +107,7 @@ def _table(
         return unknown
     try:
         if type(values) in (ast.List, ast.Tuple):
-            run = [each for each in values.elts if not _is_out(each, names, meter)]  # type: ignore[attr-defined]
+            run = [each for each in values.elts if not _is_out(each, names, meter)]
             rows = [_row(each, len(columns), names, meter) for each in run]
         else:
             items = read_items(values, names, meter)
@@ -168,6 +168,8 @@ _ENDS = frozenset({
     "sys.exit", "os._exit", "os.abort", "pytest.skip", "pytest.exit", "pytest.fail", "pytest.xfail", "self.skipTest",
     "self.fail", "exit", "quit",
 })  # fmt: skip
+
+
 def called_or_named(node: ast.expr) -> str:
     """Return the last part of the name of an expression, or of what it calls."""
     return called_or_named(node.func) if type(node) is ast.Call else name_of(node)

@@ -27,7 +27,7 @@ _CONVERTS: dict[str, type | None] = {
 _DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
 MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
-_UNSAID = "does not say what a call returns"
+UNSAID = "does not say what a call returns"
 
 
 class UnreadableError(Exception):
@@ -57,7 +57,8 @@ class Call(NamedTuple):
 class Helper(NamedTuple):
     """What a name is bound to that is a function of the text with parameters."""
 
-    node: ast.FunctionDef
+    node: Any
+    """Its definition."""
     text: str
     is_about: bool
     """Whether it mentions the function under test."""
@@ -114,7 +115,7 @@ class Conditions:
             return [Prediction(call, True)]
         if kind is ast.Call:
             return self._close(node, names)
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
 
     def denials(self, node: ast.expr, names: Names) -> list[Prediction]:
         """Return what it says that a condition does not hold.
@@ -134,7 +135,7 @@ class Conditions:
             return [each for part in node.values for each in self.denials(part, names)]
         if type(node) is ast.Call and name_of(node.func) == "any" and len(node.args) == 1:
             return self._each(node.args[0], names, self.denials)
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
         """Return the call that an expression is, or None if it is something else.
@@ -305,7 +306,7 @@ class Conditions:
             return [self._difference(right, left, names, kind is ast.Gt)]
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
 
     def _chain(self, node: ast.Compare, names: Names) -> list[Prediction]:
         """`f(1) == f(2) == 3`: 3 of both."""
@@ -331,16 +332,14 @@ class Conditions:
             found = self._each(part, names, self._as_calls)
             values = read(other, names, self.meter)
             if type(values) not in (list, tuple) or len(values) != len(found):
-                raise UnreadableError(_UNSAID)
-            return [
-                each._replace(value=value) for each, value in zip(found, values, strict=True)
-            ]
+                raise UnreadableError(UNSAID)
+            return [each._replace(value=value) for each, value in zip(found, values, strict=True)]
         return None
 
     def _as_calls(self, node: ast.expr, names: Names) -> list[Prediction]:
         call = self.call(node, names)
         if call is None:
-            raise UnreadableError(_UNSAID)
+            raise UnreadableError(UNSAID)
         return [Prediction(call, None)]
 
     def _each(
@@ -350,7 +349,7 @@ class Conditions:
         if type(node) in (ast.List, ast.Tuple):
             return [each for part in node.elts for each in say(part, names)]  # type: ignore[attr-defined]
         if type(node) not in (ast.GeneratorExp, ast.ListComp):
-            raise UnreadableError(_UNSAID)
+            raise UnreadableError(UNSAID)
         found: list[Prediction] = []
         for inner in rounds(node.generators, names, self.meter):  # type: ignore[attr-defined]
             found += say(node.elt, dict(inner))  # type: ignore[attr-defined]
@@ -369,7 +368,7 @@ class Conditions:
                 if strict and not tolerance:
                     raise UnreadableError("no difference is less than 0")
                 return self.almost(one, other, Tolerance(absolute=tolerance), names)
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
 
     def _converted(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
         """`list(f(x)) == [1]`: the list; `round(f(x), 2) == value`: the value, give or take half of the last place."""
@@ -390,7 +389,7 @@ class Conditions:
                 return prediction(call, value, Tolerance(absolute=0.5 * 10.0**-places))
             if len(each.args) == 1 and type(value) is _CONVERTS[name]:
                 return Prediction(call, value, None, name)
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
 
     def _close(self, node: Any, names: Names) -> list[Prediction]:
         self.meter.work(len(node.args) + len(node.keywords))
@@ -398,7 +397,7 @@ class Conditions:
         if name == "all" and len(node.args) == 1:
             return self._each(node.args[0], names, self.predictions)
         if name not in ("isclose", "is_close", "allclose") or len(node.args) < 2:
-            raise UnreadableError(_UNSAID)
+            raise UnreadableError(UNSAID)
         home = node.func.value if type(node.func) is ast.Attribute else node.func
         is_numpy = name == "allclose" or getattr(home, "id", "") in ("np", "numpy")
         keys = ("rtol", "atol") if is_numpy else ("rel_tol", "abs_tol")
@@ -428,11 +427,11 @@ def _wider(one: Tolerance, other: Tolerance | None) -> Tolerance:
 
 
 def _asserts(node: ast.AST) -> bool:
-    if type(node) in (ast.FunctionDef, ast.AsyncFunctionDef):
-        return node.name.startswith("test")  # type: ignore[attr-defined]
-    return type(node) is ast.Assert or (
-        type(node) is ast.Call and name_of(node.func).lower().startswith(("assert", "raises"))
-    )
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return node.name.startswith("test")
+    if isinstance(node, ast.Call):
+        return name_of(node.func).lower().startswith(("assert", "raises"))
+    return isinstance(node, ast.Assert)
 
 
 def name_of(node: ast.expr) -> str:
@@ -470,67 +469,3 @@ def _size(value: Any) -> float | None:
         known = [size for size in sizes if size is not None]
         return min(known) if len(known) == len(sizes) else None
     return None
-
-
-_EQUAL = frozenset({
-    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
-    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
-})  # fmt: skip
-
-
-def said_by(
-    conditions: Conditions, call: ast.Call, name: str, names: Names
-) -> Iterator[Prediction]:
-    """Yield what a call such as `self.assertEqual(f(1), 2)` says.
-
-    Args:
-        conditions: Reads what stands in it.
-        call: The call.
-        name: What is called, in lower case and without underscores.
-        names: What names stand for.
-
-    Raises:
-        UnreadableError: It says something else.
-        NotLiteralError: Something in it is no literal.
-    """
-    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
-    parts = list(call.args)
-    parts += [
-        given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given
-    ]
-    if name in _EQUAL and len(parts) >= 2:
-        yield conditions.equal(parts[0], parts[1], names)
-    elif name in ("asserttrue", "assert") and parts:
-        yield from conditions.predictions(parts[0], names)
-    elif name == "assertfalse" and parts and (found := conditions.call(parts[0], names)):
-        yield Prediction(found, False)
-    elif name == "assertisnone" and parts:
-        yield conditions.equal(parts[0], ast.Constant(None), names)
-    elif name == "assertis" and len(parts) >= 2:
-        yield from conditions.predictions(ast.Compare(parts[0], [ast.Is()], [parts[1]]), names)
-    elif name in ("assertalmostequal", "assertalmostequals", "assertallclose") and len(parts) >= 2:
-        yield _almost(conditions, parts, given, name, names)
-    else:
-        raise UnreadableError(_UNSAID)
-
-
-def _almost(
-    conditions: Conditions,
-    parts: list[ast.expr],
-    given: dict[str, ast.expr],
-    name: str,
-    names: Names,
-) -> Prediction:
-    if name == "assertallclose":
-        relative = given.get("rtol", parts[2] if len(parts) > 2 else None)
-        stated = Tolerance(
-            conditions.number(given["atol"], names) if "atol" in given else None,
-            1e-7 if relative is None else conditions.number(relative, names),
-        )
-    elif "delta" in given:
-        stated = Tolerance(absolute=conditions.number(given["delta"], names))
-    else:
-        places = given.get("places", given.get("decimal", parts[2] if len(parts) > 2 else None))
-        digits = 7.0 if places is None else conditions.number(places, names)
-        stated = Tolerance(absolute=0.5 * 10.0 ** -min(digits, 300.0))
-    return conditions.almost(parts[0], parts[1], stated, names)

@@ -9,8 +9,8 @@ import re
 import symtable
 from collections.abc import Iterator
 
-from .chunks import PARSE_ERRORS, chunks, parse
-from .definitions import code_in, completion, defines, is_word
+from .chunks import PARSE_ERRORS, chunks
+from .definitions import code_in, completion, defines, is_word, parsed
 from .disguises import undisguised, without_commands
 from .fences import Block, answer_in, python_in, unfenced
 
@@ -115,15 +115,8 @@ def _holding(blocks: list[Block], pattern: str) -> list[int]:
     return [place for place, block in enumerate(blocks) if beginning.search(block.code)]
 
 
-def _parsed(code: str) -> list[ast.stmt] | None:
-    try:
-        return parse(code)
-    except PARSE_ERRORS:
-        return None
-
-
 def _without_cut_end(code: str, entry_point: str) -> str:
-    if _parsed(code) is not None:
+    if parsed(code) is not None:
         return code
     parts = [chunk for chunk in chunks(code) if chunk.text.strip()]
     if not parts or not (parts[-1].error or parts[-1].removed):
@@ -138,7 +131,7 @@ def _without_cut_end(code: str, entry_point: str) -> str:
 
 def _between_prose(text: str, entry_point: str) -> str | None:
     """Return the code of a text without fences, if it defines the entry point."""
-    body = _parsed(text)
+    body = parsed(text)
     if body is not None and not any(map(is_word, body)):
         return text if _defines(body, entry_point) else None
     parts = code_in(text)
@@ -181,7 +174,7 @@ def _with_helpers(code: str, before: list[Block], behind: list[Block]) -> str:
     # Of several definitions, the last one before the program counts.
     for block in [*behind[:_MOST_BLOCKS][::-1], *before[-_MOST_BLOCKS:]]:
         lines = block.code.split("\n")
-        for node in _parsed(block.code) or ():
+        for node in parsed(block.code) or ():
             number += 1
             if isinstance(
                 node, (*_DEFINITIONS, *_IMPORTS, ast.Assign, ast.AnnAssign, ast.Try, ast.If)

@@ -284,29 +284,7 @@ class _Suite:
             predicted = codec.encode(found.value)
         except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
-        same_as = _identity(arguments, keywords) if _MAY_EQUAL_OTHERS.search(source) else source
+        same_as = self._signature.same_as(arguments, keywords, source)
         absolute, relative = found.tolerance or (None, None)
         about = [absolute, relative, fault, reason]
         self.tests.append([call.hex(), predicted.hex(), source, same_as, value, *about])
-
-
-def _identity(arguments: list[Any], keywords: dict[str, Any]) -> str:
-    """Return the same text for arguments that are equal: 1, 1.0 and True; a dict in another order. As a source would be."""
-    texts = [write(_plain(each)) or "" for each in arguments]
-    texts += [f"{name}={write(_plain(each)) or ''}" for name, each in keywords.items()]
-    return ", ".join(texts)
-
-
-def _plain(value: Any) -> Any:
-    kind = type(value)
-    if kind is bool or (kind is float and value.is_integer()):
-        return int(value)
-    if kind in (list, tuple, set, frozenset):
-        return kind([_plain(each) for each in value])
-    if kind is dict:
-        items = [(_plain(key), _plain(each)) for key, each in value.items()]
-        return dict(sorted(items, key=lambda item: write(item[0]) or ""))
-    return value
-
-
-_MAY_EQUAL_OTHERS = re.compile(r"\.0|e\+?[0-9]|True|False|\{")
