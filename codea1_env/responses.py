@@ -5,7 +5,8 @@ assertion that says what a call of the function returns, wherever it stands (at 
 classes of unittest and pytest, in loops and `parametrize` over literals, as JSON), with names that are bound to
 literals. What cannot be read so is dropped with a reason, and counts as invalid if it is about the function.
 
-Of a coder's answer the last block that defines the function is taken, as it is: the text is never repaired.
+Of a coder's answer the last block that defines the function is taken: no header alone, no stub, no use of it. Only what
+stands around a program is taken off (quotation marks, prompts, JSON, escapes); the program itself is never repaired.
 
 What stands before the end of the last reasoning block (`</think>`) is not the answer. Nothing is parsed in this
 process: `codea1_env.reading` does it, in the sandbox.

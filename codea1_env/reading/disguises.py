@@ -21,7 +21,7 @@ _SHELL = re.compile(
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _QUOTED = re.compile(r"^[ \t]*+>(?!>)[ \t]?", re.MULTILINE)
 _PROMPT = re.compile(r"[ \t]*+(?:>>>|\.\.\.|In \[[0-9]{0,4}\]:|\.{3,12}:)(?: (?P<code>[^\n]*+))?$")
-_NUMBER = re.compile(r"[ \t]*+[0-9]{1,4}(?:[.:|)][ ]?| |$)")
+_NUMBER = re.compile(r"[ \t]*+[0-9]{1,4}[.:|)]?+(?P<code>[ \t][^\n]*+|)$")
 _ADDED = re.compile(r"^[+](?![+])", re.MULTILINE)
 _DIFF = re.compile(r"^(?:-|@@|\+\+\+|index |diff )[^\n]*+", re.MULTILINE)
 _TAG = re.compile(r"</?(?:pre|code|python|div|p|br)\b[^>\n]{0,100}>", re.IGNORECASE)
@@ -134,11 +134,12 @@ def _unprompted(text: str) -> str:
 
 
 def _unnumbered(text: str) -> str:
-    lines = text.split("\n")
-    numbered = [line for line in lines if _NUMBER.match(line)]
+    lines = [(line, _NUMBER.match(line)) for line in text.split("\n")]
+    numbered = [found["code"] for _, found in lines if found]
     if len(numbered) < 2:
         return text
-    return "\n".join(_NUMBER.sub("", line, count=1) for line in lines)
+    least = min((len(code) - len(code.lstrip()) for code in numbered if code.strip()), default=0)
+    return "\n".join(found["code"][least:] if found else line for line, found in lines)
 
 
 def _merged(text: str) -> str:

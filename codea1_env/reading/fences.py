@@ -92,7 +92,7 @@ def answer_in(text: str) -> str:
     if ends:
         text = text[ends[-1] :]
     begins = _REASONING.search(text)
-    if begins is not None:
+    if begins is not None and not _within(begins, _said(text)):
         text = text[: begins.start()]
     head = _BEGIN.match(text)
     if head is not None:

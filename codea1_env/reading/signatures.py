@@ -234,6 +234,7 @@ class Signature:
         self._others = next((row[0] for row in rows if row[1] == "**"), None)
         texts = [row[2] for row in rows]
         self._equal_defaults = {text: text and same_text(_value_of(text)) for text in texts}
+        self._default_of = {row[0]: row[2] for row in rows}
         self._has_odd_default = any(text != same for text, same in self._equal_defaults.items())
         self._needs_names = any(row[2] is None for row in self._named.values())
         self._checks: dict[str | None, Check | None] = {row[0]: _check(row) for row in rows}
@@ -331,8 +332,8 @@ class Signature:
             ):
                 texts.pop()
         for name, value in keywords.items():
-            text, row = same_text(value), self._named.get(name)
-            if row is None or row[2] is None or self._equal_defaults[row[2]] != text:
+            text = same_text(value)
+            if self._equal_defaults.get(self._default_of.get(name)) != text:
                 texts.append(f"{name}={text}")
         return ", ".join(texts)
 

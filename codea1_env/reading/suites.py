@@ -115,6 +115,8 @@ def _goes_on(body: list[ast.stmt]) -> bool:
     """Whether an assertion's value is followed by a word: `True - because` is Python."""
     test = body[0].test if body and type(body[0]) is ast.Assert else None
     value = test.comparators[-1] if type(test) is ast.Compare else None
+    if type(value) is ast.Call and not isinstance(value.func, (ast.Name, ast.Attribute)):
+        return True  # 4 (two squared)
     if type(value) is not ast.BinOp:
         return False
     try:
