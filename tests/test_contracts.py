@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import gzip
+import json
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+
 import pytest
 
 from codea1_env.judging.contracts import CALLED, contracted
 from codea1_env.oracle import Oracle, Subject, Truth
-from codea1_env.problems import Problem, load_problems
+from codea1_env.problem_sets.contract_check import contract_fault
+from codea1_env.problem_sets.rows import Row
+from codea1_env.problem_sets.schemas import to_problem
+from codea1_env.problem_sets.validate import FindingKind, validate_problems
+from codea1_env.problems import Problem, ProblemsError, load_problems
 from codea1_env.reading.calls import literal_calls
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import Referee, RefereeConfig, Round
@@ -146,6 +158,47 @@ def test_the_referee_pays_nobody_for_a_call_outside(sandbox: Sandbox) -> None:
         assert bool(verdict.suites[0].failed) == (config.domain == "any")
 
 
+@pytest.mark.parametrize(
+    ("contract", "message"),
+    [
+        ("assert n > 0", ""),
+        ("assert n > 7", "test 2: it is outside the contract: n > 7"),
+        ("assert m", "test 1: the contract of the problem fails: NameError: name 'm'"),
+        ("assert (", "test 1: the contract of the problem fails: SyntaxError"),
+        ("while n: pass", "test 1: the contract ends with timeout"),
+    ],
+)
+def test_validate_names_a_broken_contract(
+    sandbox: Sandbox, tmp_path: Path, contract: str, message: str
+) -> None:
+    rows = [
+        {
+            "task_id": "a",
+            "prompt": "def f(n): ...",
+            "entry_point": "f",
+            "reference": HALF,
+            "tests": ["assert f(9) == 4", "assert f(7) == 3"],
+            "contract": contract,
+        }
+    ]
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    limits = Limits(call_cpu_time=0.3, call_wall_time=3.0)
+    report = validate_problems(str(path), sandbox, limits=limits)
+    found = [each for each in report.errors if each.kind is FindingKind.BROKEN_CONTRACT]
+    assert len(found) == bool(message)
+    for each in found:
+        assert message in each.message
+        assert each.where.endswith("own.jsonl, line 1")
+
+
+def test_a_contract_without_calls_is_compiled(sandbox: Sandbox) -> None:
+    problem = Problem("p", "def f(n): ...", "f", HALF, contract="assert (")
+    assert "SyntaxError" in contract_fault(problem, [], sandbox, LIMITS)
+    problem = Problem("p", "def f(n): ...", "f", HALF, contract="assert n")
+    assert contract_fault(problem, [], sandbox, LIMITS) == ""
+
+
 def test_contracts_of_the_starter_set_take_their_golden_tests(sandbox: Sandbox) -> None:
     problems = [problem for problem in load_problems("starter") if problem.contract]
     assert len(problems) >= 25
@@ -188,3 +241,79 @@ def test_contracts_of_the_starter_set_refuse_what_their_text_excludes(sandbox: S
         tests = [Call(encoded_arguments(each, {}), b"", f"{each}", f"{each}", "") for each in calls]
         [found] = Oracle(sandbox, LIMITS).ask({subject: [tests]}).values()
         assert {truth.fault for truth in found.values()} == {InvalidReason.OUTSIDE_CONTRACT}, found
+
+
+REFUSED = """
+
+from math import inf, nan
+
+{inputs}
+
+def refused():
+    found = []
+    for arguments in inputs:
+        try:
+            {name}(*arguments)
+        except Exception as error:
+            found.append((str(arguments)[:100], str(error)))
+    return found[:3]
+"""
+
+
+@pytest.mark.parametrize("source", ["humanevalplus.jsonl.gz", "mbppplus.jsonl.gz"])
+def test_contracts_of_public_sets_take_every_input_of_the_rows(
+    source: str, sandbox: Sandbox, shared_data: Path
+) -> None:
+    path = shared_data / source
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        tests = {row["task_id"]: row["test"] for row in map(json.loads, lines)}
+    checked = []
+    for problem in load_problems(str(path)):
+        if not problem.contract:
+            continue
+        code, name = contracted(
+            problem.reference, problem.entry_point, problem.contract, answers=False
+        )
+        [inputs] = re.findall(r"^ *(inputs = .*)$", tests[problem.task_id], re.MULTILINE)
+        code += REFUSED.format(inputs=inputs, name=name)
+        [result] = sandbox.call(code, "refused", [((), {})])
+        checked.append((problem.task_id, result.value, result.message))
+    assert len(checked) >= 90
+    assert [row for row in checked if row[1:] != ([], "")] == []
+
+
+def test_every_contract_of_a_public_set_belongs_to_a_row(shared_data: Path) -> None:
+    problems = {
+        problem.task_id: problem
+        for source in ("humanevalplus.jsonl.gz", "mbppplus.jsonl.gz")
+        for problem in load_problems(str(shared_data / source))
+    }
+    text = resources.files("codea1_env.problem_sets").joinpath("contracts.toml").read_text("utf-8")
+    contracts = tomllib.loads(text)
+    assert contracts.keys() <= problems.keys()
+    for task_id, contract in contracts.items():
+        assert problems[task_id].contract == contract.strip("\n")
+        assert any(isinstance(node, ast.Assert) for node in ast.walk(ast.parse(contract)))
+
+
+def test_the_contract_of_a_row_goes_before_ours() -> None:
+    row = {
+        "task_id": "HumanEval/55",
+        "prompt": "def fib(n: int):\n",
+        "canonical_solution": "    return n\n",
+        "entry_point": "fib",
+        "test": "def check(candidate):\n    assert candidate(1) == 1\n",
+    }
+    assert to_problem(Row(row, "one.jsonl, line 1")).contract == "assert 0 <= n <= 200"
+    given = "\n    assert n >= 0 # $_CONTRACT_$\n"
+    assert to_problem(Row({**row, "contract": given}, "one.jsonl, line 1")).contract == given
+    with pytest.raises(ProblemsError, match="line 1: Expect 'contract' to be text, actually: list"):
+        to_problem(Row({**row, "contract": ["n"]}, "one.jsonl, line 1"))
+
+
+def test_own_rows_have_contracts() -> None:
+    row = {"task_id": "a", "prompt": "def f(n): ...", "entry_point": "f", "reference": HALF}
+    problem = to_problem(Row({**row, "contract": "assert n"}, "one.jsonl, line 1"))
+    assert problem.contract == "assert n"
+    with pytest.raises(ProblemsError, match="contract to be a str"):
+        to_problem(Row({**row, "contract": 3}, "one.jsonl, line 1"))

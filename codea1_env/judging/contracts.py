@@ -44,9 +44,7 @@ def fails(error):
 
 
 def check(arguments):
-    global compiled
     try:
-        compiled = compiled or compile(text, "<contract>", "exec", dont_inherit=True, optimize=0)
         exec(compiled, copy.deepcopy(arguments))
         return
     except AssertionError as error:
@@ -61,11 +59,12 @@ def check(arguments):
 
 
 def contracted(*arguments, **keywords):
-    global signature
+    global compiled, signature
     called = function()
     try:
+        compiled = compiled or compile(text, "<contract>", "exec", dont_inherit=True, optimize=0)
         signature = signature or inspect.signature(called)
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         fails(error)
     try:
         bound = signature.bind(*arguments, **keywords)
@@ -73,7 +72,7 @@ def contracted(*arguments, **keywords):
         return called(*arguments, **keywords)
     bound.apply_defaults()
     check(bound.arguments)
-    return called(*arguments, **keywords)
+    return called(*arguments, **keywords) if answers else None
 
 
 if names[0] not in program:
@@ -84,17 +83,23 @@ program[name] = contracted
 _ATTACHED = """
 
 import builtins as {name}
-{name}.exec({wrapper!r}, {{"program": {name}.globals(), "name": {name!r}, "names": {names!r}, "text": {text!r}}})
+{name}.exec(
+    {wrapper!r},
+    {{"program": {name}.globals(), "name": {name!r}, "names": {names!r}, "text": {text!r}, "answers": {answers}}},
+)
 """
 
 
-def contracted(code: str, entry_point: str, contract: str) -> tuple[str, str]:
+def contracted(
+    code: str, entry_point: str, contract: str, *, answers: bool = True
+) -> tuple[str, str]:
     """Return a program that checks the contract before each call, and the name to call in it.
 
     Args:
         code: The reference.
         entry_point: Its function: ``f``, or ``Solution.f`` for a method.
         contract: Asserts over the parameters of the function; "" where every call is inside.
+        answers: Whether the reference is called behind the contract; otherwise the value is None.
     """
     if not contract.strip():
         return code, entry_point
@@ -102,6 +107,7 @@ def contracted(code: str, entry_point: str, contract: str) -> tuple[str, str]:
         name=CALLED,
         wrapper=_WRAPPER,
         names=entry_point.split("."),
+        answers=answers,
         text=textwrap.dedent(contract).strip("\n"),
     )
     return code + attached, CALLED
