@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from codea1_env.problem_sets import livecodebench, release
-from codea1_env.problem_sets.contracts import contract_of
+from codea1_env.problem_sets.contract_texts import contract_of
 from codea1_env.problem_sets.harness import (
     called_by,
     check_program,

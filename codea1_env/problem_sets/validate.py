@@ -19,7 +19,7 @@ from pathlib import Path
 
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
-from codea1_env.problem_sets.contract_check import contract_fault
+from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.reading.calls import literal_calls
