@@ -9,6 +9,8 @@ It knows nothing of games, rewards or models, and can be used alone:
 """
 
 from .calls import Answers, encoded_arguments
+from .cases import UNKNOWN, Case, EncodedCases, encoded_cases, expected_frame
+from .compare import Comparison, Rule, equal
 from .inside.run.running import RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
@@ -31,9 +33,13 @@ from .results import (
 __all__ = [
     "MAX_INPUT",
     "RETURNED",
+    "UNKNOWN",
     "AnalysisError",
     "Answers",
     "CallResult",
+    "Case",
+    "Comparison",
+    "EncodedCases",
     "InfraError",
     "Job",
     "JobResult",
@@ -43,13 +49,17 @@ __all__ = [
     "Limits",
     "Outcome",
     "OwnCodeSandbox",
+    "Rule",
     "Sandbox",
     "SandboxError",
     "ScriptResult",
     "TestResult",
     "default_sandbox",
     "encoded_arguments",
+    "encoded_cases",
+    "equal",
     "examine",
+    "expected_frame",
     "meaning_of",
     "strongest_level",
 ]

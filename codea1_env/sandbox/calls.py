@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import marshal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from .clocks import queue_time_of
 from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, job_frame, load_of, meaning_of, outcome_of, too_long
-from .results import RUN_LIMIT, CallResult, Limit, Outcome, TestResult, cause_of
+from .results import RUN_LIMIT, CallResult, JobResult, Limit, Outcome, TestResult, cause_of
 from .supervise import Supervised, dismissed_on_error
 from .watch import Watch
 from .workers import Slots
+
+Judge = Callable[[int, bytes], TestResult]
+"""Number of a call and the frame that answered it -> the verdict. The frame is dropped then."""
 
 _FLOOD = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
 
@@ -91,44 +94,128 @@ def answer_calls(
     return Answers(load, replies, cpu_time)
 
 
+def judged_calls(
+    slots: Slots,
+    code: str,
+    name: str,
+    calls: Sequence[bytes],
+    judge: Judge,
+    limits: Limits,
+    *,
+    stop: bool,
+) -> JobResult:
+    """Load a program, call one of its functions, and judge each reply as it comes.
+
+    Args:
+        slots: Where the processes come from.
+        code: Program text.
+        name: The function, or `Class.method`.
+        calls: See `encoded_arguments`.
+        judge: Judges replies. The run may be repeated: it depends on nothing but its arguments.
+        limits: Per call and for all calls.
+        stop: Whether the first call that is not passed is the last that is judged.
+
+    Returns:
+        One result per call, or up to the first that is not passed.
+    """
+    why = too_long(code)
+    if why is not None:
+        return JobResult(why, () if stop else (why,) * len(calls))
+    results: list[TestResult] = []
+    load: TestResult | None = None
+    left, used = limits, 0.0
+    while load is None or len(results) < len(calls):
+        started, done = time.monotonic(), len(results)
+
+        def judged(number: int, frame: bytes, done: int = done) -> TestResult:
+            return judge(done + number, frame)
+
+        loaded, some, spent = _answers(slots, code, name, calls[done:], left, judged, stop=stop)
+        load = load or loaded
+        results += [each for each in some if isinstance(each, TestResult)]
+        used += spent
+        if not loaded.passed:
+            results += [] if stop else [loaded] * (len(calls) - len(results))
+            break
+        if stop and results and not results[-1].passed:
+            break
+        left = _less(left, spent, time.monotonic() - started)
+        if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING and len(results) < len(calls):
+            late = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
+            results += [late] if stop else [late] * (len(calls) - len(results))
+    return JobResult(load, tuple(results), cpu_time=used)
+
+
+_NOTHING = 1e-9  # seconds: no time is left
+
+
+def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
+    """Return what is left of the run's limits; they stay positive, as limits must."""
+    return replace(
+        limits,
+        run_cpu_time=max(limits.run_cpu_time - cpu_time, _NOTHING),
+        run_wall_time=max(limits.run_wall_time - wall_time, _NOTHING),
+    )
+
+
 def _answers(
-    slots: Slots, code: str, name: str, calls: Sequence[bytes], limits: Limits
+    slots: Slots,
+    code: str,
+    name: str,
+    calls: Sequence[bytes],
+    limits: Limits,
+    judge: Judge | None = None,
+    *,
+    stop: bool = False,
 ) -> tuple[TestResult, list[bytes | TestResult], float]:
-    """Make calls until one stops the process: how loading ended, the replies, and the CPU time."""
+    """Make calls until one stops the process: how loading ended, the replies, and the CPU time.
+
+    With `judge`, verdicts take the place of replies; with `stop`, the first that is none of PASS is the last.
+    """
     replies: list[bytes | TestResult] = []
     load: TestResult | None = None
-    stop: Stop | None = None
+    why: Stop | None = None
+    failed = False
+
+    def keep(frame: bytes) -> None:
+        nonlocal failed
+        reply = frame if judge is None else judge(len(replies), frame)
+        if not failed:
+            replies.append(reply)
+        failed = failed or (stop and isinstance(reply, TestResult) and not reply.passed)
+
     child = slots.take_callee()
     with dismissed_on_error([child]):
         job = marshal.dumps((code, name, list(calls), *bounds_of(limits).values()), 2)
         child.start(limits, job, may_send=1 + len(calls))
         watch, queued = Watch(child), queue_time_of("thread-self")
-        while stop is None and (load is None or len(replies) < len(calls)):
+        while why is None and not failed and (load is None or len(replies) < len(calls)):
             # Once for all replies, instead of waking up for each.
             watch.wait_for_close(child, _GATHER)
-            frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
+            cpu = min(limits.call_cpu_time, limits.run_cpu_time - watch.cpu_time())
+            wall = min(limits.call_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
+            frame = watch.frame(child, cpu, wall)
             if isinstance(frame, Stop):
-                stop = frame
+                why = frame
             elif load is None:
                 load = load_of(frame)
                 if not load.passed:
                     break
             else:
-                replies.append(frame)
-            if load is not None:
-                replies += child.frames
-                child.frames.clear()
+                keep(frame)
+            while load is not None and child.frames and len(replies) < len(calls):
+                keep(child.frames.popleft())
             watch.lap()
             # A call has nothing to wait for: many that sleep a little are as bad as one that sleeps long.
             if watch.is_idle(_MOST_IDLE * limits.call_wall_time, queued):
-                stop = Stop.WALL if len(replies) < len(calls) else None
+                why = Stop.WALL if len(replies) < len(calls) else None
         cpu_time = watch.cpu_time()
-        clean = stop is not None or watch.closes_cleanly(child)
-    why, used = _end(child, stop)
-    if why is not None:
+        clean = why is not None or failed or watch.closes_cleanly(child)
+    ending, used = _end(child, why)
+    if ending is not None:
         if load is None:
-            return why, [], used
-        return load, [*replies, replace(why, cpu_time=0.0)], used
+            return ending, [], used
+        return load, [*replies, replace(ending, cpu_time=0.0)], used
     assert load is not None
     if clean or not load.passed:
         return load, replies, cpu_time

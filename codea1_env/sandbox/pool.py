@@ -12,6 +12,8 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
 from .calls import Answers, answer_calls, readable, run_calls
+from .cases import Case, EncodedCases, encoded_cases, judge_cases
+from .compare import Comparison, Rule
 from .inside import codec
 from .inside.run.running import loaded_numpy
 from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
@@ -379,6 +381,85 @@ class Sandbox:
         kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
         asked = (code, name, list(calls))
         return self._later(SandboxTask(attempt, kind, limits, "submit_encoded", asked, given))
+
+    def run_cases(
+        self,
+        code: str,
+        name: str,
+        cases: Sequence[Case],
+        *,
+        compare: Rule = "equal",
+        atol: float = 0.0,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        stop: bool = False,
+    ) -> list[TestResult]:
+        """Judge cases on one program: each call's value is compared outside of the program's process.
+
+        Args:
+            code: Program text.
+            name: The function, or `Class.method`: the method of a new instance for each case.
+            cases: The tests. All expected values are known.
+            compare: When a value is right; see `codea1_env.sandbox.compare.Comparison`.
+            atol: Absolute tolerance where a float is expected; 0 stands for 1e-6, that of EvalPlus.
+            limits: See `Job.limits`.
+            hash_seed: See `Job.hash_seed`.
+            stop: Whether the first case that is not passed is the last.
+
+        Returns:
+            One result per case, in order; with `stop`, up to the first that is not passed.
+
+        Raises:
+            TypeError: A case is not plain data.
+            InfraError: The sandbox failed three times.
+
+        Example:
+            >>> with Sandbox() as sandbox:
+            ...     [result] = sandbox.run_cases("def half(n): return n / 2", "half", [Case((3,), {}, 1.5)])
+            >>> result.outcome, result.judged
+            (<Outcome.PASS: 'pass'>, 'outside')
+        """
+        encoded, comparison = encoded_cases(cases), Comparison(compare, atol)
+        task = self._cases(code, name, encoded, comparison, limits, hash_seed, stop)
+        result = self._now(task)
+        return list(result.tests) or [result.load] * (bool(cases) and not result.load.passed)
+
+    def submit_cases(
+        self,
+        code: str,
+        name: str,
+        cases: EncodedCases,
+        *,
+        comparison: Comparison = Comparison(),  # noqa: B008  frozen
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        stop: bool = False,
+    ) -> Future[JobResult]:
+        """Start cases that were encoded once for many programs, and return at once. See `run_cases`."""
+        return self._later(self._cases(code, name, cases, comparison, limits, hash_seed, stop))
+
+    def _cases(
+        self,
+        code: str,
+        name: str,
+        cases: EncodedCases,
+        comparison: Comparison,
+        limits: Limits | None,
+        hash_seed: int,
+        stop: bool,
+    ) -> SandboxTask[JobResult]:
+        _check_call(code, name, limits, hash_seed)
+
+        def attempt(run: Run, limits: Limits) -> JobResult:
+            return run(
+                lambda slots: judge_cases(slots, code, name, cases, comparison, limits, stop=stop)
+            )
+
+        given = {
+            "comparison": comparison, "limits": limits, "hash_seed": hash_seed, "stop": stop,
+        }  # fmt: skip
+        kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
+        return SandboxTask(attempt, kind, limits, "submit_cases", (code, name, cases), given)
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Judged = Literal["outside", "inside"]
+"""Where a verdict comes from; see `TestResult.judged`."""
 
 MAX_MESSAGE = 500
 _MAX_NAME = 100
@@ -46,6 +49,8 @@ class Outcome(enum.StrEnum):
     """The text cannot be compiled."""
     FORBIDDEN = "forbidden"
     """It tried something that the sandbox does not allow."""
+    UNJUDGED = "unjudged"
+    """It failed three times because of the sandbox, while other jobs did not. No verdict: masked, never paid."""
     INFRA_ERROR = "infra_error"
     """Our own failure. It is raised as `InfraError`, and never turned into a reward."""
 
@@ -151,6 +156,9 @@ class TestResult:
     """Of a ModuleNotFoundError: the top-level name of the module, where the exception says it."""
     limit: Limit | None = None
     """Which limit was reached, of a TIMEOUT, MEMORY or OUTPUT_LIMIT."""
+    judged: Judged = "outside"
+    """Where the verdict comes from. "outside": plain data that a process of the program returned was compared in
+    another. "inside": program and test ran in one process, so that a hostile program can forge it."""
     vacuous: bool = False
     """Whether it is an ERROR only because the test held without having called the program."""
 
@@ -225,6 +233,8 @@ class JobResult:
     final_calls: tuple[CallResult, ...] = ()
     """What `Job.final_call` returned: for the calls of all simple tests together, and for each other test.
     Where a process did not live to the end of its tests, this says why."""
+    cpu_time: float = 0.0
+    """Seconds of CPU time of loading and all calls together, where each has no time of its own."""
 
 
 class SandboxError(RuntimeError):

@@ -75,10 +75,19 @@ def loaded(code: str, entry_point: str | None) -> tuple[tuple[str, ...], dict[st
     """Execute a program; the reply says so where it does not define the entry point, and its names."""
     module = types.ModuleType(MODULE_NAME)
     reply = execute(code, module)
-    if reply == ("ok",) and entry_point is not None and entry_point not in module.__dict__:
+    if reply == ("ok",) and entry_point is not None and not _defines(module.__dict__, entry_point):
         missing = f"NameError: the program does not define {entry_point!r}"
         reply = ("raised", missing, "NameError")
     return reply, module.__dict__
+
+
+def _defines(namespace: dict[str, Any], entry_point: str) -> bool:
+    """Whether a program has a name, or a class with a method of that name."""
+    owner, _, method = entry_point.partition(".")
+    if owner not in namespace:
+        return False
+    found = namespace[owner]
+    return not method or any(method in vars(each) for each in getattr(found, "__mro__", ()))
 
 
 class Caller:
@@ -105,11 +114,15 @@ class Caller:
 
     def answer(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
         """Make one call."""
-        known = name in self.namespace
-        if not known or (self._offers is not None and not self._offers(name, self.namespace[name])):
+        owner, _, method = name.partition(".")
+        known = owner in self.namespace
+        if not known or (
+            self._offers is not None and not self._offers(owner, self.namespace[owner])
+        ):
             return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
         try:
-            value = self.namespace[name](*arguments, **keywords)
+            called = getattr(self.namespace[owner](), method) if method else self.namespace[name]
+            value = called(*arguments, **keywords)
         except BaseException as error:  # SystemExit and KeyboardInterrupt included
             return encode(describe_error(error))
         try:
