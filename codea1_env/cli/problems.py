@@ -136,6 +136,7 @@ def show_problem(command: Show) -> int:
         ("Golden tests", "\n".join(problem.all_tests)),
         ("Inputs and outputs", "\n".join(pairs)),
         ("Before every program", problem.preamble),
+        ("Contract", problem.contract),
     ):
         if not text and title not in ("Reference", "Golden tests"):
             continue

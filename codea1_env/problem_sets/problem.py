@@ -95,6 +95,8 @@ class Problem:
             no other tests then.
         preamble: Program text that stands before every program that is judged: what the problem gives, such
             as imports.
+        contract: Python text with asserts over the parameters of the function: which arguments the problem
+            speaks of. A test that calls with others is invalid. It may import from the standard library.
 
     Raises:
         TypeError: A field has the wrong type.
@@ -121,9 +123,10 @@ class Problem:
     metadata: Mapping[str, str] = field(default_factory=Metadata)
     stdin_tests: tuple[StdinTest, ...] = ()
     preamble: str = ""
+    contract: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("task_id", "prompt", "entry_point", "reference", "preamble"):
+        for name in ("task_id", "prompt", "entry_point", "reference", "preamble", "contract"):
             _check_text(name, getattr(self, name))
         for name in ("task_id", "prompt", "entry_point"):
             if not getattr(self, name).strip():

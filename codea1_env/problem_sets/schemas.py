@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from codea1_env.problem_sets import livecodebench, release
+from codea1_env.problem_sets.contract_texts import contract_of
 from codea1_env.problem_sets.harness import (
     called_by,
     check_program,
@@ -118,15 +119,16 @@ def _mbpp_plus_hub(row: Row) -> Problem:
     if start and all(line[:1] in ("", " ") for line in script[start:].split("\n")[1:]):
         loop = "".join(f"    {line}\n" for line in script[start:].split("\n"))
         script = f"{script[:start]}def check({entry}):\n{loop}"
-    imports = texts_of(row, "test_imports")
+    imports, task_id = texts_of(row, "test_imports"), f"MBPP/{row.fields['task_id']}"
     return Problem(
-        task_id=f"MBPP/{row.fields['task_id']}",
+        task_id=task_id,
         prompt=prompt_of(signature_of(code, entry), text_of(row, "prompt"), tests[0]),
         entry_point=entry,
         reference=code,
         tests=tuple(with_setup("\n".join(imports), test) for test in tests),
         test_program=check_program(script, entry) if loop else script,
         metadata=origin(row, "mbpp+", "test"),
+        contract=contract_of(task_id, row.fields.get("contract")),
     )
 
 
@@ -239,6 +241,7 @@ def _evalplus(row: Row) -> Problem:
         reference=reference,
         test_program=check_program(test, entry),
         metadata=origin(row, source, "test"),
+        contract=contract_of(text_of(row, "task_id"), row.fields.get("contract")),
     )
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
+from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
 from codea1_env.reading.calls import literal_calls
@@ -242,11 +243,13 @@ def _load_failure(
 def _different_values(
     problem: Problem, sandbox: Sandbox, limits: Limits
 ) -> Iterator[tuple[FindingKind, str]]:
-    """Compare what the calls in the tests return: a test may hold although the value varies."""
+    """Compare what the calls in the tests return, and whether the contract takes them: a test may hold without."""
     try:
         calls = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
     except AnalysisError:
-        return  # the tests passed; that they cannot be taken apart is no finding
+        calls = []  # the tests passed; that they cannot be taken apart is no finding
+    if message := contract_fault(problem, calls, sandbox, limits):
+        yield FindingKind.BROKEN_CONTRACT, message
     if not calls:
         return
     one, two = (
@@ -293,6 +296,8 @@ class FindingKind(enum.Enum):
     """The reference does not define the function that is asked for."""
     REFERENCE_FAILS = "reference-fails"
     """The reference does not run, or fails one of its own tests."""
+    BROKEN_CONTRACT = "broken-contract"
+    """The contract does not run, or refuses a golden test."""
     NON_DETERMINISTIC = "non-deterministic"
     """Two runs of the reference differ."""
     NO_REFERENCE = "no-reference"
