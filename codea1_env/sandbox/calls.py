@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .clocks import queue_time_of
+from .clocks import own_queue_time
 from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, job_frame, load_of, meaning_of, outcome_of, too_long
@@ -188,7 +188,7 @@ def _answers(
     with dismissed_on_error([child]):
         job = marshal.dumps((code, name, list(calls), *bounds_of(limits).values()), 2)
         child.start(limits, job, may_send=1 + len(calls))
-        watch, queued = Watch(child), queue_time_of("thread-self")
+        watch, queued = Watch(child), own_queue_time()
         while why is None and not failed and (load is None or len(replies) < len(calls)):
             # Once for all replies, instead of waking up for each.
             watch.wait_for_close(child, _GATHER)

@@ -231,8 +231,8 @@ class Supervised:
             WorkerDiedError: The machine is too busy to tell.
         """
         if not is_readable(self.handle) and timeout:
-            wall = WallLimit([self.pid], timeout)
-            while not wall.is_over():
+            wall, most = WallLimit([self.pid], timeout), cpu_time_of(self.pid) + timeout
+            while not wall.is_over() and cpu_time_of(self.pid) < most:
                 if is_readable(self.handle, wall.left()):
                     return True
         return is_readable(self.handle)

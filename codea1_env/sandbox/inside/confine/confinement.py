@@ -88,7 +88,7 @@ class Confinement:
             for folder in self._folders.values():
                 os.makedirs(folder, exist_ok=True)
         if settings.at_least("kernel"):
-            self._filter = seccomp.Filter()
+            self._filter = seccomp.Filter(locks=settings.scratch)
             for role in self._folders or (_ALL,):
                 # The rules are about the folder around the one that is mounted, and so hold for the next one, too.
                 around = os.path.dirname(self._folders[role]) if self._folders else None
