@@ -11,8 +11,8 @@ from concurrent.futures import Future, as_completed
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
-from .calls import Answers, answer_calls, readable, run_calls
-from .cases import Case, EncodedCases, encoded_cases, judge_cases
+from .calls import Answers, answer_calls, encoded_arguments, readable, run_calls
+from .cases import Case, EncodedCases, encoded_cases, expected_frame, judge_cases
 from .compare import Comparison, Rule
 from .inside import codec
 from .inside.run.running import loaded_numpy
@@ -22,8 +22,16 @@ from .levels import check_level, strongest_level
 from .packages import locate
 from .planner import Planner
 from .program_mode import run_script
-from .results import CallResult, JobResult, LevelUnavailableError, ScriptResult, TestResult
-from .workers import Attempt, Run, WorkerPool
+from .results import (
+    CallResult,
+    InfraError,
+    JobResult,
+    LevelUnavailableError,
+    Outcome,
+    ScriptResult,
+    TestResult,
+)
+from .workers import Attempt, Run, Slots, WorkerPool
 
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
@@ -60,6 +68,8 @@ class SandboxTask(NamedTuple, Generic[T]):
     """Of `Sandbox`: starts it and returns its future."""
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
+    unjudged: Callable[[TestResult], T]
+    """Makes of a reason what comes of it where it fails again and again, while other jobs do not."""
 
 
 class _Starters(NamedTuple):
@@ -190,7 +200,7 @@ class Sandbox:
             One result per test, in order.
 
         Raises:
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
         job = Job(code, tests, entry_point, limits, capture_output=capture_output)
         return list(self._now(self._job(job)).tests)
@@ -255,7 +265,10 @@ class Sandbox:
             raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
         mentions = any(map(self._mentions.search, (job.code, *job.tests)))
         kind = WorkerKind(job.hash_seed, mentions, scratch=job.scratch)
-        return SandboxTask(self._judging(job), kind, job.limits, "submit", (job,), {})
+        return SandboxTask(
+            self._judging(job), kind, job.limits, "submit", (job,), {},
+            lambda why: JobResult(why, (why,) * len(job.tests)),
+        )  # fmt: skip
 
     def _judging(self, job: Job) -> Attempt[JobResult]:
         return lambda run, limits: judge(run, self._here().planner, job, limits)
@@ -272,7 +285,28 @@ class Sandbox:
     def _run(self, task: SandboxTask[T]) -> T:
         """Everything that runs in this sandbox goes through here."""
         limits = task.limits if task.limits is not None else self.limits
-        return self._pool.run_by_work(task.kind, task.attempt, limits)
+        try:
+            return self._pool.run_by_work(task.kind, task.attempt, limits)
+        except InfraError as error:
+            if not self._works(task.kind):
+                raise
+            failed = str(error)
+        return task.unjudged(TestResult(Outcome.UNJUDGED, f"other jobs are judged, but {failed}"))
+
+    def _works(self, kind: WorkerKind) -> bool:
+        """Whether a known job succeeds on a fresh worker at this moment."""
+
+        def task(slots: Slots) -> bool:
+            if not kind.calls_only:
+                return run_script(slots, "print(2)", b"", Limits()).stdout == "2\n"
+            call = encoded_arguments([], {})
+            found = answer_calls(slots, "def f(): return 2", "f", [call], Limits())
+            return [*found.replies] == [expected_frame(2)]
+
+        try:
+            return self._pool.run(task, kind, fresh=True)
+        except InfraError:
+            return False
 
     def _check_scratch(self, kind: WorkerKind) -> None:
         if kind.scratch and self.level != "namespaces":
@@ -305,7 +339,7 @@ class Sandbox:
 
         Raises:
             TypeError: An argument is not plain data.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
         return self._now(self._calls(code, name, arguments, limits, hash_seed))
 
@@ -349,8 +383,9 @@ class Sandbox:
         given = {"limits": limits, "hash_seed": hash_seed}
         kind = WorkerKind(hash_seed, packages)
         return SandboxTask(
-            attempt, kind, limits, "submit_calls", (code, name, list(arguments)), given
-        )
+            attempt, kind, limits, "submit_calls", (code, name, list(arguments)), given,
+            lambda why: [CallResult(why.outcome, message=why.message)] * len(calls),
+        )  # fmt: skip
 
     def submit_encoded(
         self,
@@ -380,7 +415,12 @@ class Sandbox:
         given = {"limits": limits, "hash_seed": hash_seed}
         kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
         asked = (code, name, list(calls))
-        return self._later(SandboxTask(attempt, kind, limits, "submit_encoded", asked, given))
+        return self._later(
+            SandboxTask(
+                attempt, kind, limits, "submit_encoded", asked, given,
+                lambda why: Answers(why, [why] * len(calls)),
+            )
+        )  # fmt: skip
 
     def run_cases(
         self,
@@ -411,7 +451,7 @@ class Sandbox:
 
         Raises:
             TypeError: A case is not plain data.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
 
         Example:
             >>> with Sandbox() as sandbox:
@@ -459,7 +499,10 @@ class Sandbox:
             "comparison": comparison, "limits": limits, "hash_seed": hash_seed, "stop": stop,
         }  # fmt: skip
         kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
-        return SandboxTask(attempt, kind, limits, "submit_cases", (code, name, cases), given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_cases", (code, name, cases), given,
+            lambda why: JobResult(why, () if stop else (why,) * len(cases.calls)),
+        )  # fmt: skip
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -476,7 +519,7 @@ class Sandbox:
             LevelUnavailableError: `scratch` is asked for at another level than "namespaces".
             TypeError: The program or its input is not a str.
             ValueError: The input is larger than 16 MiB.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
 
         Example:
             >>> with Sandbox() as sandbox:
@@ -510,7 +553,10 @@ class Sandbox:
 
         kind = WorkerKind(0, bool(self._mentions.search(code)), scratch=scratch)
         given = {"limits": limits, "scratch": scratch}
-        return SandboxTask(attempt, kind, limits, "submit_script", (code, stdin), given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_script", (code, stdin), given,
+            lambda why: ScriptResult(why.outcome, message=why.message),
+        )  # fmt: skip
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread, for several runs of which one depends on the last, and return at once.

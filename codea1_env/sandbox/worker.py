@@ -126,6 +126,7 @@ class Worker:
         found: What its first child tried, against its confinement, and what happened.
         confines_signals: Whether no child can kill or stop itself: who does not end by itself, somebody else has ended.
         ran_out: Whether a run was stopped by a limit of CPU time, since somebody has set this to False.
+        signalled: Likewise, whether a signal has ended a process of a run.
 
     Raises:
         LevelUnavailableError: The machine does not offer what the level needs.
@@ -140,7 +141,7 @@ class Worker:
         modules: Sequence[str] | None = None,
     ) -> None:
         self.kind = kind
-        self.ran_out = False
+        self.ran_out = self.signalled = False
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")
         self._unanswered: deque[Answer] = deque()
