@@ -155,7 +155,9 @@ class WallLimit:
         """
         if time.monotonic() < self._next:
             return False
-        could = any(map(could_run, self._pids))  # first: a wait that ends meanwhile is counted below
+        could = any(
+            map(could_run, self._pids)
+        )  # first: a wait that ends meanwhile is counted below
         self.queued = self._queued_now()
         # Not less: the thread that had waited most may have ended.
         end = self._started + self._seconds + max(0.0, self.queued - self._queued_before)

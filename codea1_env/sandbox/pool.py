@@ -10,11 +10,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, as_completed
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
-from .calls import Answers, Calls, answer_calls, encoded_data
-from .cases import Case, EncodedCases, encoded_cases, judge_cases
+from .calls import Answers, Calls, answer_calls, encoded_arguments, encoded_data
+from .cases import Case, EncodedCases, encoded_cases, expected_frame, judge_cases
 from .compare import Comparison, Rule, read_returned
 from .inside import codec
 from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
@@ -24,6 +25,7 @@ from .packages import packages_of
 from .planner import Planner
 from .results import (
     CallResult,
+    InfraError,
     JobResult,
     LevelUnavailableError,
     Outcome,
@@ -34,7 +36,7 @@ from .results import (
 )
 from .scripts import run_script
 from .test_modules import NEEDS_EXTRA, ModuleJob, TestModuleResult, has_pytest, run_module
-from .workers import Attempt, Run, WorkerPool
+from .workers import Attempt, Run, Slots, WorkerPool
 
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
@@ -74,12 +76,16 @@ class SandboxTask(NamedTuple, Generic[T]):
 
     attempt: Attempt[T]
     """Does it."""
+    kind: WorkerKind
+    """One that it needs."""
     limits: Limits | None
     """Overrides those of the sandbox."""
     method: str
     """Of `Sandbox`: starts it and returns its future."""
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
+    unjudged: Callable[[TestResult], T]
+    """Makes of a reason what comes of it where it fails again and again, while other jobs do not."""
 
 
 class _Starters(NamedTuple):
@@ -198,7 +204,7 @@ class Sandbox:
             One result per test, in order.
 
         Raises:
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
         job = Job(code, tests, entry_point, limits, capture_output=capture_output)
         return list(self._now(self._job(job)).tests)
@@ -266,7 +272,10 @@ class Sandbox:
         def attempt(run: Run, limits: Limits) -> JobResult:
             return judge(run, self._here().planner, job, kind, limits)
 
-        return SandboxTask(attempt, job.limits, "submit", (job,), {})
+        return SandboxTask(
+            attempt, kind, job.limits, "submit", (job,), {},
+            lambda why: JobResult(why, (why,) * len(job.tests)),
+        )  # fmt: skip
 
     def _kind(self, hash_seed: int, *texts: str) -> WorkerKind:
         return WorkerKind(hash_seed, any(map(self._mentions.search, texts)))
@@ -284,7 +293,28 @@ class Sandbox:
     def _run(self, task: SandboxTask[T]) -> T:
         """Everything that runs in this sandbox goes through here."""
         limits = task.limits if task.limits is not None else self.limits
-        return self._pool.run_by_work(task.attempt, limits)
+        try:
+            return self._pool.run_by_work(task.attempt, limits)
+        except InfraError as error:
+            if not self._works(task.kind):
+                raise
+            failed = str(error)
+        return task.unjudged(TestResult(Outcome.UNJUDGED, f"other jobs are judged, but {failed}"))
+
+    def _works(self, kind: WorkerKind) -> bool:
+        """Whether a known job succeeds on a fresh worker at this moment."""
+
+        def task(slots: Slots) -> bool:
+            if not kind.calls_only:
+                return run_script(slots, "print(2)", b"", Limits()).stdout == "2\n"
+            call = encoded_arguments([], {})
+            found = answer_calls(slots, "def f(): return 2", Calls("f", [call], "f"), Limits())
+            return [*found.replies] == [expected_frame(2)]
+
+        try:
+            return self._pool.run(task, kind, fresh=True)
+        except InfraError:
+            return False
 
     def call(
         self,
@@ -310,7 +340,7 @@ class Sandbox:
 
         Raises:
             TypeError: An argument is not plain data.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
         return self._now(self._calls(code, name, arguments, limits, hash_seed))
 
@@ -344,7 +374,10 @@ class Sandbox:
 
         given = {"limits": limits, "hash_seed": hash_seed}
         asked = (code, name, list(arguments))
-        return SandboxTask(attempt, limits, "submit_calls", asked, given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_calls", asked, given,
+            lambda why: [CallResult(why.outcome, message=why.message)] * len(data),
+        )  # fmt: skip
 
     def submit_encoded(
         self,
@@ -377,7 +410,12 @@ class Sandbox:
 
         given = {"limits": limits, "hash_seed": hash_seed}
         arguments = (code, name, asked.arguments)
-        return self._later(SandboxTask(attempt, limits, "submit_encoded", arguments, given))
+        return self._later(
+            SandboxTask(
+                attempt, kind, limits, "submit_encoded", arguments, given,
+                lambda why: Answers(why, [why] * len(calls)),
+            )
+        )  # fmt: skip
 
     def run_cases(
         self,
@@ -408,7 +446,7 @@ class Sandbox:
 
         Raises:
             TypeError: A case is not plain data.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
 
         Example:
             >>> with Sandbox() as sandbox:
@@ -458,7 +496,10 @@ class Sandbox:
         given = {
             "comparison": comparison, "limits": limits, "hash_seed": hash_seed, "stop": stop,
         }  # fmt: skip
-        return SandboxTask(attempt, limits, "submit_cases", (code, name, cases), given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_cases", (code, name, cases), given,
+            lambda why: JobResult(why, () if stop else (why,) * len(cases.calls)),
+        )  # fmt: skip
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -476,7 +517,7 @@ class Sandbox:
             LevelUnavailableError: `scratch` is asked for at another level than "namespaces".
             TypeError: The program or its input is not a str.
             ValueError: The input is larger than 16 MiB.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
 
         Example:
             >>> with Sandbox() as sandbox:
@@ -516,7 +557,10 @@ class Sandbox:
             return run(kind, lambda slots: run_script(slots, code, data, limits))
 
         given = {"limits": limits, "scratch": scratch}
-        return SandboxTask(attempt, limits, "submit_script", (code, stdin), given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_script", (code, stdin), given,
+            lambda why: ScriptResult(why.outcome, message=why.message),
+        )  # fmt: skip
 
     def run_test_module(
         self,
@@ -597,7 +641,10 @@ class Sandbox:
 
         given = {"limits": limits, "hash_seed": hash_seed, "coverage": coverage}
         asked = (code, test_file, module)
-        return SandboxTask(attempt, limits, "submit_test_module", asked, given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_test_module", asked, given,
+            lambda why: TestModuleResult([replace(why, judged="inside")]),
+        )  # fmt: skip
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread, for several runs of which one depends on the last, and return at once.

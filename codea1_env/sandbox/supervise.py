@@ -293,15 +293,19 @@ class Supervised:
             raise WorkerDiedError(f"a child ended before its program began, with {how}")
         if ended.code == -signal.SIGKILL and self._worker.confines_signals:
             raise WorkerDiedError("a child was killed from outside, or for want of memory")
+        if ended.code < 0:  # by itself, or from outside: nobody can tell
+            self._worker.signalled = True
 
     def check_is_not_stopped(self) -> None:
         """Refuse to call a child slow that somebody has stopped.
 
         Raises:
-            WorkerDiedError: It is stopped.
+            WorkerDiedError: It is stopped, and cannot have done it itself.
         """
-        if self._worker.confines_signals and is_stopped(self.pid):
-            raise WorkerDiedError("a child was stopped from outside")
+        if is_stopped(self.pid):
+            if self._worker.confines_signals:
+                raise WorkerDiedError("a child was stopped from outside")
+            self._worker.signalled = True
 
 
 @contextlib.contextmanager

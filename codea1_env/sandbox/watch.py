@@ -167,5 +167,7 @@ class Watch:
     def closes_cleanly(self, child: Supervised) -> bool:
         """Whether a child, told that nothing more will come, ends without another byte."""
         child.close_job()
-        self.frame(child, self.cpu_time() - self._cpu_before + _LAST_BYTES_TIMEOUT, _LAST_BYTES_TIMEOUT)
+        self.frame(
+            child, self.cpu_time() - self._cpu_before + _LAST_BYTES_TIMEOUT, _LAST_BYTES_TIMEOUT
+        )
         return child.stop is Stop.CLOSED and not child.unread

@@ -122,6 +122,7 @@ class Worker:
         found: What its first child tried, against its confinement, and what happened.
         confines_signals: Whether no child can kill or stop itself: who does not end by itself, somebody else has ended.
         ran_out: Whether a run was stopped by a limit of CPU time, since somebody has set this to False.
+        signalled: Likewise, whether a signal has ended a process of a run.
 
     Raises:
         LevelUnavailableError: The machine does not offer what the level needs.
@@ -135,7 +136,7 @@ class Worker:
         packages: Packages,
     ) -> None:
         self.kind = kind
-        self.ran_out = False
+        self.ran_out = self.signalled = False
         self.has_folder = kind.scratch and level == "namespaces"
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")

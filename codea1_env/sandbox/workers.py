@@ -1,6 +1,7 @@
 """Shares out workers among jobs: starts them when needed, replaces those that die, tries again.
 
-A slow machine is no verdict: what runs out of CPU time while the machine is slow gets another run, alone.
+A slow machine is no verdict: what runs out of CPU time while the machine is slow gets another run, alone. Neither is a
+signal: whose process has died of one is run once more, since it may have come from outside.
 """
 
 from __future__ import annotations
@@ -119,8 +120,17 @@ class WorkerPool:
                     stack.enter_context(self._places)
             yield
 
-    def run(self, task: Callable[[Slots], T], kind: WorkerKind, *, alone: bool = False) -> T:
+    def run(
+        self,
+        task: Callable[[Slots], T],
+        kind: WorkerKind,
+        *,
+        alone: bool = False,
+        fresh: bool = False,
+    ) -> T:
         """Run a task in this thread as soon as a place is free, or, `alone`, all are: no other runs then.
+
+        It is tried three times, from the second time on, or with `fresh` from the first, with a fresh worker.
 
         Raises:
             InfraError: It failed three times because of the sandbox itself.
@@ -128,10 +138,10 @@ class WorkerPool:
         """
         failures = []
         with self._having(self.workers if alone else 1):
-            for _ in range(_ATTEMPTS):
+            for attempt in range(_ATTEMPTS):
                 slots: Slots | None = None
                 try:
-                    slots = self._take(kind)
+                    slots = self._take(kind, fresh=fresh or attempt > 0)
                     result = task(slots)
                 except (WorkerDiedError, OSError) as error:
                     failures.append(f"{type(error).__name__}: {error}")
@@ -155,12 +165,14 @@ class WorkerPool:
             f"processes and descriptors of this machine. What happened: {'; '.join(failures)}"
         )
 
-    def _take(self, kind: WorkerKind) -> Slots:
+    def _take(self, kind: WorkerKind, *, fresh: bool) -> Slots:
         with self._lock:
             if self._drained:
                 self.check_open()
-            if self._idle[kind]:
-                return self._idle[kind].pop()
+            idle = self._idle[kind].pop() if self._idle[kind] else None
+        if idle is not None and not fresh:
+            return idle
+        self._discard(idle)
         clocks.measure()  # while little else runs: what it takes at best is worth knowing
         return Slots(start_worker(kind, self._level(), self._packages))
 
@@ -177,17 +189,18 @@ class WorkerPool:
     def run_by_work(self, attempt: Attempt[R], limits: Limits) -> R:
         """Run something within limits that say how much of this machine at its best it may use.
 
-        It is repeated at most once, so that what never ends has an end, and only where a limit of CPU time was
-        reached: who sleeps is not slowed down.
+        It is repeated at most once, so that what never ends has an end, and only where a signal has ended a process or a
+        limit of CPU time was reached: who sleeps is not slowed down.
         """
-        ran_out = False
+        ran_out = signalled = False
 
         def run(kind: WorkerKind, task: Callable[[Slots], T]) -> T:
             def noting(slots: Slots) -> T:
-                nonlocal ran_out
-                slots.worker.ran_out = False
+                nonlocal ran_out, signalled
+                slots.worker.ran_out = slots.worker.signalled = False
                 result = task(slots)
                 ran_out = ran_out or slots.worker.ran_out
+                signalled = signalled or slots.worker.signalled
                 return result
 
             return self.run(noting, kind)
@@ -195,7 +208,7 @@ class WorkerPool:
         result = attempt(run, limits)
         slowness = clocks.slowness() if ran_out else 1.0
         if slowness <= clocks.ENOUGH:
-            return result
+            return attempt(lambda kind, task: self.run(task, kind), limits) if signalled else result
         return attempt(lambda kind, task: self.run(task, kind, alone=True), limits.times(slowness))
 
     def check_open(self) -> None:
