@@ -84,12 +84,15 @@ def to_problem(row: Row) -> Problem:
         raise ProblemsError(row.where, f"{error}. Correct this row.") from error
 
 
-def _own(row: Row) -> Problem:
-    known = {field.name for field in dataclasses.fields(Problem)}
-    unknown = sorted(map(str, row.fields.keys() - known))
+_OWN = {"test_program": None} | {each.name: None for each in dataclasses.fields(Problem)}
+"""Fields of a row in the own layout; `test_program` is that of earlier versions."""
+
+
+def _own(row: Row, ask: Ask = apart) -> Problem:
+    unknown = sorted(map(str, row.fields.keys() - _OWN))
     if unknown:
         raise ValueError(
-            f"Expect only the fields {', '.join(sorted(known))}, actually also: {', '.join(unknown)}"
+            f"Expect only the fields {', '.join(sorted(_OWN))}, actually also: {', '.join(unknown)}"
         )
     values = {name: value for name, value in row.fields.items() if value is not None}
     absent = sorted({"task_id", "prompt", "entry_point", "reference"} - values.keys())
@@ -98,36 +101,142 @@ def _own(row: Row) -> Problem:
     metadata = values.get("metadata", {})
     if isinstance(metadata, Mapping) and row.split is not None:
         values["metadata"] = {"split": row.split, **metadata}
-    tests = values.get("stdin_tests", [])
-    if not isinstance(tests, (list, tuple)) or not all(
-        isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in tests
+    given = values.get("stdin_tests", [])
+    if not isinstance(given, (list, tuple)) or not all(
+        isinstance(item, Mapping) and item.keys() == {"stdin", "stdout"} for item in given
     ):
         raise TypeError(
             "Expect 'stdin_tests' to be a list of objects with the fields stdin and stdout, actually: "
-            f"{show(tests)}"
+            f"{show(given)}"
         )
-    return Problem(**values | {"stdin_tests": tuple(StdinTest(**item) for item in tests)})
+    values["stdin_tests"] = tuple(StdinTest(**item) for item in given)
+    values["cases"] = _own_cases(values.get("cases", []))
+    tests, program = values.pop("tests", []), values.pop("test_program", None)
+    problem = Problem(**values)
+    if not isinstance(tests, (list, tuple)) or not all(isinstance(test, str) for test in tests):
+        raise TypeError(f"Expect 'tests' to be a list of texts, actually: {show(tests)}")
+    problem = _with_golden(problem, read_statements(tests, problem.entry_point, ask))
+    if program is not None:
+        if not isinstance(program, str):
+            raise TypeError(f"Expect 'test_program' to be a text, actually: {show(program)}")
+        problem = _with_program(problem, unix(program), ask)
+    return problem
+
+
+def _own_cases(given: object) -> tuple[Case, ...]:
+    """Return cases from objects with the fields args, kwargs and expected."""
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(f"Expect 'cases' to be a list of objects, actually: {show(given)}")
+    cases = []
+    for number, item in enumerate(given, 1):
+        if not isinstance(item, Mapping) or item.keys() - {"args", "kwargs", "expected"}:
+            raise TypeError(
+                f"Expect case {number} to be an object with the fields args, kwargs and expected, actually: {show(item)}"
+            )
+        args, kwargs = item.get("args", []), item.get("kwargs") or {}
+        if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
+            raise TypeError(
+                f"Expect args of case {number} to be a list, and kwargs an object, actually: {show(item)}"
+            )
+        cases.append(Case(tuple(args), dict(kwargs), item.get("expected", UNKNOWN)))
+    return tuple(cases)
+
+
+def _with_golden(problem: Problem, golden: Golden) -> Problem:
+    """Return a problem with more golden tests, if its rule is theirs, too; otherwise they become a test module."""
+    module = golden.test_module
+    cases = golden.cases
+    if problem.compare != "equal":
+        rule: dict[str, Any] = {}
+    elif not problem.cases or (golden.compare, golden.atol) == (problem.compare, problem.atol):
+        rule = {"compare": golden.compare, "atol": problem.atol or golden.atol}
+    elif cases:
+        raise ValueError(
+            f"Expect tests that are compared as the other cases are, actually by {golden.compare!r} within {golden.atol:g}"
+        )
+    else:
+        rule = {}
+    modules = filter(None, (problem.test_module, module))
+    return dataclasses.replace(
+        problem, cases=(*problem.cases, *cases), test_module="\n\n\n".join(modules), **rule
+    )
+
+
+def _with_program(problem: Problem, program: str, ask: Ask) -> Problem:
+    """Return a problem with the test program of an earlier version, as cases or as a test module."""
+    found = read_template(program)
+    if found is not None and not problem.cases:
+        return dataclasses.replace(problem, **found._asdict())
+    golden = read_module(program, problem.entry_point, ask)
+    if golden.test_module:
+        golden = golden._replace(test_module=module_of([program]))
+    return _with_golden(problem, golden)
+
+
+def row_of(problem: Problem) -> dict[str, Any]:
+    """Return a problem as a row of the own layout, which JSON can hold.
+
+    Raises:
+        ValueError: A case is neither a statement nor JSON.
+
+    Example:
+        >>> row_of(Problem("a", "def f(x):", "f", "def f(x): return x", ["assert f((1,)) == (1,)"]))["tests"]
+        ['assert f((1,)) == (1,)']
+    """
+    values = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
+    values["metadata"] = dict(problem.metadata)
+    values["stdin_tests"] = [dataclasses.asdict(test) for test in problem.stdin_tests]
+    texts = [statement(problem.entry_point, case) for case in problem.cases]
+    values["tests"], values["cases"] = texts, []
+    if None in texts:
+        values["tests"], values["cases"] = [], list(map(_json_case, problem.cases))
+    return {
+        name: value
+        for name, value in values.items()
+        if value or name in ("task_id", "prompt", "entry_point", "reference", "tests", "metadata")
+    }
+
+
+def _json_case(case: Case) -> dict[str, Any]:
+    row: dict[str, Any] = {"args": list(case.args)}
+    row |= {"kwargs": dict(case.kwargs)} if case.kwargs else {}
+    row |= {} if case.expected is UNKNOWN else {"expected": case.expected}
+    if json.loads(json.dumps(row)) != row:
+        raise ValueError(f"Expect a case that is a statement or JSON, actually: {case!r:.200}")
+    return row
 
 
 def _mbpp_plus_hub(row: Row) -> Problem:
-    """MBPP+ in the layout of the hub: a test script that calls the function by its name."""
+    """MBPP+ in the layout of the hub: a test script whose first inputs are those of the original set."""
     code, tests = unix(text_of(row, "code")), texts_of(row, "test_list")
     entry = _entry_point(code, tests)
-    script, loop = corrected(unix(text_of(row, "test"))).rstrip(), ""
-    start = script.rfind("\nfor ") + 1
-    if start and all(line[:1] in ("", " ") for line in script[start:].split("\n")[1:]):
-        loop = "".join(f"    {line}\n" for line in script[start:].split("\n"))
-        script = f"{script[:start]}def check({entry}):\n{loop}"
-    imports = texts_of(row, "test_imports")
-    return Problem(
+    imports = "\n".join(texts_of(row, "test_imports"))
+    problem = Problem(
         task_id=f"MBPP/{row.fields['task_id']}",
         prompt=prompt_of(signature_of(code, entry), text_of(row, "prompt"), tests[0]),
         entry_point=entry,
         reference=code,
-        tests=tuple(with_setup("\n".join(imports), test) for test in tests),
-        test_program=check_program(script, entry) if loop else script,
         metadata=origin(row, "mbpp+", "test"),
+        **read_test(unix(text_of(row, "test")), entry),
     )
+    calls = apart(literal_calls, [with_setup(imports, test) for test in tests], entry)
+    base = [_call_of(case, problem) for case in problem.cases[: len(tests)]]
+    if [codec.encode((list(args), kwargs)) for args, kwargs in calls] == base:
+        return dataclasses.replace(problem, base=len(tests))
+    first = read_statements([with_setup(imports, test) for test in tests], entry, apart)
+    if first.compare != problem.compare or first.atol > problem.atol:
+        return problem
+    modules = filter(None, (first.test_module, problem.test_module))
+    return dataclasses.replace(
+        problem,
+        cases=(*first.cases, *problem.cases),
+        test_module="\n\n\n".join(modules),
+        base=0 if first.test_module else len(first.cases),
+    )
+
+
+def _call_of(case: Case, problem: Problem) -> bytes:
+    return codec.encode((list(case.args), dict(case.kwargs)))
 
 
 def _mbpp(row: Row) -> Problem:
