@@ -31,7 +31,7 @@ HEAVY = [
 LAYERS = (
     ("sandbox", "support"),
     ("mutation", "reading", "service"),
-    ("problem_sets", "problems.py"),
+    ("problem_sets", "problems.py", "compare.py"),
     ("game",),
     ("cluster", "evaluation"),
     ("agents",),

@@ -151,7 +151,7 @@ def run_module(
 ) -> Sequence[TestResult]:
     """Run the test module of a problem with a program; every result is judged inside."""
     limits = dataclasses.replace(limits, memory=_MEMORY)
-    return sandbox.run_test_module(code, problem.test_module, limits=limits)
+    return list(sandbox.run_test_module(code, problem.test_module, limits=limits))
 
 
 _ROOM = 1 << 16

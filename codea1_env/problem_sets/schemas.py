@@ -12,19 +12,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from codea1_env.problem_sets import livecodebench, release
-from codea1_env.problem_sets.harness import (
-    called_by,
-    check_program,
-    corrected,
-    pytest_program,
-    unittest_program,
-)
-from codea1_env.problem_sets.problem import ONE_PROCESS, Problem, ProblemsError, StdinTest
+from codea1_env.problem_sets import evalplus, livecodebench, release
+from codea1_env.problem_sets.evalplus import fields_of, read_template, read_test
+from codea1_env.problem_sets.golden import Ask, Golden, apart, module_of, read_module, read_statements
+from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest, statement
 from codea1_env.problem_sets.rows import (
     INSTRUCT,
     Row,
-    definition_of,
     imports_for,
     origin,
     prompt_of,
@@ -35,6 +29,9 @@ from codea1_env.problem_sets.rows import (
     unix,
     with_setup,
 )
+from codea1_env.reading.calls import literal_calls
+from codea1_env.sandbox import UNKNOWN, Case
+from codea1_env.sandbox.inside import codec
 
 
 class Schema(NamedTuple):
@@ -50,8 +47,12 @@ class Schema(NamedTuple):
         return set(self.fields.split()).difference(row.fields)
 
 
-def to_problem(row: Row) -> Problem:
+def to_problem(row: Row, ask: Ask = apart) -> Problem:
     r"""Return the problem that a row describes, whatever known layout it has.
+
+    Args:
+        row: The row.
+        ask: Where statements of the own layout are read; those of the bundled set are ours.
 
     Raises:
         ProblemsError: The layout is unknown, or a field has a value that cannot be used.
@@ -79,7 +80,7 @@ def to_problem(row: Row) -> Problem:
             "Add them, or write the fields of Problem: task_id, prompt, entry_point, reference, tests.",
         )
     try:
-        return schema.convert(row)
+        return _own(row, ask) if schema.convert is _own else schema.convert(row)
     except (TypeError, ValueError) as error:
         raise ProblemsError(row.where, f"{error}. Correct this row.") from error
 
@@ -111,16 +112,39 @@ def _own(row: Row, ask: Ask = apart) -> Problem:
         )
     values["stdin_tests"] = tuple(StdinTest(**item) for item in given)
     values["cases"] = _own_cases(values.get("cases", []))
-    tests, program = values.pop("tests", []), values.pop("test_program", None)
-    problem = Problem(**values)
-    if not isinstance(tests, (list, tuple)) or not all(isinstance(test, str) for test in tests):
-        raise TypeError(f"Expect 'tests' to be a list of texts, actually: {show(tests)}")
-    problem = _with_golden(problem, read_statements(tests, problem.entry_point, ask))
+    values.pop("tests", None)
+    program = values.pop("test_program", None)
+    if program is not None and not isinstance(program, str):
+        raise TypeError(f"Expect 'test_program' to be a text, actually: {show(program)}")
+    entry = str(values["entry_point"])
+    _add(values, read_statements(texts_of(row, "tests"), entry, ask))
     if program is not None:
-        if not isinstance(program, str):
-            raise TypeError(f"Expect 'test_program' to be a text, actually: {show(program)}")
-        problem = _with_program(problem, unix(program), ask)
-    return problem
+        _add_program(values, unix(program), entry, ask)
+    return Problem(**values)
+
+
+def _add(values: dict[str, Any], golden: Golden) -> None:
+    """Add golden tests to the fields of a problem, if its rule is theirs, too."""
+    if golden.cases and values.get("compare", "equal") == "equal":
+        theirs, own = (golden.compare, golden.atol), ("equal", values.get("atol") or 0.0)
+        if values["cases"] and theirs not in (own, ("equal", 0.0)):
+            raise ValueError(
+                f"Expect tests that are compared as the other cases are, actually by {theirs[0]!r} within {theirs[1]:g}"
+            )
+        values |= {"compare": theirs[0], "atol": values.get("atol") or theirs[1]}
+    modules = filter(None, (values.get("test_module", ""), golden.test_module))
+    values["cases"] = (*values["cases"], *golden.cases)
+    values["test_module"] = "\n\n\n".join(modules)
+
+
+def _add_program(values: dict[str, Any], program: str, entry: str, ask: Ask) -> None:
+    """Add the test program of an earlier version, as cases or as a test module."""
+    found = read_template(program)
+    if found is not None and not values["cases"]:
+        values |= found._asdict()
+        return
+    golden = read_module(program, entry, ask)
+    _add(values, golden._replace(test_module=module_of([program])) if golden.test_module else golden)
 
 
 def _own_cases(given: object) -> tuple[Case, ...]:
@@ -140,37 +164,6 @@ def _own_cases(given: object) -> tuple[Case, ...]:
             )
         cases.append(Case(tuple(args), dict(kwargs), item.get("expected", UNKNOWN)))
     return tuple(cases)
-
-
-def _with_golden(problem: Problem, golden: Golden) -> Problem:
-    """Return a problem with more golden tests, if its rule is theirs, too; otherwise they become a test module."""
-    module = golden.test_module
-    cases = golden.cases
-    if problem.compare != "equal":
-        rule: dict[str, Any] = {}
-    elif not problem.cases or (golden.compare, golden.atol) == (problem.compare, problem.atol):
-        rule = {"compare": golden.compare, "atol": problem.atol or golden.atol}
-    elif cases:
-        raise ValueError(
-            f"Expect tests that are compared as the other cases are, actually by {golden.compare!r} within {golden.atol:g}"
-        )
-    else:
-        rule = {}
-    modules = filter(None, (problem.test_module, module))
-    return dataclasses.replace(
-        problem, cases=(*problem.cases, *cases), test_module="\n\n\n".join(modules), **rule
-    )
-
-
-def _with_program(problem: Problem, program: str, ask: Ask) -> Problem:
-    """Return a problem with the test program of an earlier version, as cases or as a test module."""
-    found = read_template(program)
-    if found is not None and not problem.cases:
-        return dataclasses.replace(problem, **found._asdict())
-    golden = read_module(program, problem.entry_point, ask)
-    if golden.test_module:
-        golden = golden._replace(test_module=module_of([program]))
-    return _with_golden(problem, golden)
 
 
 def row_of(problem: Problem) -> dict[str, Any]:
@@ -193,8 +186,11 @@ def row_of(problem: Problem) -> dict[str, Any]:
     return {
         name: value
         for name, value in values.items()
-        if value or name in ("task_id", "prompt", "entry_point", "reference", "tests", "metadata")
+        if name in _ALWAYS or (value and (name, value) != ("compare", "equal"))
     }
+
+
+_ALWAYS = ("task_id", "prompt", "entry_point", "reference", "tests", "metadata")
 
 
 def _json_case(case: Case) -> dict[str, Any]:
@@ -220,12 +216,12 @@ def _mbpp_plus_hub(row: Row) -> Problem:
         **read_test(unix(text_of(row, "test")), entry),
     )
     calls = apart(literal_calls, [with_setup(imports, test) for test in tests], entry)
-    base = [_call_of(case, problem) for case in problem.cases[: len(tests)]]
+    base = [_call_of(case) for case in problem.cases[: len(tests)]]
     if [codec.encode((list(args), kwargs)) for args, kwargs in calls] == base:
         return dataclasses.replace(problem, base=len(tests))
     first = read_statements([with_setup(imports, test) for test in tests], entry, apart)
-    if first.compare != problem.compare or first.atol > problem.atol:
-        return problem
+    if first.cases and (first.compare, first.atol) != (problem.compare, problem.atol):
+        first = Golden(test_module=module_of(tests))
     modules = filter(None, (first.test_module, problem.test_module))
     return dataclasses.replace(
         problem,
@@ -235,7 +231,7 @@ def _mbpp_plus_hub(row: Row) -> Problem:
     )
 
 
-def _call_of(case: Case, problem: Problem) -> bytes:
+def _call_of(case: Case) -> bytes:
     return codec.encode((list(case.args), dict(case.kwargs)))
 
 
@@ -258,8 +254,8 @@ def _mbpp(row: Row) -> Problem:
         prompt=prompt_of(signature_of(code, entry), text, example),
         entry_point=entry,
         reference=code,
-        tests=tuple(with_setup(unix(setup), test) for test in tests),
         metadata=origin(row, "mbpp", "prompt" if number <= 10 else split),
+        **_statements([with_setup(unix(setup), test) for test in tests], entry),
     )
 
 
@@ -303,10 +299,14 @@ def _kodcode(row: Row) -> Problem:
         prompt=prompt_of(declaration, text_of(row, "question")),
         entry_point=entry,
         reference=code,
-        test_program=pytest_program(test, entry),
         metadata=origin(row, "kodcode", "train")
         | {key: value for key, value in extra.items() if isinstance(value, str)},
+        **fields_of(read_module(unix(test), entry, apart)),
     )
+
+
+def _statements(tests: list[str], entry: str) -> dict[str, Any]:
+    return fields_of(read_statements(tests, entry, apart))
 
 
 def _entry_point(code: str, tests: list[str]) -> str:
@@ -330,27 +330,6 @@ _ULT_MODULES = (
 )  # fmt: skip
 
 
-def _evalplus(row: Row) -> Problem:
-    """HumanEval+ and MBPP+ in the layout of the EvalPlus releases."""
-    entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
-    test, prompt = corrected(text_of(row, "test")), text_of(row, "prompt")
-    source, reference = "humaneval+", prompt + solution
-    if re.search(definition_of(entry), solution, re.MULTILINE):
-        entry = called_by(test, solution, entry)
-        imports = str(row.fields.get("imports") or "")
-        description = str(row.fields.get("description") or "") or prompt
-        prompt = prompt_of(signature_of(solution, entry), description, imports=imports)
-        source, reference = "mbpp+", f"{imports}\n{solution}".lstrip("\n")
-    return Problem(
-        task_id=text_of(row, "task_id"),
-        prompt=prompt,
-        entry_point=entry,
-        reference=reference,
-        test_program=check_program(test, entry),
-        metadata=origin(row, source, "test"),
-    )
-
-
 def _bigcodebench(row: Row) -> Problem:
     """BigCodeBench: functions that use libraries, with a unittest class for each.
 
@@ -366,10 +345,10 @@ def _bigcodebench(row: Row) -> Problem:
         prompt=text_of(row, "instruct_prompt") if instruct else complete,
         entry_point=entry,
         reference=complete + text_of(row, "canonical_solution"),
-        test_program=unittest_program(text_of(row, "test"), entry),
+        # Its own evaluator runs test and program as one text.
+        test_module=f"from solution import *\n\n{unix(text_of(row, 'test'))}",
         metadata={
             **origin(row, f"bigcodebench{'-instruct' if instruct else ''}", "test"),
-            **ONE_PROCESS,
             **({"packages": " ".join(libraries)} if libraries else {}),
         },
         # As in BigCodeBench's own evaluation: imports and signature, with an empty body.
@@ -396,7 +375,8 @@ SCHEMAS = (
         "question_id question_content public_test_cases private_test_cases",
         livecodebench.convert,
     ),
-    Schema("evalplus", "prompt canonical_solution test entry_point", _evalplus),
+    Schema("evalplus", "prompt canonical_solution test entry_point", evalplus.convert),
+    Schema("evalplus release", "prompt canonical_solution base_input plus_input entry_point", evalplus.convert),
     Schema("ult", "func_name code prompt test_list", _ult),
     Schema("mbpp+", "task_id code prompt test_list test", _mbpp_plus_hub),
     Schema("mbpp", "task_id text code test_list", _mbpp),
