@@ -16,8 +16,16 @@ from codea1_env.problem_sets.evalplus_inputs import deserialized
 from codea1_env.problem_sets.golden import Golden, apart, read_module
 from codea1_env.problem_sets.literal_lists import read_list
 from codea1_env.problem_sets.problem import Problem
-from codea1_env.problem_sets.rows import Row, definition_of, origin, prompt_of, show, signature_of, text_of
-from codea1_env.sandbox import UNKNOWN, Case
+from codea1_env.problem_sets.rows import (
+    Row,
+    definition_of,
+    origin,
+    prompt_of,
+    show,
+    signature_of,
+    text_of,
+)
+from codea1_env.sandbox import Case
 
 ROOT = """\
 import math
@@ -128,14 +136,18 @@ def cases_of(inputs: Sequence[Any], results: Sequence[Any] | None) -> tuple[Case
     """
     for number, given in enumerate(inputs, 1):
         if type(given) not in (list, tuple):
-            raise ValueError(f"Expect input {number} to be a list of arguments, actually: {show(given)}")
+            raise ValueError(
+                f"Expect input {number} to be a list of arguments, actually: {show(given)}"
+            )
     if results is None:
         return tuple(Case(tuple(given)) for given in inputs)
     if len(inputs) != len(results):
         raise ValueError(
             f"Expect one result for each input, actually {len(results)} results for {len(inputs)} inputs"
         )
-    return tuple(Case(tuple(given), {}, result) for given, result in zip(inputs, results, strict=True))
+    return tuple(
+        Case(tuple(given), {}, result) for given, result in zip(inputs, results, strict=True)
+    )
 
 
 def read_test(test: str, entry: str) -> dict[str, Any]:
@@ -172,7 +184,9 @@ def module_of_check(test: str, entry: str, calls: bool) -> str:
         calls: Whether the text defines `check(candidate)`, which is to be called; otherwise it asserts at once.
     """
     if not calls:
-        return f"import solution\n\n\ndef test_program():\n    exec({test!r}, dict(vars(solution)))\n"
+        return (
+            f"import solution\n\n\ndef test_program():\n    exec({test!r}, dict(vars(solution)))\n"
+        )
     return (
         f"from solution import *\n\n{test.strip()}\n\n\ndef test_check():\n    import solution\n\n"
         f"    check(vars(solution)[{entry!r}])\n"

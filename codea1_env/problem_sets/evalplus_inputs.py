@@ -78,4 +78,6 @@ def deserialized(task_id: str, inputs: Sequence[Any]) -> list[list[Any]]:
             for given in inputs
         ]
     except (TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"Expect inputs of the shape that {task_id} has, actually: {error}") from error
+        raise ValueError(
+            f"Expect inputs of the shape that {task_id} has, actually: {error}"
+        ) from error

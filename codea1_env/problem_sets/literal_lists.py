@@ -71,7 +71,13 @@ def _written(piece: str) -> str | None:
     if piece[0] in "'\"":
         if "\0" in piece:
             return None
-        return f'"{piece[1:-1]}"' if '"' not in piece else json.dumps(piece[1:-1]) if piece[0] == "'" else piece
+        return (
+            f'"{piece[1:-1]}"'
+            if '"' not in piece
+            else json.dumps(piece[1:-1])
+            if piece[0] == "'"
+            else piece
+        )
     return _WORD.sub(lambda word: _WORDS[word[0]], piece) if _PLAIN.fullmatch(piece) else None
 
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, overload
 
 from codea1_env.compare import COMPARISONS, Compare
 from codea1_env.problem_sets.golden import Golden, read_statements
+from codea1_env.reading.calls import MAX_CALLS
 from codea1_env.sandbox import UNKNOWN, Case, EncodedCases, encoded_cases
 from codea1_env.sandbox.inside.analysis.literals import write
 
@@ -136,16 +137,20 @@ def statement(entry_point: str, case: Case) -> str | None:
         >>> statement("Solution.f", Case((1,), {"by": [2]}, 3))
         'assert Solution().f(1, by=[2]) == 3'
     """
-    if case.expected is UNKNOWN:
-        return None
+    value = None if case.expected is UNKNOWN else write(case.expected)
+    call = None if value is None else call_of(entry_point, case)
+    return None if call is None else f"assert {call} == {value}"
+
+
+def call_of(entry_point: str, case: Case) -> str | None:
+    """Return the call of a case as text; None if there is none, or an argument is too long to be read again."""
     owner, _, method = entry_point.rpartition(".")
     named = [(f"{name}=", value) for name, value in case.kwargs.items()]
     texts = [(name, write(value)) for name, value in [*(("", each) for each in case.args), *named]]
-    value = write(case.expected)
-    if value is None or any(text is None for _, text in texts):
+    if any(text is None for _, text in texts):
         return None
     given = ", ".join(f"{name}{text}" for name, text in texts)
-    return f"assert {f'{owner}().{method}' if owner else entry_point}({given}) == {value}"
+    return f"{owner}().{method}({given})" if owner else f"{entry_point}({given})"
 
 
 @dataclass(frozen=True)
@@ -279,13 +284,22 @@ class Problem:
             TypeError: A case is not plain data.
         """
         unknown = {number for number, case in enumerate(self.cases) if case.expected is UNKNOWN}
-        known = (replace(case, expected=None) if case.expected is UNKNOWN else case for case in self.cases)
+        known = (
+            replace(case, expected=None) if case.expected is UNKNOWN else case
+            for case in self.cases
+        )
         calls, expected = encoded_cases(list(known))
         frames = (b"" if number in unknown else frame for number, frame in enumerate(expected))
         return EncodedCases(calls, tuple(frames))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "encoded"}
+        return {name: value for name, value in vars(self).items() if name not in _MADE}
+
+    @cached_property
+    def golden_calls(self) -> tuple[str, ...]:
+        """The calls of the first cases as text: which arguments the problem means."""
+        texts = (call_of(self.entry_point, case) for case in self.cases[:MAX_CALLS])
+        return tuple(text for text in texts if text is not None)
 
     @property
     def number_of_tests(self) -> int:
@@ -344,6 +358,10 @@ _TEXTS = (
     "task_id", "prompt", "entry_point", "reference", "preamble", "checker", "contract", "test_module",
 )  # fmt: skip
 _CHECKER = re.compile(r"^(?:def check *\(|check *=|from .* import .*\bcheck\b)", re.MULTILINE)
+
+
+_MADE = ("encoded", "golden_calls")
+"""What is made of a problem when it is needed, and not copied."""
 
 
 def _is_name(text: str) -> bool:

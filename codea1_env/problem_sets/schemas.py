@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 from codea1_env.problem_sets import evalplus, livecodebench, release
 from codea1_env.problem_sets.evalplus import fields_of, read_template, read_test
-from codea1_env.problem_sets.golden import Ask, Golden, apart, module_of, read_module, read_statements
+from codea1_env.problem_sets.golden import (
+    Ask,
+    Golden,
+    apart,
+    module_of,
+    read_module,
+    read_statements,
+)
 from codea1_env.problem_sets.problem import Problem, ProblemsError, StdinTest, statement
 from codea1_env.problem_sets.rows import (
     INSTRUCT,
@@ -144,7 +151,9 @@ def _add_program(values: dict[str, Any], program: str, entry: str, ask: Ask) -> 
         values |= found._asdict()
         return
     golden = read_module(program, entry, ask)
-    _add(values, golden._replace(test_module=module_of([program])) if golden.test_module else golden)
+    _add(
+        values, golden._replace(test_module=module_of([program])) if golden.test_module else golden
+    )
 
 
 def _own_cases(given: object) -> tuple[Case, ...]:
@@ -376,7 +385,11 @@ SCHEMAS = (
         livecodebench.convert,
     ),
     Schema("evalplus", "prompt canonical_solution test entry_point", evalplus.convert),
-    Schema("evalplus release", "prompt canonical_solution base_input plus_input entry_point", evalplus.convert),
+    Schema(
+        "evalplus release",
+        "prompt canonical_solution base_input plus_input entry_point",
+        evalplus.convert,
+    ),
     Schema("ult", "func_name code prompt test_list", _ult),
     Schema("mbpp+", "task_id code prompt test_list test", _mbpp_plus_hub),
     Schema("mbpp", "task_id text code test_list", _mbpp),
