@@ -161,7 +161,10 @@ def read_test(test: str, entry: str) -> dict[str, Any]:
     if found is not None:
         return found._asdict()
     calls = bool(re.search(r"^def check\b", test, re.MULTILINE))
-    whole = f"{test.rstrip()}\n\ncheck({entry})\n" if calls and entry != "check" else test
+    whole = test
+    if calls:  # the program's own function may be called check
+        renamed = re.sub(r"^def check\(", "def check_candidate(", test.rstrip(), flags=re.MULTILINE)
+        whole = f"{renamed}\n\ncheck_candidate({entry})\n"
     return fields_of(read_module(whole, entry, apart), module_of_check(test, entry, calls))
 
 

@@ -16,7 +16,16 @@ from typing import Any
 from codea1_env.compare import read_value
 from codea1_env.problem_sets.futures import all_of, done, then
 from codea1_env.problem_sets.problem import Problem
-from codea1_env.sandbox import DIGEST, RETURNED, UNKNOWN, Answers, EncodedCases, Limits, Sandbox, meaning_of
+from codea1_env.sandbox import (
+    DIGEST,
+    RETURNED,
+    UNKNOWN,
+    Answers,
+    EncodedCases,
+    Limits,
+    Sandbox,
+    meaning_of,
+)
 from codea1_env.sandbox import TestResult as CaseResult
 from codea1_env.sandbox.inside import codec
 
