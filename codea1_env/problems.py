@@ -211,11 +211,15 @@ def _located(name: str, load: Callable[[], Iterable[Problem]]) -> Iterator[Locat
     try:
         for number, problem in enumerate(load(), 1):
             where = f"{name}, problem {number}"
-            if isinstance(problem, Problem):
-                problem.encoded  # noqa: B018  raises where a case is no plain data
-                yield Located(problem, where)
-            else:
+            if not isinstance(problem, Problem):
                 yield ProblemsError(where, f"Expect a Problem, actually: {type(problem)}")
+                continue
+            try:
+                problem.encoded  # noqa: B018  its cases are plain data
+            except TypeError as error:
+                yield ProblemsError(where, str(error))
+            else:
+                yield Located(problem, where)
     except (TypeError, ValueError) as error:  # of `Problem`, or of the function itself
         yield ProblemsError(f"{name}, problem {number + 1}", f"{type(error).__name__}: {error}")
 

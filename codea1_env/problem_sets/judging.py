@@ -65,7 +65,7 @@ def submit_to_tests(
         code = f"{problem.preamble}\n\n{code}"
     if problem.stdin_tests:
         return _in_background(sandbox, run_stdin_tests, problem, code, limits, sandbox)
-    if not problem.cases:
+    if problem.test_module and not problem.cases:
         return _in_background(sandbox, run_module, problem, code, limits, sandbox)
 
     def judge(known: EncodedCases) -> Future[JobResult]:

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import enum
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from codea1_env.compare import is_fault_of_checker
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
 from codea1_env.problem_sets.expected import NoValueError
-from codea1_env.problem_sets.golden import module_of
 from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
 from codea1_env.problems import Located, Problem, ProblemsError, load_problems, read_problems
+from codea1_env.reading.calls import module_calls
 from codea1_env.sandbox import (
     AnalysisError,
     CallResult,
@@ -46,8 +48,9 @@ SLOW = Limits().call_cpu_time
 SLOW_PROGRAM = Limits().test_cpu_time
 """The same for all cases of a problem together."""
 _BATCH = 32
-_HEAD = module_of([]).rstrip()
-"""What a test module of statements begins with."""
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+_RUN = re.compile(r"^    run\((.*)\)$", re.MULTILINE)
+"""A statement in a test module that was made of statements."""
 
 
 def validate_problems(
@@ -141,7 +144,7 @@ def _read_otherwise(item: Located) -> Iterator[tuple[FindingKind, str]]:
     if item.note:
         yield FindingKind.OLD_LAYOUT, f"Expect cases, tests or test_module, actually {item.note}."
     elif item.problem.test_module:
-        shown = _short(item.problem.test_module.removeprefix(_HEAD))
+        shown = _of_module(item.problem.test_module)
         yield (
             FindingKind.JUDGED_INSIDE,
             "Expect tests that are data, calls and what they return, actually some are not and run as a test module in "
@@ -249,7 +252,7 @@ def _shown(problem: Problem) -> list[str]:
     texts = [
         call_of(problem.entry_point, case) or f"case {n}" for n, case in enumerate(problem.cases, 1)
     ]
-    inside = [problem.test_module.removeprefix(_HEAD)] if problem.test_module else []
+    inside = [_of_module(problem.test_module)] if problem.test_module else []
     return [*texts, *(repr(test.stdin) for test in problem.stdin_tests), *inside]
 
 
@@ -284,7 +287,7 @@ def _load_failure(
             FindingKind.UNPARSABLE_REFERENCE,
             f"Expect a Python program, actually: {load.message:.200}. Correct the reference.",
         )
-    alone = sandbox.submit(Job(problem.reference, limits=limits)).result()
+    alone = sandbox.submit(Job(f"{problem.preamble}\n\n{problem.reference}", limits=limits)).result()
     if alone.load.outcome is Outcome.PASS:
         return (
             FindingKind.MISSING_ENTRY_POINT,
@@ -301,12 +304,18 @@ def _different_values(
     problem: Problem, sandbox: Sandbox, limits: Limits
 ) -> Iterator[tuple[FindingKind, str]]:
     """Compare what the calls in the tests return: a test may hold although the value varies."""
-    calls = [(case.args, dict(case.kwargs)) for case in problem.cases]
+    calls: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
+    if problem.test_module:
+        try:
+            calls += sandbox.analyse(module_calls, problem.test_module, problem.entry_point)
+        except AnalysisError:
+            pass  # its tests passed; that they cannot be taken apart is no finding
     if not calls:
         return
     room = limits.with_room_for(len(calls))
+    code = f"{problem.preamble}\n\n{problem.reference}"
     one, two = (
-        sandbox.call(problem.reference, problem.entry_point, calls, limits=room, hash_seed=seed)
+        sandbox.call(code, problem.entry_point, calls, limits=room, hash_seed=seed)
         for seed in (0, 1)
     )
     for (arguments, keywords), a, b in zip(calls, one, two, strict=True):
@@ -329,6 +338,12 @@ def _same(one: CallResult, two: CallResult) -> bool:
 
 def _both(outcomes: tuple[Outcome, Outcome]) -> str:
     return f"{outcomes[0].value} and {outcomes[1].value}"
+
+
+def _of_module(module: str) -> str:
+    """Return what a test module is about: of one that was made of statements, the first."""
+    found = _RUN.search(module)
+    return f"{found[1]:.100}" if found else _short(module)
 
 
 def _short(test: str) -> str:

@@ -40,6 +40,24 @@ def literal_calls(tests: list[str], name: str) -> list[tuple[tuple[Any, ...], di
     return [(tuple(call[0]), call[1]) for call in found if call is not None]
 
 
+def module_calls(module: str, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    r"""Return the calls with literal arguments in a test module, and in the texts that it runs.
+
+    Example:
+        >>> module_calls("def test_1():\n    run('assert f(1) > 2')", "f")
+        [((1,), {})]
+    """
+    texts = [module]
+    for node in _nodes(module):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "run":
+            texts += [
+                each.value
+                for each in node.args
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            ]
+    return literal_calls(texts, name)
+
+
 def seen_calls(prompt: str, name: str, tests: list[str]) -> list[Call]:
     """Return the first calls of a function in golden tests, and in the examples of a prompt."""
     of_tests = (_calls_in_test(test, name) for test in tests if len(test) <= MAX_CHARS)
