@@ -15,7 +15,6 @@ from .inside.run.running import DIGEST, RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
 from .outcomes import meaning_of
-from .own_code import OwnCodeSandbox
 from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
     AnalysisError,
@@ -51,7 +50,6 @@ __all__ = [
     "Limit",
     "Limits",
     "Outcome",
-    "OwnCodeSandbox",
     "Reach",
     "Rule",
     "Sandbox",
