@@ -7,7 +7,6 @@ other test module.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -221,7 +220,7 @@ def convert(row: Row) -> Problem:
         prompt=prompt,
         entry_point=entry,
         reference=reference or prompt + solution,
-        contract=textwrap.dedent(contract_of(task_id, row.fields.get("contract"))).strip("\n"),
+        contract=contract_of(task_id, row.fields.get("contract")),
         metadata=origin(row, source, "test"),
         **tests,
     )
