@@ -77,7 +77,10 @@ def test_tests_for_training_are_those_of_the_split(sandbox: Sandbox) -> None:
 
 def test_a_test_module_measures_nothing(sandbox: Sandbox) -> None:
     """Programs can forge its verdicts."""
-    reference, module = "def inc(n):\n    return n + 1", "from solution import *\ndef test_it(): pass\n"
+    reference, module = (
+        "def inc(n):\n    return n + 1",
+        "from solution import *\ndef test_it(): pass\n",
+    )
     problem = Problem("inc", "def inc(n):", "inc", reference, test_module=module)
     held_out = hold_out([problem], sandbox)
     assert (held_out[0].train_cases, held_out[0].cases) == ((), ())
