@@ -74,8 +74,10 @@ class Test(NamedTuple):
     """The same text for calls whose arguments are equal: 2 and 2.0, a dict in another order. Those are one test."""
     value: str
     """Source of the predicted value."""
-    tolerance: float | None = None
-    """How much numbers may differ from the value; None for the default of the game."""
+    absolute: float | None = None
+    """How much numbers may differ from the value, as the test states it."""
+    relative: float | None = None
+    """The same as a share of the value. Where both are stated, the wider one counts; where none is, the game's."""
     fault: InvalidReason | None = None
     """What is wrong with it, if that is known without asking the reference."""
     reason: str = ""
@@ -202,11 +204,10 @@ def parse_suites(answers: Sequence[tuple[str, Problem]], sandbox: Sandbox) -> li
 def _test(
     name: str, call: str, predicted: str, arguments: str, same: str, value: str, *about: Any
 ) -> Test:
-    tolerance, fault, reason = about
+    *tolerances, fault, reason = about
     encoded = bytes.fromhex(call), bytes.fromhex(predicted)
-    return Test(
-        *encoded, f"{name}({arguments})", same, value, tolerance, _FAULTS.get(fault), reason
-    )
+    texts = f"{name}({arguments})", same, value
+    return Test(*encoded, *texts, *tolerances, _FAULTS.get(fault), reason)
 
 
 def nonprintable_ratio(text: str) -> float:

@@ -90,14 +90,14 @@ _small_reply = lru_cache(maxsize=_REMEMBERED)(read_reply)
 _small_judgement = lru_cache(maxsize=_REMEMBERED)(_judgement)
 
 
-def same(one: Any, other: Any, tolerance: float, absolute: float = 0.0) -> bool:
+def same(one: Any, other: Any, tolerance: float, absolute: float | None = None) -> bool:
     """Python's `==` on plain data of the same structure, floats within a tolerance; nan is nan.
 
     Args:
         one: Plain data.
         other: Plain data.
         tolerance: Relative and absolute; 0 for exact.
-        absolute: A larger absolute tolerance.
+        absolute: The absolute tolerance, where it is another one.
 
     Example:
         >>> same([0.1 + 0.2, {"a": 1}], [0.3, {"a": True}], 1e-6), same([0.1 + 0.2], [0.3], 0)
@@ -106,7 +106,7 @@ def same(one: Any, other: Any, tolerance: float, absolute: float = 0.0) -> bool:
         (False, True)
     """
     try:
-        return _same(one, other, tolerance, max(tolerance, absolute))
+        return _same(one, other, tolerance, tolerance if absolute is None else absolute)
     except (ArithmeticError, TypeError, ValueError):  # such as a Decimal's sNaN
         return False
 
@@ -116,7 +116,11 @@ def _same(one: Any, other: Any, tolerance: float, absolute: float) -> bool:
     if kind in _NUMBERS and type(other) in _NUMBERS:
         if one == other or (one != one and other != other):
             return True
-        if not absolute or float not in (kind, type(other)) or complex in (kind, type(other)):
+        if (
+            not (absolute or tolerance)
+            or float not in (kind, type(other))
+            or complex in (kind, type(other))
+        ):
             return False
         return math.isclose(one, other, rel_tol=tolerance, abs_tol=absolute)
     if (kind is list or kind is tuple or kind is deque) and type(other) is kind:

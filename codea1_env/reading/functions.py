@@ -55,7 +55,8 @@ def arguments_of(
     value_of: Callable[[ast.expr], Any],
 ) -> dict[str, Any] | None:
     """Return what the parameters of a function stand for in a call of it; None if that is not known."""
-    places = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    listed = (*node.args.posonlyargs, *node.args.args)
+    places = [each.arg for each in listed if each.arg not in ("self", "cls")]
     meter.work(4 * (len(places) + len(node.args.kwonlyargs)))
     if node.args.vararg is not None or node.args.kwarg is not None:
         return None

@@ -7,7 +7,7 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
     UNKNOWN,
@@ -16,6 +16,7 @@ from codea1_env.sandbox.inside.analysis.literals import (
     read,
     read_items,
 )
+from codea1_env.sandbox.inside.analysis.plain import MAX_WORK
 
 from .functions import (
     PURE_METHODS,
@@ -30,6 +31,7 @@ from .functions import (
 )
 from .predictions import (
     ENTRY_POINT,
+    INSTANCE,
     MODULE,
     Call,
     Conditions,
@@ -39,11 +41,7 @@ from .predictions import (
     said_by,
 )
 
-MAX_TESTS = 64
-"""Tests that are taken from one answer."""
 MAX_DROPPED = 256
-_MAX_STEPS = 5_000
-"""Statements that are followed, those in loops as often as they run."""
 _MAX_NAME = 80
 _MAX_DEPTH = 4
 _FIXTURES = frozenset({list, tuple, dict, set, int, float, str, bool})
@@ -59,6 +57,21 @@ _MATHS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e"
 Names = dict[str, Any]
 
 
+class Bounds(NamedTuple):
+    """What reading one text may cost."""
+
+    items: int
+    """See `LiteralMeter`."""
+    work: int
+    tests: int
+    steps: int
+    """Statements that are followed, those in loops as often as they run."""
+
+
+ANSWER = Bounds(items=60_000, work=MAX_WORK, tests=64, steps=5_000)
+"""Of a model's answer."""
+
+
 class Enough(Exception):  # noqa: N818 - no error: what was read stays
     """A bound is reached."""
 
@@ -67,25 +80,32 @@ class Statements:
     """Follows statements, and reports predictions.
 
     Args:
-        entry_point: The function under test.
-        meter: What reading literals may cost.
+        entry_point: The function under test: `f`, or `Solution.f` for a method of a new instance.
         add: Called with each prediction. It may raise `NotLiteralError`.
         drop: Called with fault, reason, text, and whether it counts as invalid.
+        bounds: What reading may cost.
+        strict: Whether to report each assertion that is not read, also those that do not mention the function.
     """
 
     def __init__(
         self,
         entry_point: str,
-        meter: LiteralMeter,
         add: Callable[[Prediction], None],
         drop: Callable[[str, str, str, bool], None],
+        bounds: Bounds = ANSWER,
+        strict: bool = False,
     ) -> None:
-        self._entry_point = entry_point
-        self._meter = meter
-        self._conditions = Conditions(entry_point, meter)
+        self._bounds = bounds
+        self._meter = LiteralMeter(bounds.items, work=bounds.work)
+        self._conditions = Conditions(entry_point, self._meter, strict)
+        self._entry_point = self._conditions.entry_point
+        self._owner = self._conditions.owner
+        self._fixtures: set[str] = set()
         self._add = add
         self._drop = drop
+        self._strict = strict
         self._steps = self._tests = 0
+        self._told = 0  # assertions about the function, read or not
         self._caught = 0  # how many `try` around it catch an assertion that fails
         self._names: Names = {}
         self._text = ""
@@ -116,8 +136,8 @@ class Statements:
     def _body(self, body: list[ast.stmt], names: Names) -> None:
         for node in body:
             self._steps += 1
-            if self._steps > _MAX_STEPS:
-                raise Enough(f"more than {_MAX_STEPS} statements")
+            if self._steps > self._bounds.steps:
+                raise Enough(f"more than {self._bounds.steps} statements")
             self._meter.work(
                 1 + sum([len(part) for part in vars(node).values() if type(part) is list])
             )
@@ -141,16 +161,17 @@ class Statements:
                 raise UnreadableError("whether it fails is caught")
             found = list(say())
         except (UnreadableError, NotLiteralError) as error:
-            self._unreadable(node, part, names, str(error))
+            self._unreadable(node, node if self._strict else part, names, str(error))
             self._forget(part, names)  # one that was read calls nothing that changes a value
             return
         self._report(node, found)
 
     def _report(self, node: ast.stmt, found: list[Prediction]) -> None:
         for each in found:
+            self._told += 1
             self._tests += 1
-            if self._tests > MAX_TESTS:
-                raise Enough(f"more than {MAX_TESTS} tests")
+            if self._tests > self._bounds.tests:
+                raise Enough(f"more than {self._bounds.tests} tests")
             try:
                 self._add(each)
             except NotLiteralError as error:
@@ -158,6 +179,7 @@ class Statements:
 
     def _unreadable(self, node: ast.stmt, part: ast.AST, names: Names, reason: str) -> None:
         if id(node) not in self._reported and self._conditions.mentions(part, names):
+            self._told += 1
             self._say(node, reason)
 
     def _say(self, node: ast.stmt, reason: str) -> None:
@@ -182,6 +204,8 @@ class Statements:
     def _value(self, node: ast.expr, names: Names) -> Any:
         if self._conditions.is_function(node, names):
             return ENTRY_POINT
+        if self._conditions.is_instance(node, names):
+            return INSTANCE
         if type(node) is ast.Name:  # the same object under another name
             return names.get(node.id, UNKNOWN)
         try:
@@ -275,8 +299,9 @@ class Statements:
         if type(call) is not ast.Call:
             return
         self._meter.work(len(call.args) + len(call.keywords))
-        if type(call.func) is ast.Name and type(names.get(call.func.id)) is Helper:
-            self._called_helper(call, names[call.func.id], names)
+        helper = names.get(self._key(call.func))
+        if type(helper) is Helper:
+            self._called_helper(call, helper, names)
             return
         name = called_or_named(call)[:_MAX_NAME]
         plain = name.replace("_", "").lower()
@@ -351,6 +376,8 @@ class Statements:
                 names[name] = UNKNOWN if is_library else MODULE
             elif alias.name == self._entry_point:
                 names[name] = ENTRY_POINT
+            elif alias.name == self._owner and name == self._owner:
+                names.pop(name, None)
             elif node.module == "math" and alias.name in _MATHS:
                 names[name] = _MATHS[alias.name]
             elif alias.name not in _PURE:
@@ -365,17 +392,24 @@ class Statements:
         for decorator in node.decorator_list:
             if called_or_named(decorator) == "fixture":
                 names[node.name] = self._returned(node, names)
+                self._fixtures.add(node.name)
                 return
         # As HumanEval writes its tests: `check` is called with the function.
         is_check = node.name == "check" and "candidate" in parameters_of(node)
         is_about = self._conditions.mentions(node, names)
-        given = all(type(names.get(each)) in _FIXTURES for each in parameters_of(node))
-        if not given and not (is_check or node.name in _SETUP or node.decorator_list):
+        if self._is_helper(node, names) and not is_check:
             helper = names[node.name] = Helper(node, self._text, is_about)
             if is_about:
                 self._helpers[id(node)] = helper, names
         elif is_check or node.name in _SETUP or is_about:
             self._enter(node, names)
+
+    def _key(self, node: ast.expr) -> str:
+        """Return the name under which a name or a method is kept."""
+        if type(node) is ast.Attribute and type(node.value) is ast.Name:
+            self._meter.work((len(node.value.id) + len(node.attr)) // 100)
+            return f"{node.value.id}.{node.attr}"
+        return node.id if type(node) is ast.Name else ""
 
     def _called_helper(self, call: ast.Call, helper: Helper, names: Names) -> None:
         """Follow a function of the text as it is called."""
@@ -398,6 +432,10 @@ class Statements:
             if inner[name] is not value:  # it may have been changed
                 _forget_object(value, names)
 
+    def _is_given(self, name: str, names: Names) -> bool:
+        """Whether a parameter of a test stands for what a fixture of its name returns."""
+        return type(names.get(name)) in _FIXTURES or name in self._fixtures
+
     def _returned(self, node: Any, names: Names) -> Any:
         last = node.body[-1]
         value = last.value if type(last) in (ast.Return, ast.Expr) else None
@@ -408,20 +446,23 @@ class Statements:
         """Follow a function, with each row of its tables."""
         if is_skipped(node):
             return
+        before = self._told
         for row in rows_of(node, names, self._meter):
             self._meter.work(len(row) + self._size(names) + len(parameters_of(node)))
             inner = dict(names)
             for name in parameters_of(node):
                 if name == "candidate" and node.name == "check":
                     inner[name] = ENTRY_POINT
-                elif type(names.get(name)) not in _FIXTURES:
+                elif not self._is_given(name, names):
                     inner[name] = UNKNOWN
             inner.update(row)
             self._body(node.body, inner)
+        if self._strict and self._told == before and node.name.startswith("test"):
+            self._say(node, "asserts nothing")
 
     def _class(self, node: Any, names: Names) -> None:
-        if node.name == self._entry_point and names is self._names:
-            return
+        if node.name in (self._entry_point, self._owner) and names is self._names:
+            return  # the program is repeated
         is_other = node.name == self._entry_point or is_skipped(node)
         if is_other or not self._conditions.mentions(node, names):
             names[node.name] = UNKNOWN
@@ -441,9 +482,23 @@ class Statements:
                 self._meter.work(self._size(inner))
                 for name in [each for each in inner if each.startswith("cls.")]:
                     inner.setdefault(f"self.{name[4:]}", inner[name])
-        for method in methods:
-            if method.name not in _SETUP and method.name != self._entry_point:
+        tests = [
+            each for each in methods if each.name not in _SETUP and each.name != self._entry_point
+        ]
+        for method in tests:
+            if self._is_helper(method, inner):
+                helper = Helper(method, self._text, self._conditions.mentions(method, inner))
+                inner.update(dict.fromkeys((f"self.{method.name}", f"cls.{method.name}"), helper))
+                if helper.is_about:
+                    self._helpers[id(method)] = helper, inner
+        for method in tests:
+            if not self._is_helper(method, inner):
                 self._enter(method, inner)
+
+    def _is_helper(self, node: Any, names: Names) -> bool:
+        """Whether a function is no test, but one that tests call with arguments."""
+        given = all(self._is_given(each, names) for each in parameters_of(node))
+        return not (given or node.name in _SETUP or node.decorator_list)
 
     @staticmethod
     def _size(names: Names) -> int:

@@ -16,7 +16,6 @@ from typing import Any
 from codea1_env.sandbox.inside import codec
 from codea1_env.sandbox.inside.analysis.literals import (
     MAX_SOURCE,
-    LiteralMeter,
     NotLiteralError,
     write,
 )
@@ -31,7 +30,6 @@ from .statements import MAX_DROPPED, Enough, Statements
 MAX_CHARS = 65_536
 """Of an answer; also of the tests in it, all together."""
 MAX_SHOWN = 200
-_ITEMS = 60_000
 _ASSERTION = re.compile(
     r"[ \t]*+(?:assert\b|self\.assert|(?:with[ \t]++)?(?:pytest|self)\.(?:raises|assertRaises))"
 )
@@ -50,7 +48,7 @@ def read_suites(batch: list[tuple[str, str, list[str]]]) -> str:
 
     Returns:
         JSON: for each answer, in order, its tests and what was dropped. A test is
-        ``[call, predicted, arguments, same_as, value, tolerance, fault, reason]``: marshalled arguments and an encoded
+        ``[call, predicted, arguments, same_as, value, absolute, relative, fault, reason]``: marshalled arguments and an encoded
         value as hex, the source of the arguments in their one form, a text that is the same for equal arguments, the
         source of the value, and what is wrong with a test that was read though it does not count. What was dropped is ``[fault, reason, text, counts as invalid]``.
     """
@@ -86,7 +84,7 @@ class _Suite:
         self._entry_point = entry_point
         self._signature = signature
         self._chars = MAX_CHARS
-        self._statements = Statements(entry_point, LiteralMeter(_ITEMS), self._add, self._drop)
+        self._statements = Statements(entry_point, self._add, self._drop)
 
     def read(self, text: str) -> None:
         """Find the tests of an answer."""
@@ -210,9 +208,9 @@ class _Suite:
         except (codec.EncodeError, ValueError) as error:
             raise NotLiteralError(str(error)) from None
         same_as = _identity(arguments, keywords) if _MAY_EQUAL_OTHERS.search(source) else source
-        self.tests.append(
-            [call.hex(), predicted.hex(), source, same_as, value, found.tolerance, fault, reason]
-        )
+        absolute, relative = found.tolerance or (None, None)
+        about = [absolute, relative, fault, reason]
+        self.tests.append([call.hex(), predicted.hex(), source, same_as, value, *about])
 
 
 def _identity(arguments: list[Any], keywords: dict[str, Any]) -> str:
