@@ -29,6 +29,7 @@ from .results import (
     ScriptResult,
     TestResult,
 )
+from .test_modules import CoverageData, Reach, TestModuleResult
 
 __all__ = [
     "MAX_INPUT",
@@ -39,6 +40,7 @@ __all__ = [
     "CallResult",
     "Case",
     "Comparison",
+    "CoverageData",
     "EncodedCases",
     "InfraError",
     "Job",
@@ -49,10 +51,12 @@ __all__ = [
     "Limits",
     "Outcome",
     "OwnCodeSandbox",
+    "Reach",
     "Rule",
     "Sandbox",
     "SandboxError",
     "ScriptResult",
+    "TestModuleResult",
     "TestResult",
     "default_sandbox",
     "encoded_arguments",

@@ -139,7 +139,7 @@ def judged_calls(
             break
         if stop and results and not results[-1].passed:
             break
-        left = _less(left, spent, time.monotonic() - started)
+        left = less(left, spent, time.monotonic() - started)
         if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING and len(results) < len(calls):
             late = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
             results += [late] if stop else [late] * (len(calls) - len(results))
@@ -149,7 +149,7 @@ def judged_calls(
 _NOTHING = 1e-9  # seconds: no time is left
 
 
-def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
+def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
     """Return what is left of the run's limits; they stay positive, as limits must."""
     return replace(
         limits,

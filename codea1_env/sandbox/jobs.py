@@ -153,13 +153,15 @@ class WorkerKind(NamedTuple):
         with_packages: Whether it mentions a package outside the standard library. Workers without them
             fork faster.
         calls_only: Whether its program's function is only called, which needs a smaller worker still.
-        scratch: See `Job.scratch`.
+        scratch: See `Job.scratch`. With `testing`, only where there can be folders.
+        testing: "pytest" where program and tests run together by it, "coverage" where that is measured, too.
     """
 
     hash_seed: int = 0
     with_packages: bool = True
     calls_only: bool = False
     scratch: bool = False
+    testing: str = ""
 
 
 def check_text(name: str, value: object, wanted: str = "a str") -> None:

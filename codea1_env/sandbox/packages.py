@@ -154,6 +154,17 @@ def _package_paths(packages: Mapping[str, str]) -> list[str]:
     return [os.path.realpath(place) for place in places if place.exists()]
 
 
+def testing_packages(testing: str) -> dict[str, str]:
+    """Return what workers of a kind import beside what programs may: pytest, and coverage.py, with what they need."""
+    names = {"": (), "pytest": ("pytest",), "coverage": ("pytest", "coverage")}[testing]
+    return _located(names)
+
+
+@functools.cache
+def _located(names: tuple[str, ...]) -> dict[str, str]:
+    return locate(names)
+
+
 def settings(
     kind: WorkerKind, level: str, packages: Mapping[str, str], modules: Sequence[str] | None
 ) -> str:
@@ -167,19 +178,21 @@ def settings(
         for entry in os.scandir(folder)
         if entry.name not in _NOT_STANDARD
     ]
-    versions_in = metadata_folders(packages) if modules is not None else []
-    packaged = [*_package_paths(packages), *versions_in]
+    allowed = {**testing_packages(kind.testing), **packages}
+    versions_in = metadata_folders(allowed) if modules is not None or kind.testing else []
+    packaged = [*_package_paths(allowed), *versions_in]
     chosen = Settings(
         level=level,
-        packages=dict(packages),
+        packages=allowed,
         modules=None if modules is None else list(modules),
         metadata=versions_in,
         preload=kind.with_packages,
         calls_only=kind.calls_only,
+        testing=kind.testing,
         readable=[*own, *packaged, *_shared_libraries(), *_SYSTEM],
         listable=standard,
         mounts=[*standard, *packaged, *_library_folders(), *_SYSTEM],
-        scratch=kind.scratch,
+        scratch=kind.scratch and level == "namespaces",
         user=_FIRST_USER + int.from_bytes(os.urandom(8), "little") % _USERS,
     )
     return json.dumps(chosen._asdict())

@@ -22,6 +22,7 @@ from .levels import check_level, strongest_level
 from .packages import locate
 from .planner import Planner
 from .program_mode import run_script
+from .test_modules import ModuleJob, TestModuleResult, has_pytest, run_module
 from .results import CallResult, JobResult, LevelUnavailableError, ScriptResult, TestResult
 from .workers import Attempt, Run, WorkerPool
 
@@ -275,7 +276,7 @@ class Sandbox:
         return self._pool.run_by_work(task.kind, task.attempt, limits)
 
     def _check_scratch(self, kind: WorkerKind) -> None:
-        if kind.scratch and self.level != "namespaces":
+        if kind.scratch and not kind.testing and self.level != "namespaces":
             raise LevelUnavailableError(
                 'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
                 f"actually: {self.level!r}. `codea1 sandbox doctor` says what the machine lacks."
@@ -511,6 +512,84 @@ class Sandbox:
         kind = WorkerKind(0, bool(self._mentions.search(code)), scratch=scratch)
         given = {"limits": limits, "scratch": scratch}
         return SandboxTask(attempt, kind, limits, "submit_script", (code, stdin), given)
+
+    def run_test_module(
+        self,
+        code: str,
+        test_file: str,
+        module: str = "solution",
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        coverage: bool = False,
+    ) -> TestModuleResult:
+        """Run a test file on a program: both whole, in one process, by the installed pytest.
+
+        The file imports the program by its name, and may be whatever pytest or unittest run. Plugins of this machine are off,
+        but for those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces". Without pytest a file
+        with nothing but test cases of unittest runs, too.
+
+        A hostile program can forge these verdicts (`judged` is "inside"): for measures, and for one's own code.
+
+        Args:
+            code: Program text.
+            test_file: The text of the test file.
+            module: The name by which it imports the program; it may have dots.
+            limits: See `Job.limits`. Each test may use `Limits.test_cpu_time`.
+            hash_seed: See `Job.hash_seed`.
+            coverage: Whether coverage.py measures the program; see `TestModuleResult.coverage`.
+
+        Returns:
+            One result per collected test, in order, with its name; skipped tests are left out, see `TestModuleResult`.
+
+        Raises:
+            InfraError: The sandbox failed three times.
+
+        Example:
+            >>> with Sandbox() as sandbox:
+            ...     [result] = sandbox.run_test_module(
+            ...         "def add(a, b): return a + b",
+            ...         "from solution import add\n\ndef test_add():\n    assert add(1, 2) == 3",
+            ...     )
+            >>> result.name, result.outcome.value, result.judged
+            ('test_add', 'pass', 'inside')
+        """
+        return self._now(self._module(code, test_file, module, limits, hash_seed, coverage))
+
+    def submit_test_module(
+        self,
+        code: str,
+        test_file: str,
+        module: str = "solution",
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        coverage: bool = False,
+    ) -> Future[TestModuleResult]:
+        """Start a test file, as `run_test_module` does, and return at once."""
+        return self._later(self._module(code, test_file, module, limits, hash_seed, coverage))
+
+    def _module(
+        self, code: str, test_file: str, module: str, limits: Limits | None, hash_seed: int, coverage: bool
+    ) -> SandboxTask[TestModuleResult]:
+        _check_call(code, module, limits, hash_seed)
+        check_text("test_file", test_file)
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
+        by_pytest = has_pytest()
+        job = ModuleJob(code, test_file, module, pytest=by_pytest, coverage=coverage)
+
+        def attempt(run: Run, limits: Limits) -> TestModuleResult:
+            return run(lambda slots: run_module(slots, job, limits))
+
+        given = {"limits": limits, "hash_seed": hash_seed, "coverage": coverage}
+        # A plugin's fixtures are used without a mention of its package.
+        mentions = any(map(self._mentions.search, (code, test_file)))
+        mentions = mentions or self.packages not in ((), ("numpy",))
+        testing = "coverage" if coverage else "pytest" if by_pytest else ""
+        kind = WorkerKind(hash_seed, mentions, scratch=True, testing=testing)
+        asked = (code, test_file, module)
+        return SandboxTask(attempt, kind, limits, "submit_test_module", asked, given)
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread, for several runs of which one depends on the last, and return at once.

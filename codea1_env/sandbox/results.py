@@ -159,6 +159,8 @@ class TestResult:
     judged: Judged = "outside"
     """Where the verdict comes from. "outside": plain data that a process of the program returned was compared in
     another. "inside": program and test ran in one process, so that a hostile program can forge it."""
+    name: str = ""
+    """Of a collected test of a test module: its name as pytest has it, without the file."""
     vacuous: bool = False
     """Whether it is an ERROR only because the test held without having called the program."""
 

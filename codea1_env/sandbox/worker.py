@@ -141,6 +141,7 @@ class Worker:
     ) -> None:
         self.kind = kind
         self.ran_out = False
+        self.has_folder = kind.scratch and level == "namespaces"
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")
         self._unanswered: deque[Answer] = deque()

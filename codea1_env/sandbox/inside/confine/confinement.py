@@ -23,6 +23,7 @@ class Settings(NamedTuple):
         metadata: Folders in which packages say which version they are.
         preload: Whether to import them before the first run.
         calls_only: Whether its children are programs whose functions are only called.
+        testing: See `WorkerKind.testing`.
         scratch: Whether its children have folders that they may write to, of bounded size and empty for each run.
             Only at level "namespaces". The children of others may write no file, and neither may their worker.
         readable: Files and folders that children may read.
@@ -37,6 +38,7 @@ class Settings(NamedTuple):
     metadata: list[str]
     preload: bool
     calls_only: bool
+    testing: str
     scratch: bool
     readable: list[str]
     listable: list[str]

@@ -27,6 +27,7 @@ from ..bridge.peer import Peer
 from ..codec import frames
 from ..confine.privileges import limit_job
 from ..errors import describe_error
+from . import test_module
 from .running import MODULE_NAME, Caller, execute, loaded, loaded_numpy
 
 # Kept here, since the program may replace the functions of the module `os`.
@@ -149,6 +150,16 @@ def start(seal: Callable[[], None], jobs: frames.FrameReader, reply_pipe: int) -
     return job
 
 
+def _sender(reply_pipe: int, most: int) -> Callable[[tuple[Any, ...]], None]:
+    """Return what sends one message of a test module; of what was printed, not more than so much."""
+
+    def send(message: tuple[Any, ...]) -> None:
+        cut = [each[:most] if type(each) is str else each for each in message]
+        frames.write_frame(reply_pipe, codec.encode(tuple(cut)))
+
+    return send
+
+
 def warm_up(numpy: codec.Numpy | None) -> None:
     """Touches what every run uses, so that the pages are this process's own before the job comes."""
     namespace: dict[str, Any] = {}
@@ -168,8 +179,12 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int, *peer_pipes: 
     warm_up(numpy)
     jobs = frames.FrameReader(job_pipe)
     job = start(seal, jobs, reply_pipe)
-    if job["stdin"] is not None:
+    if job.get("stdin") is not None:
         frames.write_frame(reply_pipe, codec.encode(run_script(job["code"], job["stdin"])))
+        _close(reply_pipe)
+        _exit(0)
+    if "test" in job:
+        test_module.run(job, _sender(reply_pipe, job["output"]))
         _close(reply_pipe)
         _exit(0)
     tested = job["entry_point"]

@@ -35,7 +35,7 @@ from typing import Any
 from ..confine import namespaces, probes
 from ..confine.confinement import Confinement, Settings
 from ..confine.privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
-from ..preimported import COMMON, PARTS, PREIMPORTED
+from ..preimported import COMMON, PARTS, PREIMPORTED, TESTING
 from ..start import no_hooks
 from . import running
 
@@ -112,7 +112,6 @@ def _folder_to_import_in(settings: Settings) -> Iterator[None]:
 
 def _preimport(settings: Settings) -> None:
     packages = settings.packages
-    sys.meta_path.append(AllowedPackages(packages, settings.metadata))  # type: ignore[arg-type]
     modules = COMMON if settings.calls_only else PREIMPORTED
     trusted = packages if settings.preload and settings.modules is None else {}
     with no_hooks(), _folder_to_import_in(settings):
@@ -357,6 +356,11 @@ def main(arguments: list[str]) -> None:
     settings = Settings(**json.loads(control.recv(_MOST_SETTINGS)))
     # What children do. What they import is there before the worker is confined.
     mains: dict[bytes, Callable[..., None]] = {b"v": running.main}
+    finder: Any = AllowedPackages(settings.packages, settings.metadata)
+    sys.meta_path.append(finder)
+    with no_hooks():
+        for name in TESTING[settings.testing]:
+            importlib.import_module(name, __package__)
     for role, name in () if settings.calls_only else ((b"c", "candidate"), (b"t", "tester")):
         mains[role] = importlib.import_module(f".{name}", __package__).main
     try:
