@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -62,14 +62,16 @@ class TestRuler:
         # A suite each: what one costs is not taken from another.
         asked = [[case.call] for test in tests for case in test.cases]
         truths = self._oracle.ask({subject: asked})[subject] if asked else {}
-        rulings = []
-        for test in tests:
-            found = (_ruled(case, truths[case.call.call_text]) for case in test.cases)
-            wrong = next((each for each in found if each.fault is not None), RIGHT)
-            rulings.append(Ruling(test.fault, test.reason) if test.fault else wrong)
-        inside = [test for test in tests if test.judged == "inside"]
-        ruled = dict(zip(inside, self._run(problem, inside), strict=True))
-        return [ruled.get(test, ruling) for test, ruling in zip(tests, rulings, strict=True)]
+        inside = iter(self._run(problem, [test for test in tests if test.judged == "inside"]))
+        return [
+            next(inside)
+            if test.judged == "inside"
+            else next(
+                (each for case in test.cases if (each := _ruled(case, truths)).fault),
+                Ruling(test.fault, test.reason),
+            )
+            for test in tests
+        ]
 
     def _run(self, problem: Problem, tests: Sequence[SuiteTest]) -> list[Ruling]:
         """Run texts on the reference twice, and on programs that do nothing."""
@@ -100,7 +102,8 @@ class TestRuler:
         return run_once(code, tests, name, limits, self._sandbox)[0]
 
 
-def _ruled(case: StatedCase, truth: Truth) -> Ruling:
+def _ruled(case: StatedCase, truths: Mapping[str, Truth]) -> Ruling:
+    truth = truths[case.call.call_text]
     if truth.reason:
         return Ruling(truth.fault, truth.reason)
     value = truth.read
