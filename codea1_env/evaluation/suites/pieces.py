@@ -50,7 +50,7 @@ def pieces_of(
         body, code, broken = _parsed(text, name)
         texts = list(_units(body, entry_point)) if wanted else [code]
         if not wanted and broken:
-            found.append(([(code, code, [], broken[0])], 0, []))
+            found.append(([(text, text, [], broken[0])], 0, []))
             continue
         pieces = [_piece(each, entry_point) for each in texts[: wanted or 1]]
         found.append((pieces, len(texts) - len(pieces), broken))

@@ -29,7 +29,7 @@ from codea1_env.evaluation.suites.pieces import Piece, pieces_of
 from codea1_env.problems import Problem
 from codea1_env.reading.golden import GoldenCase
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.responses import Test
+from codea1_env.responses import MAX_ACTION_CHARS, Test, text_problem
 from codea1_env.sandbox import AnalysisError, Sandbox, encoded_arguments
 from codea1_env.sandbox.inside import codec
 from codea1_env.support.texts import in_batches
@@ -139,8 +139,8 @@ def read_suite(sample: SuiteSample, entry_point: str, limit: int, sandbox: Sandb
     if isinstance(content, str):
         [(pieces, late, dropped)] = _read([(content, entry_point, limit)], sandbox)
         tests = tuple(_test(each, entry_point) for each in pieces)
-        empty = "" if tests else (dropped[0] if dropped else "the answer holds no test")
-        return ReadSuite(tests, late, tuple(dropped), empty)
+        empty = text_problem(content) or (*dropped, "the answer holds no test")[0]
+        return ReadSuite(tests, late, tuple(dropped), "" if tests else empty)
     read = _read([(text, entry_point, 0) for text in content[:limit]], sandbox)
     tests = tuple(_test(piece, entry_point) for [piece], *_ in read)
     return ReadSuite(tests, max(0, len(content) - limit))
@@ -155,22 +155,29 @@ def suite_digest(problem: Problem) -> str:
 def _read(
     asked: Sequence[tuple[str, str, int]], sandbox: Sandbox
 ) -> list[tuple[list[Piece], int, list[str]]]:
-    def unread(each: tuple[str, str, int], error: AnalysisError) -> Any:
-        reason = f"cannot be parsed: {error}"
+    def nothing(each: tuple[str, str, int], reason: str) -> Any:
         return ([], 0, [reason]) if each[2] else ([(each[0], each[0], [], reason)], 0, [])
 
-    return in_batches(
-        asked,
-        lambda each: len(each[0]),
-        lambda batch: sandbox.analyse(pieces_of, batch),
-        unread,
+    short = [each for each in asked if len(each[0]) <= MAX_ACTION_CHARS]
+    read = iter(
+        in_batches(
+            short,
+            lambda each: len(each[0]),
+            lambda batch: sandbox.analyse(pieces_of, batch),
+            lambda each, error: nothing(each, f"cannot be parsed: {error}"),
+        )
     )
+    return [
+        next(read) if len(each[0]) <= MAX_ACTION_CHARS else nothing(each, str(text_problem(each[0])))
+        for each in asked
+    ]
 
 
 def _test(piece: Piece, entry_point: str) -> SuiteTest:
     text, same_as, cases, broken = piece
     fault, reason = (InvalidReason.UNPARSABLE, broken) if broken else (None, "")
-    if not (cases or broken) and not re.search(rf"(?<!\w){re.escape(entry_point)}(?!\w)", text):
+    name = entry_point.rpartition(".")[2]
+    if not (cases or broken) and not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
         fault, reason = InvalidReason.NEVER_CALLS, f"never calls {entry_point}"
     return SuiteTest(
         text, same_as, tuple(StatedCase.of(entry_point, each) for each in cases), fault, reason
