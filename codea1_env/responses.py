@@ -251,7 +251,7 @@ _remembered = LRUCache[_Asked, str]()
 
 def _signatures(problems: Sequence[Problem], sandbox: Sandbox) -> list[str]:
     keys: list[_Asked] = [
-        (problem.prompt, problem.entry_point, problem.reference, problem.all_tests)
+        (problem.prompt, problem.entry_point, problem.reference, problem.golden_calls)
         for problem in problems
     ]
     known = {key: _remembered.get(key) for key in dict.fromkeys(keys)}

@@ -17,10 +17,11 @@ from .inside import codec
 from .jobs import Limits
 from .outcomes import Stop, bounds_of, outcome_of, too_long
 from .results import RUN_LIMIT, Limit, Outcome, TestResult, one_line
-from .supervise import dismissed_on_error
+from .supervise import Supervised, dismissed_on_error
 from .watch import Watch
 from .workers import Slots
 
+_NOTHING = 1e-9  # seconds: no time is left
 _MOST_TESTS = 10_000
 _MOST_HELD = 64 << 20
 _MAX_NAME = 300
@@ -119,6 +120,7 @@ class ModuleJob:
         entry_point: The only name of the program that a text sees; None for all.
         pytest: Whether pytest runs the tests.
         coverage: Whether the program's coverage is measured.
+        capture: Whether what a text and the program print is kept.
     """
 
     code: str
@@ -128,6 +130,7 @@ class ModuleJob:
     entry_point: str | None = None
     pytest: bool = True
     coverage: bool = False
+    capture: bool = False
 
 
 def has_pytest() -> bool:
@@ -148,6 +151,9 @@ class _Found:
     skipped: set[int] = field(default_factory=set)
     whole: TestResult | None = None
     """In place of results of single tests."""
+    load: TestResult | None = None
+    """How loading the program ended, where a text could not begin because of it."""
+    printed: tuple[str, str] = ("", "")
     program: Reach = Reach()
     imported: Reach = Reach()
     reached: dict[int, Reach] = field(default_factory=dict)
@@ -189,6 +195,9 @@ class _Found:
         else:
             self.whole = _result(finding, cpu_time=cpu_time)
 
+    def _unloaded(self, finding: Any, *, cpu_time: float) -> None:
+        self.whole = self.load = _result(finding, cpu_time=cpu_time)
+
     def _test(
         self, number: Any, finding: Any, stdout: Any, stderr: Any, new: Any, *, cpu_time: float
     ) -> None:
@@ -220,7 +229,7 @@ class _Found:
 
 _NOTED: dict[str, Any] = {
     "measured": _Found._measured, "collected": _Found._collected, "failed": _Found._failed,
-    "test": _Found._test,
+    "test": _Found._test, "unloaded": _Found._unloaded,
 }  # fmt: skip
 
 
@@ -258,6 +267,15 @@ def _result(finding: Any, name: str = "", cpu_time: float = 0.0) -> TestResult:
     )
 
 
+def room_for_a_test(limits: Limits) -> Limits:
+    """Return the same limits, with those of a run raised to what one test may use."""
+    return replace(
+        limits,
+        run_cpu_time=max(limits.run_cpu_time, limits.test_cpu_time),
+        run_wall_time=max(limits.run_wall_time, limits.test_wall_time),
+    )
+
+
 def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult:
     """Run the tests of a module, each within the limits of a test, all within those of a run.
 
@@ -266,43 +284,59 @@ def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult
         job: The program and its tests.
         limits: See `Limits.test_cpu_time`.
     """
+    found = _Found()
+    left = room_for_a_test(limits)
     why = too_long(job.code) or too_long(job.test)
     if why is not None:
-        return TestModuleResult([replace(why, judged="inside")])
-    left = replace(
-        limits,
-        run_cpu_time=max(limits.run_cpu_time, limits.test_cpu_time),
-        run_wall_time=max(limits.run_wall_time, limits.test_wall_time),
-    )
-    found = _Found()
-    while True:
-        started, before = time.monotonic(), found.next()
+        found.whole = replace(why, judged="inside")
+    while found.whole is None:
+        started = time.monotonic()
         ending, spent = _run_part(slots, job, found, left)
         left = less(left, spent, time.monotonic() - started)
-        if ending is None or found.whole is not None:
-            break
-        ending = replace(ending, judged="inside")
-        if found.names is None or before >= len(found.names):
-            found.whole = ending
+        if ending is None:
             break
         number = found.next()
-        if number < len(found.names):
-            found.ended[number] = replace(ending, name=found.names[number])
-        if job.text or found.next() >= len(found.names):
+        if found.names is None or number >= len(found.names):
+            found.whole = ending
             break
-        if min(left.run_cpu_time, left.run_wall_time) <= 1e-6:
-            _end_rest(found, TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN, judged="inside"))
+        found.ended[number] = replace(ending, name=found.names[number])
+        if found.next() >= len(found.names):
             break
-    if found.names is not None and found.whole is None and not job.text:
+        if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING:
+            _end_rest(found, TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN))
+    if found.whole is None:
         not_run = "the test was not run: the session ended before it"
-        _end_rest(found, TestResult(Outcome.ERROR, not_run, judged="inside"))
+        _end_rest(found, TestResult(Outcome.ERROR, not_run))
     return found.result(job.coverage)
+
+
+def judge_text(slots: Slots, job: ModuleJob, limits: Limits) -> tuple[TestResult, TestResult]:
+    """Run a text together with a program: how loading the program ended, and the verdict on the text."""
+    found = _Found()
+    why = too_long(job.test)
+    ending, spent = (why, 0.0) if why is not None else _run_part(slots, job, found, limits)
+    failed = [result for result in found.ended.values() if not result.passed]
+    result = TestResult(Outcome.PASS)
+    if found.whole is not None:
+        result = found.whole
+    elif failed:
+        result = failed[0]
+    elif ending is not None:
+        result = ending
+    elif found.names and not found.ended:
+        result = _nothing(ALL_SKIPPED)
+    stdout, stderr = found.printed
+    result = replace(
+        result, cpu_time=spent, name="", judged="inside", stdout=stdout, stderr=stderr
+    )
+    load = found.load or TestResult(Outcome.PASS)
+    return replace(load, judged="inside"), result
 
 
 def _end_rest(found: _Found, why: TestResult) -> None:
     for number, name in enumerate(found.names or []):
         if number not in found.ended and number not in found.skipped:
-            found.ended[number] = replace(why, name=name)
+            found.ended[number] = replace(why, name=name, judged="inside")
 
 
 def _job_frame(job: ModuleJob, first: int, limits: Limits, *, has_folder: bool) -> bytes:
@@ -328,38 +362,45 @@ def _run_part(
 ) -> tuple[TestResult | None, float]:
     """Run tests until one stops the process: how it ended where it had not reached its end, and the CPU time."""
     child = slots.take()
-    has_folder = slots.worker.has_folder
-    stop: Stop | None = None
+    if job.capture:
+        child.keep_output()
     with dismissed_on_error([child]):
-        told = _job_frame(job, found.next(), limits, has_folder=has_folder)
+        told = _job_frame(job, found.next(), limits, has_folder=slots.worker.has_folder)
         child.start(limits, told, may_send=_MOST_TESTS + 4)
         watch = Watch(child)
-        spent = 0.0
-        while True:
-            cpu = min(limits.test_cpu_time, limits.run_cpu_time - spent)
-            wall = min(limits.test_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
-            frame = watch.frame(child, cpu, wall)
-            if isinstance(frame, Stop):
-                stop = frame
-                break
-            lap = watch.lap()
-            spent += lap
-            found.held += len(frame)
-            try:
-                is_end = found.held > _MOST_HELD or found.note(_read(frame), lap)
-            except _MalformedError:
-                stop = Stop.FLOOD
-                break
-            if found.held > _MOST_HELD:
-                stop = Stop.TOO_LONG
-                break
-            if is_end:
-                break
+        stop, spent = _receive(child, watch, found, limits)
+        child.read_all_output()
     if stop is None:
+        found.printed = child.printed()
         child.dismiss()
         return None, spent
     ended = child.end()
-    return outcome_of(child.stop or stop, ended), max(spent, child.used(ended))
+    found.printed = child.printed()
+    ending = replace(outcome_of(child.stop or stop, ended), judged="inside")
+    return ending, max(spent, child.used(ended))
+
+
+def _receive(
+    child: Supervised, watch: Watch, found: _Found, limits: Limits
+) -> tuple[Stop | None, float]:
+    """Take in messages to the last one: why there was none, and the CPU time."""
+    spent = 0.0
+    while True:
+        cpu = min(limits.test_cpu_time, limits.run_cpu_time - spent)
+        wall = min(limits.test_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
+        frame = watch.frame(child, cpu, wall)
+        if isinstance(frame, Stop):
+            return frame, spent
+        lap = watch.lap()
+        spent += lap
+        found.held += len(frame)
+        if found.held > _MOST_HELD:
+            return Stop.TOO_LONG, spent
+        try:
+            if found.note(_read(frame), lap):
+                return None, spent
+        except _MalformedError:
+            return Stop.FLOOD, spent
 
 
 def _read(frame: bytes) -> Any:

@@ -166,7 +166,7 @@ class SuiteJudge:
         if fault:
             return ProblemCheck(problem.task_id, fault)
         golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
-        if not problem.all_tests or not _passes(golden):
+        if not problem.number_of_tests or not _passes(golden):
             return ProblemCheck(problem.task_id, "")
         limits = limits_beside(golden, self._min_seconds)
         jobs = [

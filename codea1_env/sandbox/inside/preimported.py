@@ -15,27 +15,6 @@ COMMON = (
 )  # fmt: skip
 """Of these, what nearly every program uses that is only called: each module more makes every fork dearer."""
 
-MODULE_NAMES = frozenset({*PREIMPORTED, "asyncio", "np", "numpy", "threading"})
-"""Names that always mean these modules in a test; a program cannot offer an object under them."""
-
-STANDARD_NAMES = {
-    name: module
-    for module, names in {
-        "abc": "ABC abstractmethod", "copy": "deepcopy", "dataclasses": "asdict dataclass field", "decimal": "Decimal",
-        "collections": "ChainMap Counter OrderedDict defaultdict deque namedtuple", "enum": "Enum IntEnum auto",
-        "datetime": "date datetime timedelta timezone", "fractions": "Fraction", "io": "BytesIO StringIO",
-        "functools": "cached_property cmp_to_key partial total_ordering wraps", "math": "inf isclose nan pi",
-        "operator": "attrgetter itemgetter", "pathlib": "Path", "time": "perf_counter sleep", "types": "SimpleNamespace",
-        "typing": (
-            "Any Callable Deque Dict Generator Generic Iterable Iterator List Literal Mapping NamedTuple Optional "
-            "Sequence Set Tuple TypeVar Union"),
-        "unittest": "TestCase",
-    }.items()
-    for name in names.split()
-}  # fmt: skip
-"""Names that mean these in a test which does not define them, whatever the program has imported, unless it defines them
-itself. None that a problem may ask for: the function under test must never be Python's."""
-
 PARTS = {"matplotlib": ("matplotlib.pyplot",)}
 """Parts of a package that its programs use, that take long to import, and that come with it only when asked."""
 

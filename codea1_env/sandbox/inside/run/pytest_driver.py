@@ -24,7 +24,7 @@ _NEEDS_FOLDER = (
     "`codea1 sandbox doctor` says what the machine lacks"
 )
 _ARGUMENTS = (
-    "--rootdir={folder}", "-c", os.devnull, "--noconftest", "--capture=sys", "--tb=short", "-q",
+    "--rootdir={folder}", "-c", os.devnull, "--noconftest", "--tb=short",
     "-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:junitxml", "-p", "no:pastebin",
 )  # fmt: skip
 
@@ -72,6 +72,7 @@ class Driver:
         first: How many tests are left out, since they were run before.
         reached: What the program's coverage is, if that is wanted.
         has_folder: Whether tests may write.
+        text: Whether the first test that is not passed is the last, and what tests print is not caught.
     """
 
     def __init__(
@@ -82,9 +83,11 @@ class Driver:
         first: int,
         reached: Reached | None,
         has_folder: bool,
+        text: bool,
     ) -> None:
         self._texts, self._module, self._send = texts, module, send
         self._first, self._reached, self._has_folder = first, reached, has_folder
+        self._text = text
         self._finding: Finding | None = None
         self._skipped = False
         self._printed = ("", "")
@@ -99,6 +102,7 @@ class Driver:
         self._seen = seen
         folder = os.path.dirname(self._texts.path(self._module.__name__))
         arguments = [each.format(folder=folder) for each in _ARGUMENTS]
+        arguments += ["-x", "--capture=no"] if self._text else ["--capture=sys"]
         if self._has_folder:
             arguments.append(f"--basetemp={os.path.join(folder, 'pytest-tmp')}")
         plugins = [self] if self._has_folder else [self, _WithoutFolder()]
@@ -113,6 +117,11 @@ class Driver:
 
     def _name(self, item: pytest.Item) -> str:
         return str(item.nodeid).partition("::")[2]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Print nothing: what is said goes another way."""
+        config.pluginmanager.unregister(name="terminalreporter")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> bool:

@@ -9,8 +9,6 @@ program's statements and branches; ("test", number, finding, stdout, stderr, cov
 
 from __future__ import annotations
 
-import _sitebuiltins
-import builtins
 import importlib
 import io
 import os
@@ -40,8 +38,6 @@ def run(job: dict[str, Any], send: Send) -> None:
             `has_folder`: whether the current folder may be written to.
         send: Sends one message.
     """
-    for name in ("exit", "quit"):  # which the module `site` makes, and workers do without it
-        vars(builtins)[name] = _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)")
     os.environ["CI"] = "1"  # Hypothesis so has neither chance nor deadlines: load must not make a verdict
     program, tests = job["module"], f"test_{job['module'].rpartition('.')[2]}"
     compilers = {}
@@ -58,15 +54,18 @@ def run(job: dict[str, Any], send: Send) -> None:
         from .reached import Reached
 
         reached = _measured(job["code"], texts.path(program), send)
-    module, seen = types.ModuleType(tests), {}
-    finding = None
+    module = types.ModuleType(tests)
+    seen: dict[str, Any] = {}
     if job["text"]:
         finding, seen = _names(program, job["entry_point"])
-    finding = finding or _imported(module, texts, seen)
+        if finding is not None:
+            send(("unloaded", finding))
+            return
+    finding = _imported(module, texts, seen)
     if finding is not None:
         send(("failed", finding, (reached.new() if reached is not None else None)))
     elif job["pytest"]:
-        driver = Driver(texts, module, send, job["first"], reached, job["has_folder"])
+        driver = Driver(texts, module, send, job["first"], reached, job["has_folder"], job["text"])
         driver.run(seen)
     elif job["text"]:
         send(("collected", [], None))
