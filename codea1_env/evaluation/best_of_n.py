@@ -201,8 +201,8 @@ class BestOfN(TestEvaluation[ProgramRun, str]):
         """Run a program: a "1" for each test that it passes and a "0" for each other."""
         code = f"{problem.preamble}\n\n{sample.code}" if problem.preamble else sample.code
         tests = sample.tests.tests
-        results, _ = run_once(code, tests, problem.entry_point, LIMITS, self.sandbox)
-        return "".join("1" if each.passed else "0" for each in results)
+        result = run_once(code, tests, problem.entry_point, LIMITS, self.sandbox)
+        return "".join("1" if each.passed else "0" for each in result.tests)
 
     def row_of(self, verdict: str) -> Mapping[str, Any]:
         """Return the tests that it passes."""

@@ -47,7 +47,9 @@ def measured(code: str, tests: Sequence[str], sandbox: Sandbox) -> list[Coverage
 
 
 def ours(case: Problem, tests: Sequence[str], sandbox: Sandbox) -> list[int]:
-    return list(dataclasses.astuple(measure_coverage(case, read(case, tests, sandbox), sandbox)[-1]))
+    return list(
+        dataclasses.astuple(measure_coverage(case, read(case, tests, sandbox), sandbox)[-1])
+    )
 
 
 def test_starter_problems_as_coverage_py_has_them(sandbox):

@@ -16,10 +16,10 @@ from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import MIN_SECONDS, limits_beside
 from codea1_env.oracle import gather
-from codea1_env.problem_sets.judging import submit_to_tests
+from codea1_env.problem_sets.judging import passes, submit_to_tests
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
-from codea1_env.sandbox import AnalysisError, JobResult, Limits, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import AnalysisError, Limits, Sandbox
 
 _FAILS = frozenset(
     {
@@ -165,15 +165,17 @@ class SuiteJudge:
         fault = reference_fault(problem, self._sandbox, lambda: self._candidates(problem))
         if fault:
             return ProblemCheck(problem.task_id, fault)
+        if not (problem.cases or problem.test_module):
+            return ProblemCheck(problem.task_id, "")
         golden = submit_to_tests(problem, problem.reference, _PATIENT, self._sandbox).result()
-        if not problem.number_of_tests or not _passes(golden):
+        if not passes(golden):
             return ProblemCheck(problem.task_id, "")
         limits = limits_beside(golden, self._min_seconds)
         jobs = [
-            submit_to_tests(problem, each, limits, self._sandbox)
+            submit_to_tests(problem, each, limits, self._sandbox, stop=True)
             for each in self._candidates(problem)
         ]
-        wrong = tuple(i for i, result in enumerate(gather(jobs)) if not _passes(result))
+        wrong = tuple(i for i, result in enumerate(gather(jobs)) if not passes(result))
         return ProblemCheck(problem.task_id, "", wrong)
 
     def judge(self, problem: Problem, check: ProblemCheck, sample: SuiteSample) -> SuiteScore:
@@ -223,8 +225,9 @@ class SuiteJudge:
 
     def _limits(self, problem: Problem, right: Sequence[SuiteTest]) -> Limits:
         limits = self._sandbox.limits.with_room_for(tests=len(right))
-        _, seconds = run_once(problem.reference, right, problem.entry_point, limits, self._sandbox)
-        return limits_beside(JobResult(TestResult(Outcome.PASS, cpu_time=seconds), ()))
+        return limits_beside(
+            run_once(problem.reference, right, problem.entry_point, limits, self._sandbox)
+        )
 
     def _cover(
         self, problem: Problem, tests: Sequence[SuiteTest], right: Sequence[int]
@@ -281,7 +284,3 @@ class SuiteJudge:
             return [code for code in given if unusable_text(code) is None]
         mutants = generate_mutants(problem.reference, self._sandbox, MAX_POOL)
         return [mutant.code for mutant in mutants]
-
-
-def _passes(result: JobResult) -> bool:
-    return result.load.passed and all(test.passed for test in result.tests)

@@ -97,9 +97,9 @@ class TestRuler:
             found[number] = Ruling(InvalidReason.TESTS_NOTHING, f"passes whatever {name} does")
         return found
 
-    def _trial(self, code: str, tests: Sequence[SuiteTest], name: str) -> list[TestResult]:
+    def _trial(self, code: str, tests: Sequence[SuiteTest], name: str) -> Sequence[TestResult]:
         limits = self._limits.with_room_for(tests=len(tests))
-        return run_once(code, tests, name, limits, self._sandbox)[0]
+        return run_once(code, tests, name, limits, self._sandbox).tests
 
 
 def _ruled(case: StatedCase, truths: Mapping[str, Truth]) -> Ruling:

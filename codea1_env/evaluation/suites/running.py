@@ -9,6 +9,7 @@ from typing import NamedTuple
 from codea1_env.evaluation.suites.samples import SuiteTest
 from codea1_env.mutation.kills import Part, had_no_time, until_settled
 from codea1_env.oracle import gather
+from codea1_env.problem_sets.judging import seconds_of
 from codea1_env.sandbox import (
     Comparison,
     EncodedCases,
@@ -53,7 +54,7 @@ def run_on_each(
         InfraError: The sandbox failed, so that nothing is known.
     """
 
-    def run(parts: Sequence[Part]) -> list[list[TestResult]]:
+    def run(parts: Sequence[Part]) -> list[tuple[TestResult, ...]]:
         started = [
             _start(programs[number], [tests[each] for each in items], entry_point, limits, sandbox)
             for number, items in parts
@@ -80,15 +81,11 @@ def first_failures(
 
 def run_once(
     program: str, tests: Sequence[SuiteTest], entry_point: str, limits: Limits, sandbox: Sandbox
-) -> tuple[list[TestResult], float]:
-    """Run tests on one program once, and return also the CPU time that loading and all of them took."""
+) -> JobResult:
+    """Run tests on one program once."""
     shares = _start(program, tests, entry_point, limits, sandbox)
     found = gather([share.results for share in shares])
-    seconds = sum(
-        each.cpu_time or each.load.cpu_time + sum(test.cpu_time for test in each.tests)
-        for each in found
-    )
-    return _merged(shares, len(tests)), seconds
+    return JobResult(_PASSED, _merged(shares, len(tests)), cpu_time=sum(map(seconds_of, found)))
 
 
 def _start(
@@ -119,7 +116,7 @@ def _start(
     return shares
 
 
-def _merged(shares: Sequence[_Share], tests: int) -> list[TestResult]:
+def _merged(shares: Sequence[_Share], tests: int) -> tuple[TestResult, ...]:
     """Return a result for each test: the first of its own that was not passed."""
     merged: list[TestResult] = [_PASSED] * tests
     for owners, future in shares:
@@ -130,11 +127,12 @@ def _merged(shares: Sequence[_Share], tests: int) -> list[TestResult]:
                 raise InfraError(result.message)
             if merged[place].passed:
                 merged[place] = result
-    return merged
+    return tuple(merged)
 
 
 _PASSED = TestResult(Outcome.PASS)
 
 
 def _failed(result: TestResult) -> bool:
-    return not result.passed
+    """Whether a test says that a program is wrong; what could not be judged says nothing."""
+    return not result.passed and result.outcome is not Outcome.UNJUDGED

@@ -30,7 +30,7 @@ from codea1_env.problems import Problem
 from codea1_env.reading.golden import GoldenCase
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import MAX_ACTION_CHARS, Test, text_problem
-from codea1_env.sandbox import AnalysisError, Sandbox, encoded_arguments
+from codea1_env.sandbox import Sandbox, encoded_arguments
 from codea1_env.sandbox.inside import codec
 from codea1_env.support.texts import in_batches
 
@@ -168,7 +168,9 @@ def _read(
         )
     )
     return [
-        next(read) if len(each[0]) <= MAX_ACTION_CHARS else nothing(each, str(text_problem(each[0])))
+        next(read)
+        if len(each[0]) <= MAX_ACTION_CHARS
+        else nothing(each, str(text_problem(each[0])))
         for each in asked
     ]
 
