@@ -32,9 +32,7 @@ _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
 _MANY = 8
 _SHORT_GATHER = 0.0005
 _MOST_HELD = 64 << 20
-_TOO_MUCH = (
-    f"the values that one process has returned are larger than {_MOST_HELD >> 20} MiB together"
-)
+_TOO_MUCH = f"the values that were returned are larger than {_MOST_HELD >> 20} MiB together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,8 @@ def answer_calls(
     load: TestResult | None = None
     cpu_time = 0.0
     while load is None or len(replies) < len(calls):
-        loaded, some, spent = _answers(slots, code, name, calls[len(replies) :], limits)
+        room = _MOST_HELD - sum([len(reply) for reply in replies if isinstance(reply, bytes)])
+        loaded, some, spent = _answers(slots, code, name, calls[len(replies) :], limits, room=room)
         load = load or loaded
         replies += some
         cpu_time += spent
@@ -167,10 +166,12 @@ def _answers(
     judge: Judge | None = None,
     *,
     stop: bool = False,
+    room: int = 0,
 ) -> tuple[TestResult, list[bytes | TestResult], float]:
     """Make calls until one stops the process: how loading ended, the replies, and the CPU time.
 
-    With `judge`, verdicts take the place of replies; with `stop`, the first that is none of PASS is the last.
+    With `judge`, verdicts take the place of replies, else these have so much room in bytes; with `stop`, the first that is
+    none of PASS is the last.
     """
     replies: list[bytes | TestResult] = []
     load: TestResult | None = None
@@ -178,8 +179,9 @@ def _answers(
     failed = False
 
     def keep(frame: bytes) -> None:
-        nonlocal failed
-        reply = frame if judge is None else judge(len(replies), frame)
+        nonlocal failed, room
+        reply = _held(frame, room) if judge is None else judge(len(replies), frame)
+        room -= len(frame)
         if not failed:
             replies.append(reply)
         failed = failed or (stop and isinstance(reply, TestResult) and not reply.passed)
@@ -220,6 +222,12 @@ def _answers(
     if clean or not load.passed:
         return load, replies, cpu_time
     return load if replies else _FLOOD, [_FLOOD] * len(replies), cpu_time
+
+
+def _held(frame: bytes, room: int) -> bytes | TestResult:
+    if len(frame) <= room:
+        return frame
+    return TestResult(Outcome.OUTPUT_LIMIT, _TOO_MUCH, limit=Limit.RESULT)
 
 
 def _end(child: Supervised, stop: Stop | None) -> tuple[TestResult | None, float]:
@@ -319,7 +327,8 @@ def run_calls(
     cpu_left, wall_left = limits.run_cpu_time, limits.run_wall_time
     while load is None or len(results) < len(calls):
         left = replace(limits, run_cpu_time=cpu_left, run_wall_time=wall_left)
-        part = _replies(slots, job, calls[len(results) :], left)
+        held = sum([len(each.frame) for each in results if isinstance(each, Reply)])
+        part = _replies(slots, job, calls[len(results) :], left, held)
         cpu_left -= part.cpu_time
         wall_left -= part.wall_time
         load = load or part.load
@@ -341,16 +350,20 @@ def _missing(why: TestResult, count: int) -> list[Reply | CallResult]:
     return [_without_value(why)] * count
 
 
-def _replies(slots: Slots, job: bytes, calls: Sequence[bytes], limits: Limits) -> CallsReturned:
-    """Load the program and make calls until one stops the process. The limits of a run are for what is left of it."""
+def _replies(
+    slots: Slots, job: bytes, calls: Sequence[bytes], limits: Limits, held: int
+) -> CallsReturned:
+    """Load the program and make calls until one stops the process. The limits of a run are for what is left of it.
+
+    So many bytes of replies are held already.
+    """
     results: list[Reply | CallResult] = []
     load: TestResult | None = None
     stop: Stop | None = None
     cpu_time = 0.0
-    held = 0
 
     def keep(frame: bytes, spent: float) -> None:
-        """Return a reply, as long as those of the process are not too large together."""
+        """Return a reply, as long as those of the job are not too large together."""
         nonlocal held
         held += len(frame)
         if held <= _MOST_HELD:

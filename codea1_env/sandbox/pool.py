@@ -18,7 +18,7 @@ from .inside import codec
 from .inside.run.running import loaded_numpy
 from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
 from .judging import judge
-from .levels import check_level, strongest_level
+from .levels import check_level, check_memory, strongest_level
 from .packages import locate
 from .planner import Planner
 from .program_mode import run_script
@@ -275,11 +275,11 @@ class Sandbox:
 
     def _now(self, task: SandboxTask[T]) -> T:
         self._pool.check_open()
-        self._check_scratch(task.kind)
+        self._check_offered(task)
         return self._run(task)
 
     def _later(self, task: SandboxTask[T]) -> Future[T]:
-        self._check_scratch(task.kind)
+        self._check_offered(task)
         return self._pool.submit(lambda: self._run(task))
 
     def _run(self, task: SandboxTask[T]) -> T:
@@ -308,8 +308,10 @@ class Sandbox:
         except InfraError:
             return False
 
-    def _check_scratch(self, kind: WorkerKind) -> None:
-        if kind.scratch and self.level != "namespaces":
+    def _check_offered(self, task: SandboxTask[Any]) -> None:
+        """Refuse what this process, or the level, has not to offer."""
+        check_memory(task.limits if task.limits is not None else self.limits)
+        if task.kind.scratch and self.level != "namespaces":
             raise LevelUnavailableError(
                 'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
                 f"actually: {self.level!r}. `codea1 sandbox doctor` says what the machine lacks."

@@ -65,13 +65,15 @@ class Confinement:
     Args:
         settings: The worker's settings.
         may_change_user: Whether the worker may give its children another user number.
+        own_users: Whether the worker has a user namespace of its own, in which the kernel counts threads apart.
 
     Raises:
         OSError: The kernel does not offer what the level needs.
     """
 
-    def __init__(self, settings: Settings, may_change_user: bool) -> None:
+    def __init__(self, settings: Settings, may_change_user: bool, own_users: bool) -> None:
         self.settings = settings
+        self._own_users = own_users
         self.change_user = may_change_user and os.geteuid() == 0 and settings.at_least("process")
         self._folders: dict[bytes, str] = {}
         self._rulesets: dict[bytes, privileges.Ruleset] = {}
@@ -103,6 +105,11 @@ class Confinement:
         """Give up changing the user: the standard library is where no other user may look."""
         self.change_user = False
         self._give_folders()
+
+    @property
+    def counts_threads(self) -> bool:
+        """Whether its children's threads are limited, since they are counted apart from those of others."""
+        return self.change_user or self._own_users
 
     def _give_folders(self) -> None:
         owner = self.settings.user if self.change_user else 0
@@ -176,11 +183,11 @@ class Confinement:
         # The functions of the module `signal` make enums. SIGPIPE stays ignored, as in every Python program:
         # a reply to a test that has ended meanwhile must not kill the program's process.
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-        privileges.limit_child(own_user=self.change_user)
+        privileges.limit_child(self.counts_threads)
         if self.settings.at_least("process"):
             if self.change_user:
                 privileges.become(self.settings.user)
-            elif os.geteuid() == 0 or self.settings.level == "namespaces":
+            else:
                 privileges.drop_capabilities()
             privileges.hide()
 
