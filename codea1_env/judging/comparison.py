@@ -20,7 +20,7 @@ from codea1_env.sandbox.inside import codec
 PASSED = TestResult(Outcome.PASS)
 
 # What equals a value whose literal has 20,000 characters is not larger; and keys of one hash are compared one by one.
-_BUDGET = replace(codec.CHEAP, numpy=True, size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
+_BUDGET = replace(codec.CHEAP, size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
 MAX_REPLY = _BUDGET.size
 """Bytes of a reply that can be read."""
 _SMALL = 512  # bytes of two replies whose comparison is worth remembering

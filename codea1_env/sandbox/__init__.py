@@ -15,7 +15,6 @@ from .inside.run.running import RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
 from .outcomes import meaning_of
-from .own_code import OwnCodeSandbox
 from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
     AnalysisError,
@@ -29,6 +28,7 @@ from .results import (
     ScriptResult,
     TestResult,
 )
+from .test_modules import CoverageData, Reach, TestModuleResult
 
 __all__ = [
     "MAX_INPUT",
@@ -39,6 +39,7 @@ __all__ = [
     "CallResult",
     "Case",
     "Comparison",
+    "CoverageData",
     "EncodedCases",
     "InfraError",
     "Job",
@@ -48,11 +49,12 @@ __all__ = [
     "Limit",
     "Limits",
     "Outcome",
-    "OwnCodeSandbox",
+    "Reach",
     "Rule",
     "Sandbox",
     "SandboxError",
     "ScriptResult",
+    "TestModuleResult",
     "TestResult",
     "default_sandbox",
     "encoded_arguments",

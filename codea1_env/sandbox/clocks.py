@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from .results import WorkerDiedError
 
 _CPUCLOCK_PROF, _CPUCLOCK_SCHED = 0, 2
-_PROCESSOR_FIELD = 36  # of /proc/PID/stat, counted from the state, which follows the name
 
 _MOST_PATIENCE = 9  # times the limit, beyond the limit
 _LEAST_PATIENCE = 30.0  # seconds, however short the limit is
@@ -118,19 +117,6 @@ def wait_for_processor(pids: Sequence[int]) -> bool:
     time.sleep(_NEXT_LOOK)
     after = _used_of_runnable(pids)
     return any(after.get(pid) == cpu_time for pid, cpu_time in before.items())
-
-
-def share_processor(first: int, second: int) -> None:
-    """Keep two processes that take turns on one processor: waking a neighbour is much the slower way.
-
-    The processor is the one that the kernel has chosen for the first.
-    """
-    try:
-        processor = int(_stat_of(first)[_PROCESSOR_FIELD])
-        for pid in (first, second):
-            os.sched_setaffinity(pid, {processor})
-    except (OSError, IndexError, ValueError):  # gone, or not ours to place: they work all the same
-        return
 
 
 class WallLimit:

@@ -127,13 +127,12 @@ def run(confinement: Confinement) -> dict[str, str]:
     """
     parent = os.getpid()
     settings = confinement.settings
-    role = b"v" if settings.calls_only else b"c"
-    confinement.prepare(role)
+    confinement.prepare()
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            confinement.put_on(role, parent)
+            confinement.put_on(parent)
             confinement.seal()
             acts = acts_of(settings.level, parent, settings.scratch)
             found = {name: _attempt(act) for name, (_, act) in acts.items()}
