@@ -6,11 +6,13 @@ having been made.
 
 from __future__ import annotations
 
+import cmath
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.problems import Problem
@@ -26,6 +28,8 @@ could cost as many time limits, or loads of a program, as it has tests."""
 COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
 """What is wrong with such calls, where the reference makes them."""
 
+# An encoded float whose exponent is that of inf and nan; what else may hold one.
+_MAY_BE_INFINITE = re.compile(rb"f.{6}[\xf0-\xff][\x7f\xff]|[cGHKL]", re.DOTALL)
 _SMALL = 64  # bytes of a reply that is not looked at before somebody asks: no budget forbids to
 _ENDS = {
     Outcome.FAIL: ("contradicts the reference", InvalidReason.WRONG_VALUE),
@@ -90,9 +94,27 @@ class Truth:
         return literals.write(self.read.value) if isinstance(self.read, Returned) else None
 
     @cached_property
+    def is_finite(self) -> bool:
+        """Whether the value holds neither inf nor nan."""
+        if not _MAY_BE_INFINITE.search(self.value) or not isinstance(self.read, Returned):
+            return True
+        return not _holds_infinity(self.read.value)
+
+    @cached_property
     def read(self) -> Returned | TestResult:
         """The value, decoded."""
         return read_reply(self.reply)
+
+
+def _holds_infinity(value: Any) -> bool:
+    """Whether plain data holds inf or nan. It is no deeper than the codec allows."""
+    if isinstance(value, (float, complex)):
+        return not cmath.isfinite(value)
+    if isinstance(value, Mapping):
+        return any(map(_holds_infinity, (*value, *value.values())))
+    if isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray, range)):
+        return any(map(_holds_infinity, value))
+    return False
 
 
 class Oracle:

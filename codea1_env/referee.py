@@ -7,11 +7,12 @@ raised and never become a reward.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codea1_env.judging.comparison import (
     MAX_REPLY,
@@ -62,8 +63,8 @@ __all__ = [
 ]
 
 _SHOWN = 60
+_INFINITE = re.compile(r"\b(?:inf|nan)\b")
 _AT_ONCE = 3  # problems whose answers are judged
-_MOST_RELATIVE = 1e-2  # of a test's own tolerance
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
 _LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
@@ -303,6 +304,9 @@ class Referee:
             elif truth.fault is not None:
                 late += truth.fault in COSTLY
                 verdict = _invalid(test, truth.fault, truth.reason)
+            elif not (truth.is_finite or self.config.rewards.strict_paper or _is_infinite(call)):
+                reason = "the reference returns inf or nan for finite arguments"
+                verdict = _invalid(test, InvalidReason.NOT_FINITE, reason)
             elif test.predicted == truth.value:
                 verdict = TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
             else:
@@ -328,13 +332,8 @@ class Referee:
         if not isinstance(right, Returned):
             reason = f"the reference returns what cannot be compared: {right.message}"
             return _invalid(test, InvalidReason.NO_LITERAL, reason)
-        # The test's own tolerance is in the units of the value.
-        absolute = test.tolerance or 0.0
-        tolerance = max(self.config.tolerance, min(absolute, _MOST_RELATIVE))
         predicted = read_reply(RETURNED + test.predicted)  # within a budget
-        if isinstance(predicted, Returned) and same(
-            predicted.value, right.value, tolerance, absolute
-        ):
+        if isinstance(predicted, Returned) and self._predicts(test, predicted.value, right.value):
             # What has no literal may equal one that has, as a Counter equals a dict.
             text = f"assert {test.call_text} == {test.value if source is None else source}"
             return TestVerdict(text, "kept", call=test.call_text)
@@ -347,6 +346,16 @@ class Referee:
         text = f"assert {test.call_text} == {source}"
         return TestVerdict(
             text, "corrected", reason, call=test.call_text, fault=InvalidReason.WRONG_VALUE
+        )
+
+    def _predicts(self, test: Test, predicted: Any, right: Any) -> bool:
+        """Whether a prediction is right: by the game's tolerance, or by what the test states itself."""
+        if same(predicted, right, self.config.tolerance):
+            return True
+        absolute, relative = test.tolerance or 0.0, 0.0
+        # What a test states holds between numbers of which either is a float, as Python has it.
+        return bool(absolute or relative) and (
+            same(predicted, right, relative, absolute) or same(right, predicted, relative, absolute)
         )
 
     # Run
@@ -442,6 +451,11 @@ def _repeatable(result: TestResult) -> TestResult:
 def _is_late(result: TestResult) -> bool:
     """Whether a call cost a process, and so more than other calls."""
     return result.outcome in _COSTLY and result.error != "SystemExit"
+
+
+def _is_infinite(call: str) -> bool:
+    """Whether inf or nan is among the arguments of a call, or a text that says so."""
+    return _INFINITE.search(call, call.index("(")) is not None
 
 
 def _invalid(test: Test, fault: InvalidReason | None, reason: str) -> TestVerdict:

@@ -12,8 +12,9 @@ import pytest
 
 from codea1_env.judging.verdicts import NOT_MADE
 from codea1_env.problems import Problem
+from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.referee import Referee, RefereeConfig, Round, TestVerdict, Verdict
-from codea1_env.rewards import SuiteOutcome
+from codea1_env.rewards import RewardConfig, SuiteOutcome
 from codea1_env.sandbox import InfraError, Limits, Outcome, Sandbox
 from codea1_env.sandbox.supervise import Supervised
 
@@ -182,12 +183,41 @@ def test_calls_on_which_the_reference_has_no_value(referee, reference, reason):
 
 
 @pytest.mark.parametrize(
+    ("value", "infinite"),
+    [
+        ("float('nan')", True),
+        ("-float('inf')", True),
+        ("n * 1e308 * 10", True),
+        ("[1, 2.5, float('nan'), 4, 5]", True),
+        ("(float('inf'), 1.5, 2.5, 3.5, 4.5)", True),
+        ("{'a': {1: [float('inf')]}}", True),
+        ("complex(1, float('inf'))", True),
+        ("{float('-inf')}", True),
+        ("-1.5", False),
+        ("[-1, 'inf', b'\\x7f\\xff']", False),
+        ("1e308", False),
+    ],
+)
+def test_an_overflow_of_the_reference_is_no_test(sandbox, referee, value, infinite):
+    """A program that does not overflow, or raises, is not wrong."""
+    problem = of(value)
+    [found] = rulings(referee, problem, "assert f(1) == 'wrong'")
+    assert found.status == ("invalid" if infinite else "corrected")
+    assert (found.fault is InvalidReason.NOT_FINITE) == infinite
+    if not infinite:
+        return
+    # Whoever gives inf or nan asks for it; and the release pays for all.
+    test = "assert f(float('inf')) == 'wrong'"
+    assert rulings(referee, of(value.replace("n * 1e308", "n")), test)[0].status == "corrected"
+    paper = Referee(sandbox, RefereeConfig(RewardConfig(strict_paper=True)))
+    assert rulings(paper, problem, "assert f(1) == 'wrong'")[0].status == "corrected"
+
+
+@pytest.mark.parametrize(
     ("reference", "value"),
     [
         ("None", "None"),
         ("print(n)", "None"),
-        ("float('nan')", "float('nan')"),
-        ("[float('inf'), -float('inf')]", "[float('inf'), float('-inf')]"),
         ("__import__('numpy').int64(n)", "1"),
         ("__import__('numpy').float64(n / 2)", "0.5"),
         ("[__import__('numpy').bool_(n == 1)]", "[True]"),

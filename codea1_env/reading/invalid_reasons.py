@@ -39,6 +39,8 @@ class InvalidReason(enum.Enum):
     """The reference returns something that is no plain data, and that the test compares with plain data."""
     NON_DETERMINISTIC = "non-deterministic"
     """Two runs on the reference differ."""
+    NOT_FINITE = "not finite"
+    """The reference returns inf or nan for arguments that are finite: it overflows, and another program need not."""
     TOO_MANY = "too many"
     """It comes after as many tests as are looked at."""
     NOT_ASKED = "not asked"
