@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
-from codea1_env.judging.verdicts import Judged
+from codea1_env.judging.verdicts import Judged, never_passed
 from codea1_env.mistake_book import BookChange, MistakeBook
 from codea1_env.problems import Problem
 from codea1_env.referee import Counters, Referee, Verdict
@@ -220,6 +220,7 @@ def entered(played: Rollouts, book: MistakeBook, config: RolloutConfig) -> Rollo
             task_id,
             failed=[test for verdict in verdicts for test in verdict.failed],
             passed=[test for verdict in verdicts for test in verdict.forgettable],
+            unpassed=never_passed(verdicts),
         )
         for task_id, verdicts in by_problem.items()
     ]

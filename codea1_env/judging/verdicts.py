@@ -129,6 +129,14 @@ class Verdict:
         return (*self.history_passed, *self.stale)
 
 
+def never_passed(verdicts: Iterable[Verdict]) -> list[str]:
+    """Return the replayed tests that every program of a step failed. Those that do not run say nothing of them."""
+    running = [verdict for verdict in verdicts if verdict.code_executes]
+    shown = dict.fromkeys(test.text for verdict in running for test in verdict.history)
+    passed = {text for verdict in running for text in verdict.history_passed}
+    return [text for text in shown if text not in passed]
+
+
 @dataclass
 class Counters:
     """What a referee has done since it was made."""
