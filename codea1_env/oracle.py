@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
@@ -23,8 +24,9 @@ from codea1_env.sandbox.inside.analysis import literals
 from codea1_env.support.texts import LRUCache
 
 MOST_TIMEOUTS = 2
-"""Calls of one suite that may reach a time limit, or end the process; those after them are not made. Otherwise a suite
-could cost as many time limits, or loads of a program, as it has tests."""
+"""Calls of one suite that may reach a time limit, or end the process; those behind them are not made. Otherwise a suite
+could cost as many time limits, or loads of a program, as it has tests. What stands behind what is decided by the
+texts of the calls, not by the order of the tests."""
 COSTLY = frozenset({InvalidReason.TIMEOUT, InvalidReason.LIMIT})
 """What is wrong with such calls, where the reference makes them."""
 
@@ -134,7 +136,7 @@ class Oracle:
     def ask(
         self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
     ) -> dict[Subject, dict[str, Truth]]:
-        """Return the truth of calls, by their text. Those that no suite may pay for any more are left out.
+        """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`.
 
         Args:
             wanted: Of each reference, suites of tests.
@@ -162,8 +164,9 @@ class Oracle:
             return True
 
         new = {subject for subject in wanted if self._loaded.get(subject) is None}
-        make_calls(self._sandbox, self._limits, wanted, known, _is_costly, enter, new, seeds=(0, 1))
-        return known
+        return make_calls(
+            self._sandbox, self._limits, wanted, known, _is_costly, enter, new, seeds=(0, 1)
+        )
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
@@ -191,25 +194,34 @@ def make_calls(
     enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
     new: Collection[P],
     seeds: Sequence[int] = (0,),
-) -> None:
+) -> dict[P, dict[str, T]]:
     """Make the calls of suites, each program in as few runs as can be.
+
+    The calls of a suite are made in the order of their texts, until `MOST_TIMEOUTS` of them have reached a limit. So
+    which calls are made depends neither on the order of tests or suites nor on what is known already.
 
     Args:
         sandbox: Where programs run.
         limits: What a call may use.
         suites: Programs, each with suites of tests.
-        known: What came of calls, by their text.
-        is_late: See `to_make`.
+        known: What came of calls, by their text; of some before they are asked for.
+        is_late: Whether what came of a call cost a time limit, or a process.
         enter: Enters what came of some calls of a program, once for each seed, into `known`; whether it can go on.
         new: Programs that run even if there is nothing to call.
         seeds: Of the hashes in the processes that a program runs in.
+
+    Returns:
+        Of each program what came of the calls that its suites make, by their text.
     """
-    left = dict(suites)
-    while True:
-        asked = {each: to_make(some, known[each], is_late) for each, some in left.items()}
-        asked = {each: calls for each, calls in asked.items() if calls or each in new}
-        if not asked:
-            return
+    ordered = {each: [in_order(suite) for suite in some] for each, some in suites.items()}
+    left = dict(ordered)
+    made: dict[P, dict[str, T]] = {}
+    while left:
+        asked: dict[P, list[Test]] = {}
+        for program, some in left.items():
+            made[program], calls = reached(some, known[program], is_late)
+            if calls or program in new:
+                asked[program] = calls
         new = ()
         answers = gather(
             [
@@ -225,30 +237,48 @@ def make_calls(
             ]
         )
         of_each = zip(*[iter(answers)] * len(seeds), strict=True)
-        for (program, calls), found in zip(asked.items(), of_each, strict=True):
-            if not enter(program, calls, found):
-                del left[program]
+        left = {
+            program: ordered[program]
+            for (program, calls), found in zip(asked.items(), of_each, strict=True)
+            if enter(program, calls, found)
+        }
+    return made
 
 
-def to_make(
+def in_order(suite: Iterable[Test]) -> list[Test]:
+    """Return the distinct calls of a suite in the order of their texts."""
+    return sorted({test.call_text: test for test in suite}.values(), key=_call_text)
+
+
+_call_text = attrgetter("call_text")
+
+
+def reached(
     suites: Iterable[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
-) -> list[Test]:
-    """Return the calls that are still to be made: not those of a suite behind `MOST_TIMEOUTS` that reached a limit.
+) -> tuple[dict[str, T], list[Test]]:
+    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made.
 
-    Which these are depends on each suite alone, not on those beside it.
+    Args:
+        suites: Each in order, see `in_order`.
+        known: What came of calls, by their text.
+        is_late: See `make_calls`.
     """
-    calls: dict[str, Test] = {}
+    made: dict[str, T] = {}
+    missing: dict[str, Test] = {}
     for suite in suites:
         late = 0
         for test in suite:
-            found = known.get(test.call_text)
+            call = test.call_text
+            found = known.get(call)
             if found is None:
-                calls[test.call_text] = test
-            elif is_late(found):
+                missing[call] = test
+                continue
+            made[call] = found
+            if is_late(found):
                 late += 1
                 if late >= MOST_TIMEOUTS:
                     break
-    return list(calls.values())
+    return made, sorted(missing.values(), key=_call_text)
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:

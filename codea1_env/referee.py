@@ -12,6 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from codea1_env.judging.comparison import (
@@ -35,8 +36,6 @@ from codea1_env.judging.verdicts import (
     by_problem,
 )
 from codea1_env.oracle import (
-    COSTLY,
-    MOST_TIMEOUTS,
     Attack,
     BrokenReferenceError,
     Oracle,
@@ -67,7 +66,6 @@ _INFINITE = re.compile(r"\b(?:inf|nan)\b")
 _AT_ONCE = 3  # problems whose answers are judged
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
-_LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
 _COSTLY = frozenset({Outcome.TIMEOUT, Outcome.EXITED, Outcome.SIGNALLED, Outcome.FORBIDDEN})
 
 
@@ -281,50 +279,58 @@ class Referee:
         return each._replace(rulings=rulings, replayed=replayed)
 
     def _sorted_out(self, suite: Suite, truths: Mapping[str, Truth]) -> list[TestVerdict]:
-        """Return the tests of a suite with their rulings. Of those with the same call, one is kept.
+        """Return the tests of a suite with their rulings. Of those with the same call, one attacks.
 
         A right prediction goes before a wrong one. Said again, it neither attacks nor counts as invalid.
         """
-        limit = self.config.max_suite_tests
-        verdicts: list[TestVerdict] = []
-        first: dict[str, int] = {}
-        late = 0
-        for number, test in enumerate(suite.tests):
-            call = test.call_text
-            # Another suite may have asked for a call that this one may not.
-            truth = truths.get(call) if late < MOST_TIMEOUTS else None
-            if number >= limit:
-                verdict = _invalid(
-                    test, InvalidReason.TOO_MANY, f"comes after the first {limit} tests"
-                )
-            elif test.fault is not None and not self._overlooked(test):
-                verdict = _invalid(test, test.fault, test.reason)
-            elif truth is None:
-                verdict = _invalid(test, InvalidReason.NOT_ASKED, f"{NOT_MADE} on the reference")
-            elif truth.fault is not None:
-                late += truth.fault in COSTLY
-                verdict = _invalid(test, truth.fault, truth.reason)
-            elif not (truth.is_finite or self.config.rewards.strict_paper or _is_infinite(call)):
-                reason = "the reference returns inf or nan for finite arguments"
-                verdict = _invalid(test, InvalidReason.NOT_FINITE, reason)
-            elif test.predicted == truth.value:
-                verdict = TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
-            else:
-                verdict = self._compared(test, truth)
+        verdicts = [
+            self._ruling(number, test, truths) for number, test in enumerate(suite.tests)
+        ]
+        same: dict[str, list[int]] = {}
+        for number, verdict in enumerate(verdicts):
             if verdict.attacks:
-                other = first.get(test.same_as)
-                if other is None:
-                    first[test.same_as] = number
-                elif verdict.status == "corrected":
-                    verdict = _wrong_again(test, verdict, other)
-                elif verdicts[other].status == "corrected":
-                    verdicts[other] = _wrong_again(suite.tests[other], verdicts[other], number)
-                    first[test.same_as] = number
-                else:
-                    reason = f"is the same call as test {other + 1}"
-                    verdict = TestVerdict(test.text, "duplicate", reason)
-            verdicts.append(verdict)
+                same.setdefault(suite.tests[number].same_as, []).append(number)
+        for numbers in same.values():
+            if len(numbers) > 1:
+                self._keep_one(numbers, suite, verdicts)
         return verdicts
+
+    @staticmethod
+    def _keep_one(numbers: Sequence[int], suite: Suite, verdicts: list[TestVerdict]) -> None:
+        """Let one of some tests with equal arguments attack; whatever their order, with the same of their calls."""
+        right = [number for number in numbers if verdicts[number].status == "kept"]
+        first, *_ = able = right or numbers
+        made = verdicts[min(able, key=lambda number: verdicts[number].call)]
+        verdicts[first] = verdicts[first]._replace(text=made.text, call=made.call)
+        said = f"is the same call as test {first + 1}"
+        for number in numbers:
+            if number == first:
+                continue
+            test, verdict = suite.tests[number], verdicts[number]
+            if verdict.status == "kept":
+                verdicts[number] = TestVerdict(test.text, "duplicate", said)
+            else:
+                verdicts[number] = _invalid(test, verdict.fault, f"{verdict.reason}; {said}")
+
+    def _ruling(self, number: int, test: Test, truths: Mapping[str, Truth]) -> TestVerdict:
+        """Return the ruling on one test, whatever else is in its suite."""
+        call, limit = test.call_text, self.config.max_suite_tests
+        if number >= limit:
+            reason = f"comes after the first {limit} tests"
+            return _invalid(test, InvalidReason.TOO_MANY, reason)
+        if test.fault is not None and not self._overlooked(test):
+            return _invalid(test, test.fault, test.reason)
+        truth = truths.get(call)
+        if truth is None:
+            return TestVerdict(test.text, "not made", f"{NOT_MADE} on the reference")
+        if truth.fault is not None:
+            return _invalid(test, truth.fault, truth.reason)
+        if not (truth.is_finite or self.config.rewards.strict_paper or _is_infinite(call)):
+            reason = "the reference returns inf or nan for finite arguments"
+            return _invalid(test, InvalidReason.NOT_FINITE, reason)
+        if test.predicted == truth.value:
+            return TestVerdict(f"assert {call} == {test.value}", "kept", call=call)
+        return self._compared(test, truth)
 
     def _compared(self, test: Test, truth: Truth) -> TestVerdict:
         """Return the ruling where the bytes of prediction and value differ."""
@@ -376,8 +382,8 @@ class Referee:
                 continue
             attacking = suites.setdefault(each.attack, [])
             for suite, verdicts in zip(each.suites, each.rulings, strict=True):
-                pairs = zip(suite.tests, verdicts, strict=True)
-                attacking.append([test for test, verdict in pairs if verdict.attacks])
+                calls = {verdict.call for verdict in verdicts if verdict.attacks}
+                attacking.append([test for test in suite.tests if test.call_text in calls])
             replayed = zip(each.history, each.replayed, strict=True)
             attacking.append([suite.tests[0] for suite, kept in replayed if kept])
 
@@ -396,12 +402,15 @@ class Referee:
                 )
             return load.passed
 
-        make_calls(self.sandbox, self._limits, suites, known, _is_late, enter, new=suites)
+        made = make_calls(self.sandbox, self._limits, suites, known, _is_late, enter, new=suites)
         with self._counting:
             for attack in suites:
                 outcomes = (result.outcome for result in known[attack].values())
                 self.counters += Counters.of(outcomes, loads[attack].cpu_time)
-        return {attack: _Results(load, known[attack]) for attack, load in (unread | loads).items()}
+        return {
+            attack: _Results(load, made[attack] if load.passed else {})
+            for attack, load in (unread | loads).items()
+        }
 
     # Pay
 
@@ -410,14 +419,14 @@ class Referee:
         texts = zip(dict.fromkeys(each.round.history), each.replayed, strict=True)
         known = [(text, ruling and ruling._replace(text=text)) for text, ruling in texts]
         replayed = [ruling for _, ruling in known if ruling]
-        history = _judged(replayed, results)
+        history = tuple(test for test in _judged(replayed, results) if test.attacks)
         passed = sum(not test.broke for test in history)
         suites = []
         for suite, rulings in zip(each.suites, each.rulings, strict=True):
             tests = _judged(rulings, results)
             outcome = SuiteOutcome(
                 code_executes=load.passed,
-                failed=tuple(test.broke for test in tests if test.attacks),
+                failed=self._failed(tests),
                 invalid=sum(test.status in ("corrected", "invalid") for test in tests)
                 + sum(item.invalid for item in suite.dropped),
                 history_passed=passed,
@@ -434,6 +443,15 @@ class Referee:
             history=history,
             stale=tuple(text for text, ruling in known if not ruling),
         )
+
+
+    def _failed(self, tests: Sequence[TestVerdict]) -> tuple[bool, ...]:
+        """For each test that attacks, did it break the program?"""
+        attacking = [test for test in tests if test.attacks]
+        paying = self.config.rewards
+        if len(attacking) > paying.num_tests and not paying.strict_paper:
+            attacking.sort(key=attrgetter("call"))
+        return tuple([test.broke for test in attacking])
 
 
 def _joined(parts: Sequence[Suite]) -> Suite:
@@ -462,26 +480,19 @@ def _invalid(test: Test, fault: InvalidReason | None, reason: str) -> TestVerdic
     return TestVerdict(test.text, "invalid", reason, fault=fault)
 
 
-def _wrong_again(test: Test, verdict: TestVerdict, other: int) -> TestVerdict:
-    """Return a wrong prediction whose call another test makes: it does not attack a second time."""
-    return _invalid(test, verdict.fault, f"{verdict.reason}; is the same call as test {other + 1}")
-
-
 def _short(source: str) -> str:
     return source if len(source) <= _SHOWN else f"{source[: _SHOWN - 4]} ..."
 
 
 def _judged(tests: Sequence[TestVerdict], results: _Results) -> tuple[TestVerdict, ...]:
     """Return the tests of a suite with what became of them on the program."""
-    late = 0
-    judged = []
-    for test in tests:
-        if test.attacks:
-            result = results.calls.get(test.call) if late < MOST_TIMEOUTS else None
-            skipped = result is None and results.load.passed
-            if result is None:
-                result = _LATE if skipped else results.load
-            late += _is_late(result)
-            test = test._replace(outcome=result.outcome, message=result.message, skipped=skipped)
-        judged.append(test)
-    return tuple(judged)
+    return tuple([_on_program(test, results) if test.attacks else test for test in tests])
+
+
+def _on_program(test: TestVerdict, results: _Results) -> TestVerdict:
+    result = results.calls.get(test.call) if results.load.passed else results.load
+    if result is not None:
+        return test._replace(outcome=result.outcome, message=result.message)
+    if test.status == "corrected":  # that it is wrong is known all the same
+        return test._replace(status="invalid", call="")
+    return test._replace(status="not made", reason=NOT_MADE, call="")

@@ -325,9 +325,9 @@ def test_a_program_cannot_win_by_cheating(referee, body):
     tests = ["assert inc(1) == 2", "assert inc(7) == 8", "assert inc(0) == 1"]
     started = time.monotonic()
     verdict = judge(referee, body, tests)
-    made = [test.text for test in verdict.suites[0].tests if not test.skipped]
+    made = [test.text for test in verdict.suites[0].tests if test.attacks]
     assert verdict.failed == tuple(made)
-    assert tests[:2] == made[:2]
+    assert {"assert inc(0) == 1", "assert inc(1) == 2"} <= {*made} <= {*tests}
     assert verdict.code_reward == 0
     assert all(len(test.message) <= 500 for test in verdict.suites[0].tests)
     assert all(test.message.isprintable() for test in verdict.suites[0].tests)
@@ -373,14 +373,20 @@ def test_a_suite_of_slow_calls_costs_few_seconds(sandbox: Sandbox) -> None:
     limits = Limits(call_cpu_time=0.5)
     referee = Referee(sandbox, RefereeConfig(limits=limits))
     started = time.monotonic()
-    [verdict] = referee.judge([Round(mod, sleeps, [SLOW, FAST, [*SLOW[3:5], *FAST]], FAST[:3])])
+    both = [*SLOW[3:5], *FAST, "assert f(9) == 2"]
+    [verdict] = referee.judge([Round(mod, sleeps, [SLOW, FAST, both], FAST[:3])])
     assert time.monotonic() - started < 12  # four calls of a second, on a busy machine
-    slow, fast, both = verdict.suites
-    assert [test.outcome for test in slow.tests] == [Outcome.TIMEOUT] * 16
-    assert slow.tests[5].skipped
-    assert slow.tests[5].message == NOT_MADE
+    slow, fast, mixed = verdict.suites
+    assert [test.outcome for test in slow.tests[:5]] == [Outcome.TIMEOUT] * 2 + [None] + [
+        Outcome.TIMEOUT
+    ] * 2
+    assert (slow.tests[5].status, slow.tests[5].reason) == ("not made", NOT_MADE)
+    assert slow.outcome.failed == (True,) * 4
+    assert slow.outcome.invalid == 0
     assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
-    assert [test.outcome for test in both.tests] == [Outcome.TIMEOUT] * 10
+    # What another suite asked for is known here, too.
+    assert sorted(mixed.outcome.failed) == [False] * 8 + [True] * 2
+    assert mixed.tests[-1].status == "not made"
     assert [test.broke for test in verdict.history] == [False] * 3
     assert fast.rewards.code == 1.0
 
@@ -392,7 +398,8 @@ def test_a_suite_of_calls_that_are_slow_on_the_reference_costs_few_seconds(sandb
     [verdict] = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])
     assert time.monotonic() - started < 12  # two calls of a second in each of two processes
     slow, fast = verdict.suites
-    assert slow.outcome == SuiteOutcome(True, (), 16, 0, 0)
+    assert slow.outcome == SuiteOutcome(True, (), 2, 0, 0)
+    assert [test.status for test in slow.tests[2:]] == ["not made"] * 14
     assert [test.outcome for test in fast.tests] == [Outcome.PASS] * 8
     started = time.monotonic()
     again = referee.judge([Round(of(code), "def f(n): return n % 7", [SLOW, FAST])])[0]

@@ -15,9 +15,9 @@ from codea1_env.responses import Program, Suite
 from codea1_env.rewards import RewardConfig, SuiteOutcome, SuiteRewards
 from codea1_env.sandbox import Limits, Outcome, TestResult
 
-NOT_MADE = "comes after calls of the suite that reached the time limit, or ended the process"
-"""Message of a test that was `skipped`."""
-Status = Literal["kept", "corrected", "duplicate", "invalid"]
+NOT_MADE = "comes behind calls of the suite that reached the time limit, or ended the process"
+"""Reason of a test that is not made."""
+Status = Literal["kept", "corrected", "duplicate", "not made", "invalid"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class TestVerdict(NamedTuple):
     """The test in the one form of its call, with the reference's value if it counts; an invalid one with its own."""
     status: Status
     """``"kept"``; ``"corrected"``: counts as invalid, but attacks with the reference's value; ``"duplicate"``: says
-    again what another test of the suite says, which neither attacks nor counts; ``"invalid"``."""
+    again what another test of the suite says; ``"not made"``: its call was not made, behind others of the suite that cost
+    too much. These two neither attack nor count. ``"invalid"``."""
     reason: str = ""
     """Why it is not kept as it was written; "" if it is."""
     outcome: Outcome | None = None
@@ -58,9 +59,6 @@ class TestVerdict(NamedTuple):
     """What became of the call, in words."""
     call: str = ""
     """The call in its one form, which says which test it is; "" if it does not count."""
-    skipped: bool = False
-    """Whether its call was not made, after others of the suite had cost too much: it counts as broken, but nothing is
-    known of it."""
     fault: InvalidReason | None = None
     """Why it counts as invalid; None if it does not."""
 
@@ -89,8 +87,8 @@ class SuiteVerdict:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The tests that broke the program, and were seen to."""
-        return tuple(test.text for test in self.tests if test.broke and not test.skipped)
+        """The tests that broke the program."""
+        return tuple(test.text for test in self.tests if test.broke)
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Verdict:
     """The program's reward over all suites; None if no suite could score it."""
     suites: tuple[SuiteVerdict, ...]
     history: tuple[TestVerdict, ...]
-    """The replayed tests."""
+    """The replayed tests whose calls were made."""
     stale: tuple[str, ...] = ()
     """Tests of the Mistake Book that were not replayed, because the reference does not pass them (any more)."""
 

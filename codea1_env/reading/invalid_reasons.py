@@ -43,7 +43,5 @@ class InvalidReason(enum.Enum):
     """The reference returns inf or nan for arguments that are finite: it overflows, and another program need not."""
     TOO_MANY = "too many"
     """It comes after as many tests as are looked at."""
-    NOT_ASKED = "not asked"
-    """Earlier tests of the suite cost the reference too much: it was not asked any more."""
     NO_LITERAL = "no literal"
     """The reference returns what no test can state."""

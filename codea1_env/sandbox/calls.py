@@ -29,6 +29,8 @@ _FLOOD = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
 _GATHER = 0.002  # seconds, for which a child with a full pipe would wait
 _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
 
+_MOST_ENDED = 2  # processes that the calls of one job may end: the program is loaded anew for each
+
 _MANY = 8
 _SHORT_GATHER = 0.0005
 _MOST_HELD = 64 << 20
@@ -45,7 +47,8 @@ class Answers:
     """How loading the program ended."""
     replies: Sequence[bytes | TestResult]
     """For each call the frame that its process sent, or why there is none. They end with the first call that
-    reached a time limit: whether those after it are worth their time is not decided here."""
+    reached a time limit, or the second that ended its process: whether those after it are worth another is not decided
+    here."""
     cpu_time: float = 0.0
     """Seconds of CPU time."""
 
@@ -80,6 +83,7 @@ def answer_calls(
     replies: list[bytes | TestResult] = []
     load: TestResult | None = None
     cpu_time = 0.0
+    ended = 0
     while load is None or len(replies) < len(calls):
         loaded, some, spent = _answers(slots, code, name, calls[len(replies) :], limits)
         load = load or loaded
@@ -89,7 +93,10 @@ def answer_calls(
             replies += [loaded] * (len(calls) - len(replies))
             break
         last = replies[-1] if replies else None
-        if isinstance(last, TestResult) and last.outcome is Outcome.TIMEOUT:
+        ended += isinstance(last, TestResult)
+        if ended >= _MOST_ENDED or (
+            isinstance(last, TestResult) and last.outcome is Outcome.TIMEOUT
+        ):
             break
     return Answers(load, replies, cpu_time)
 
