@@ -1,4 +1,4 @@
-"""What is right: the reference's value of each call, asked once, in two processes, and remembered.
+"""What is right: the reference's value of each call, asked once, in as many processes as it needs, and remembered.
 
 Everything stays in the codec's bytes until two values differ: equal bytes are equal values, without an object
 having been made.
@@ -15,6 +15,17 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
+from codea1_env.judging.repeats import (
+    Asked,
+    ReferenceRun,
+    all_runs,
+    golden_tests,
+    has_sets,
+    is_confirmed,
+    look,
+    may_be_steady,
+    settle,
+)
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
@@ -58,6 +69,11 @@ class Subject(NamedTuple):
     entry_point: str
     code: str
     """The reference, behind what the problem gives."""
+
+    @property
+    def asked(self) -> Asked:
+        """What is run."""
+        return self.code, self.entry_point
 
     @classmethod
     def of(cls, problem: Problem) -> Subject:
@@ -119,8 +135,18 @@ def _holds_infinity(value: Any) -> bool:
     return False
 
 
+class _Plan(NamedTuple):
+    """How a reference is asked."""
+
+    runs: Sequence[ReferenceRun]
+    golden: Sequence[Test] = ()
+    """Calls that are made as well."""
+    settles: bool = False
+    """Whether they say if one run is enough from now on."""
+
+
 class Oracle:
-    """Asks references, each in two processes with different hash seeds.
+    """Asks references: in one process, or under several hash seeds; see `codea1_env.judging.repeats`.
 
     Args:
         sandbox: Where references run.
@@ -134,39 +160,89 @@ class Oracle:
         self._loaded = LRUCache[Subject, bool]()
 
     def ask(
-        self, wanted: Mapping[Subject, Sequence[Sequence[Test]]]
+        self,
+        wanted: Mapping[Subject, Sequence[Sequence[Test]]],
+        problems: Mapping[Subject, Problem] | None = None,
     ) -> dict[Subject, dict[str, Truth]]:
         """Return the truth of calls, by their text. Those that no suite may pay for are left out; see `make_calls`.
 
         Args:
             wanted: Of each reference, suites of tests.
+            problems: Where references come from: golden tests may show that one run is enough.
 
         Raises:
             BrokenReferenceError: A reference does not run.
             InfraError: The sandbox failed.
         """
         known: dict[Subject, dict[str, Truth]] = {}
+        new = set()
+        unknown: dict[Subject, list[Test]] = {}
         for subject, suites in wanted.items():
-            calls = {test.call_text for suite in suites for test in suite}
-            truths = {call: self._truths.get((subject, call)) for call in calls}
+            tests = {test.call_text: test for suite in suites for test in suite}
+            truths = {call: self._truths.get((subject, call)) for call in tests}
             known[subject] = {call: truth for call, truth in truths.items() if truth is not None}
+            if self._loaded.get(subject) is None:
+                new.add(subject)
+            if subject in new or len(known[subject]) < len(tests):
+                unknown[subject] = [tests[call] for call in tests if call not in known[subject]]
+        plans = self._plans(unknown, problems or {})
 
         def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
-            for answer in answers:
-                if not answer.load.passed:
+            runs = plans[subject].runs
+            for run, answer in zip(runs, answers, strict=True):
+                if not (answer.load.passed or run.is_turned):
                     raise broken_reference(subject.task_id, subject.entry_point, answer.load)
             self._loaded.put(subject, True, len(subject.code))
-            # The first may have got further than the second: then the second has timed out.
-            for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
-                truth = known[subject][test.call_text] = _agreed(*replies)
+            turned = next((a.replies for r, a in zip(runs, answers, strict=True) if r.is_turned), ())
+            straight = [a.replies for r, a in zip(runs, answers, strict=True) if not r.is_turned]
+            # Some may have got further than others: these have timed out.
+            for number, (test, *replies) in enumerate(zip(tests, *straight, strict=False)):
+                backwards = turned[number] if number < len(turned) else None
+                truth = known[subject][test.call_text] = _agreed(replies, backwards)
                 size = len(test.call_text) + 4 * len(truth.reply)
                 self._truths.put((subject, test.call_text), truth, size)
             return True
 
-        new = {subject for subject in wanted if self._loaded.get(subject) is None}
-        return make_calls(
-            self._sandbox, self._limits, wanted, known, _is_costly, enter, new, seeds=(0, 1)
+        asked = {
+            subject: [*suites, plans[subject].golden] if subject in plans else suites
+            for subject, suites in wanted.items()
+        }
+        make_calls(
+            self._sandbox,
+            self._limits,
+            asked,
+            known,
+            _is_costly,
+            enter,
+            new,
+            lambda subject: plans[subject].runs,
         )
+        for subject, plan in plans.items():
+            faults = {truth.fault for truth in known[subject].values()}
+            if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
+                settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
+        return {
+            subject: reached(map(in_order, suites), known[subject], _is_costly)[0]
+            for subject, suites in wanted.items()
+        }
+
+    def _plans(
+        self, unknown: Mapping[Subject, Sequence[Test]], problems: Mapping[Subject, Problem]
+    ) -> dict[Subject, _Plan]:
+        """Return in how many ways each reference is run, and what shows that one is enough."""
+        look([subject.asked for subject in unknown], self._sandbox)
+        plans = {}
+        for subject, tests in unknown.items():
+            asked, sets = subject.asked, any(map(has_sets, tests))
+            if is_confirmed(asked) and not sets:
+                plans[subject] = _Plan([ReferenceRun(subject.code, 0)])
+                continue
+            steady = may_be_steady(asked)
+            runs = all_runs(asked, self._sandbox, sets=sets or not steady)
+            settles = steady and not is_confirmed(asked) and subject in problems
+            golden = golden_tests(problems[subject], self._sandbox) if settles else ()
+            plans[subject] = _Plan(runs, golden, settles)
+        return plans
 
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
@@ -193,7 +269,7 @@ def make_calls(
     is_late: Callable[[T], bool],
     enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
     new: Collection[P],
-    seeds: Sequence[int] = (0,),
+    runs: Callable[[P], Sequence[ReferenceRun]] = lambda each: (ReferenceRun(each.code, 0),),
 ) -> dict[P, dict[str, T]]:
     """Make the calls of suites, each program in as few runs as can be.
 
@@ -206,9 +282,9 @@ def make_calls(
         suites: Programs, each with suites of tests.
         known: What came of calls, by their text; of some before they are asked for.
         is_late: Whether what came of a call cost a time limit, or a process.
-        enter: Enters what came of some calls of a program, once for each seed, into `known`; whether it can go on.
+        enter: Enters what came of some calls of a program, once for each run, into `known`; whether it can go on.
         new: Programs that run even if there is nothing to call.
-        seeds: Of the hashes in the processes that a program runs in.
+        runs: The processes that a program runs in.
 
     Returns:
         Of each program what came of the calls that its suites make, by their text.
@@ -223,24 +299,24 @@ def make_calls(
             if calls or program in new:
                 asked[program] = calls
         new = ()
-        answers = gather(
-            [
+        started = {
+            each: [
                 sandbox.submit_encoded(
-                    each.code,
+                    run.code,
                     each.entry_point,
                     [test.call for test in calls],
                     limits=limits,
-                    hash_seed=seed,
+                    hash_seed=run.hash_seed,
                 )
-                for each, calls in asked.items()
-                for seed in seeds
+                for run in runs(each)
             ]
-        )
-        of_each = zip(*[iter(answers)] * len(seeds), strict=True)
+            for each, calls in asked.items()
+        }
+        answers = iter(gather([future for futures in started.values() for future in futures]))
         left = {
             program: ordered[program]
-            for (program, calls), found in zip(asked.items(), of_each, strict=True)
-            if enter(program, calls, found)
+            for program, futures in started.items()
+            if enter(program, asked[program], [next(answers) for _ in futures])
         }
     return made
 
@@ -294,14 +370,42 @@ def _is_costly(truth: Truth) -> bool:
     return truth.fault in COSTLY
 
 
-def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
-    """Return what two runs of one call amount to."""
-    if one == other and isinstance(one, bytes) and one.startswith(RETURNED):
-        truth = Truth(one, one[len(RETURNED) :])
-        if len(one) <= _SMALL or isinstance(truth.read, Returned):
-            return truth
+def _agreed(
+    replies: Sequence[bytes | TestResult], backwards: bytes | TestResult | None = None
+) -> Truth:
+    """Return what several runs of one call amount to.
+
+    Args:
+        replies: What they answered.
+        backwards: What the run with sets in the other order answered: where it returned a value, that must be the same.
+    """
+    first, others = replies[0], replies[1:]
+    truth = _truth(first)
+    for other in others:
+        if other != first and truth.fault is None:
+            truth = _compared(first, other)
+    if truth.fault is None and isinstance(backwards, bytes) and backwards != first:
+        found = read_reply(backwards)
+        if isinstance(found, Returned) and not _is_same(truth.read, found):
+            return _CHANGES
+    return truth
+
+
+def _truth(reply: bytes | TestResult) -> Truth:
+    """Return what one run amounts to."""
+    if isinstance(reply, TestResult):
+        return _no_truth(reply)
+    if reply.startswith(RETURNED):
+        truth = Truth(reply, reply[len(RETURNED) :])
         # A right program may say the same in other bytes: a value that cannot be compared is no test.
-        return _no_truth(truth.read)
+        if len(reply) <= _SMALL or isinstance(truth.read, Returned):
+            return truth
+    end = read_reply(reply)
+    return Truth(reply, reply[len(RETURNED) :]) if isinstance(end, Returned) else _no_truth(end)
+
+
+def _compared(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
+    """Return what two runs amount to whose replies differ."""
     first, second = (
         each if isinstance(each, TestResult) else read_reply(each) for each in (one, other)
     )
@@ -309,10 +413,17 @@ def _agreed(one: bytes | TestResult, other: bytes | TestResult) -> Truth:
     late = [end for end in ends if end.outcome is Outcome.TIMEOUT]
     if late or len({end.outcome for end in ends}) < len(ends):
         return _no_truth((late or ends)[0])
-    values = [each.value for each in (first, second) if isinstance(each, Returned)]
-    if isinstance(one, bytes) and len(values) == 2 and same(values[0], values[1], 0):
+    if isinstance(one, bytes) and _is_same(first, second):
         return Truth(one, one[len(RETURNED) :])
-    return Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
+    return _CHANGES
+
+
+def _is_same(one: Returned | TestResult, other: Returned | TestResult) -> bool:
+    both = isinstance(one, Returned) and isinstance(other, Returned)
+    return both and same(one.value, other.value, 0)  # type: ignore[union-attr]
+
+
+_CHANGES = Truth(reason=NON_DETERMINISTIC, fault=InvalidReason.NON_DETERMINISTIC)
 
 
 def _no_truth(end: TestResult) -> Truth:

@@ -266,7 +266,8 @@ class Referee:
         for each in read:
             asked = wanted.setdefault(each.attack.subject, [])
             asked += [self._allowed(suite) for suite in (*each.suites, *each.history)]
-        truths = self._oracle.ask(wanted)
+        problems = {each.attack.subject: each.round.problem for each in read}
+        truths = self._oracle.ask(wanted, problems)
         return [self._rule(each, truths[each.attack.subject]) for each in read], truths
 
     def _rule(self, each: _Read, truths: Mapping[str, Truth]) -> _Read:
