@@ -24,6 +24,7 @@ from codea1_env.judging.comparison import (
     without_addresses,
 )
 from codea1_env.judging.verdicts import (
+    GAME_LIMITS,
     NOT_MADE,
     AttackAnswers,
     Counters,
@@ -48,7 +49,7 @@ from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Program, Suite, Test, parse_suites
 from codea1_env.rewards import SuiteOutcome, program_reward, suite_rewards
-from codea1_env.sandbox import RETURNED, Answers, Outcome, Sandbox, TestResult
+from codea1_env.sandbox import RETURNED, Answers, Limits, Outcome, Sandbox, TestResult
 
 __all__ = [
     "BrokenReferenceError",
@@ -115,7 +116,8 @@ class Referee:
         self.config = RefereeConfig() if config is None else config
         self.counters = Counters()
         self._counting = threading.Lock()
-        limits = sandbox.limits if self.config.limits is None else self.config.limits
+        given = GAME_LIMITS if sandbox.limits == Limits() else sandbox.limits
+        limits = given if self.config.limits is None else self.config.limits
         self._limits = replace(
             limits,
             call_wall_time=min(limits.call_wall_time, _WALL_FACTOR * limits.call_cpu_time),

@@ -264,6 +264,19 @@ def test_counters(sandbox):
     assert (counters.programs, counters.tests, counters.errors) == (2, 7, 4)
 
 
+def test_a_call_may_use_half_a_second(sandbox):
+    """Unless somebody has said otherwise: two seconds made a first loop of looping programs stand still."""
+    loops = "def inc(n):\n    while True: pass\n"
+    default = Referee(Sandbox(workers=1))
+    assert (default._limits.call_cpu_time, default._limits.call_wall_time) == (0.5, 1.0)
+    verdict = judge(Referee(sandbox), loops, [f"assert inc({n}) == {n + 1}" for n in range(8)])
+    assert 0.9 < verdict.load.cpu_time < 1.8  # two calls
+    own = Sandbox(workers=1, limits=Limits(call_cpu_time=3.0))
+    assert Referee(own)._limits.call_cpu_time == 3.0
+    config = RefereeConfig(limits=Limits(call_cpu_time=1.0))
+    assert Referee(own, config)._limits.call_cpu_time == 1.0
+
+
 # Data, failures, values
 
 

@@ -172,6 +172,8 @@ class Counters:
 WrongOracle = Literal["correct", "drop"]
 Domain = Literal["signature", "any"]
 
+GAME_LIMITS = Limits(call_cpu_time=0.5)
+"""Half a second for a call. Programs that loop are common while players learn, and each costs its whole time."""
 FLOAT_TOLERANCE = 1e-6
 """EvalPlus's tolerance for floats."""
 
@@ -199,8 +201,8 @@ class RefereeConfig:
     """Relative and absolute tolerance for floats; 0 compares exactly, as released. None: 0 under
     ``rewards.strict_paper``, else `FLOAT_TOLERANCE`."""
     limits: Limits | None = None
-    """What one call of a program may use; None for the limits of the sandbox. Its wall-clock time is at most twice
-    its CPU time: a call waits for nothing."""
+    """What one call of a program may use; None for the limits that the sandbox was given, or `GAME_LIMITS` where it was given
+    none. Its wall-clock time is at most twice its CPU time: a call waits for nothing."""
     reference_share: float = 0.25
     """Share of the time of a call that the reference may use: a test that needs more does not count, because
     a program as good as the reference could time out on it by chance."""

@@ -29,7 +29,7 @@ _FLOOD = TestResult(Outcome.FORBIDDEN, Stop.FLOOD.value)
 _GATHER = 0.002  # seconds, for which a child with a full pipe would wait
 _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
 
-_MOST_ENDED = 2  # processes that the calls of one job may end: the program is loaded anew for each
+_MOST_ENDED = 16  # processes that the calls of one job may end: the program is loaded anew for each
 
 _MANY = 8
 _SHORT_GATHER = 0.0005
@@ -47,8 +47,8 @@ class Answers:
     """How loading the program ended."""
     replies: Sequence[bytes | TestResult]
     """For each call the frame that its process sent, or why there is none. They end with the first call that
-    reached a time limit, or the second that ended its process: whether those after it are worth another is not decided
-    here."""
+    reached a time limit, or where loading the program anew for calls that end its process cost as much as two: whether
+    those after it are worth their time is not decided here."""
     cpu_time: float = 0.0
     """Seconds of CPU time."""
 
@@ -93,9 +93,13 @@ def answer_calls(
             replies += [loaded] * (len(calls) - len(replies))
             break
         last = replies[-1] if replies else None
-        ended += isinstance(last, TestResult)
-        if ended >= _MOST_ENDED or (
-            isinstance(last, TestResult) and last.outcome is Outcome.TIMEOUT
+        if not isinstance(last, TestResult):
+            continue
+        ended += 1
+        if (
+            last.outcome is Outcome.TIMEOUT
+            or ended >= _MOST_ENDED
+            or (ended > 1 and cpu_time > 2 * limits.call_cpu_time)
         ):
             break
     return Answers(load, replies, cpu_time)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from codea1_env.agents.llm.completions import SamplingConfig
+from codea1_env.judging.verdicts import GAME_LIMITS
 from codea1_env.mistake_book import STALE_AFTER
 from codea1_env.rewards import find_reward
 from codea1_env.support.plugins import name_of
@@ -212,7 +213,7 @@ class TrainConfig:
     seed: int = 0
     """Decides every random choice of the run."""
 
-    time_limit: float = 0.5
+    time_limit: float = GAME_LIMITS.call_cpu_time
     """CPU seconds for one test."""
     workers: int = 2
     """Sandbox processes that work at the same time; with Ray on each node. Has no influence on the results."""
