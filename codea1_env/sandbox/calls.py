@@ -29,6 +29,7 @@ _LATE = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
 
 _GATHER = 0.002  # seconds, for which a child with a full pipe would wait
 _MOST_IDLE = 2  # times the wall limit of a call, of all calls together
+_MOST_ENDED = 16  # processes that the calls of one job may end: the program is loaded anew for each
 _MOST_HELD = 64 << 20
 _TOO_MUCH = TestResult(
     Outcome.OUTPUT_LIMIT,
@@ -117,8 +118,9 @@ def answer_calls(
         limits: Per call and for all calls.
         judge: Judges replies as they come. The run may be repeated: it depends on nothing but its arguments.
         stop: Whether the first verdict that is not PASS is the last.
-        until_timeout: Whether the replies end with the first call that reaches a time limit. Then the limits of the run
-            are raised to what its calls may use.
+        until_timeout: Whether the replies end with the first call that reaches a time limit, or where loading the program
+            anew for calls that end its process costs as much as two: whether those after it are worth their time is not
+            decided here. The limits of the run are raised to what its calls may use.
     """
     count = len(calls.arguments)
     why = too_long(code)
@@ -128,7 +130,7 @@ def answer_calls(
     replies: list[bytes | TestResult] = []
     times: list[float] = []
     load: TestResult | None = None
-    used = load_time = 0.0
+    used, load_time, ended = 0.0, 0.0, 0
     while load is None or len(replies) < count:
         started, done = time.monotonic(), len(replies)
         held = sum([len(reply) for reply in replies if isinstance(reply, bytes)])
@@ -144,7 +146,9 @@ def answer_calls(
             break
         last = replies[-1] if replies else None
         if isinstance(last, TestResult) and not last.passed:
-            if stop or (until_timeout and last.outcome is Outcome.TIMEOUT):
+            ended += 1
+            reloads = ended >= _MOST_ENDED or (ended > 1 and used > 2 * limits.call_cpu_time)
+            if stop or (until_timeout and (reloads or last.outcome is Outcome.TIMEOUT)):
                 break
         left = less(left, part.cpu_time, time.monotonic() - started)
         if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING and rest:
