@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from codea1_env.evaluation.suites.running import run_once
 from codea1_env.evaluation.suites.samples import StatedCase, SuiteTest
-from codea1_env.judging.comparison import Returned, short
+from codea1_env.judging.comparison import Returned
 from codea1_env.oracle import NON_DETERMINISTIC, Oracle, Subject, Truth, explained
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import AnalysisError, Sandbox, TestResult, equal
-from codea1_env.sandbox.compare import FLOAT_ATOL
+from codea1_env.sandbox.compare import FLOAT_ATOL, short
 
 REFERENCE_SHARE = 0.25
 """A right test takes at most this share of a program's time on the reference."""
