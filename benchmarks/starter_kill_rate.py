@@ -31,7 +31,6 @@ from codea1_env.mutation.kills import hangs, run_on_each
 from codea1_env.problem_sets.contracts import contracted
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
-from codea1_env.reading.calls import literal_calls
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 
 REQUIRED = 0.90
@@ -106,7 +105,7 @@ def kill_rate(
     # What never ends mostly hangs in each test: the second time is the last.
     together = replace(limits, run_cpu_time=2 * limits.call_cpu_time)
     rows = run_on_each(
-        [mutant.code for mutant in mutants], problem.all_tests, problem.entry_point, together, sandbox,
+        [mutant.code for mutant in mutants], problem.tests, problem.entry_point, together, sandbox,
         settles=lambda result: not result.passed,
     )  # fmt: skip
     alive = [i for i, row in enumerate(rows) if all(each and each.passed for each in row)]
@@ -128,7 +127,7 @@ def _compare(
     """Look for calls on which the mutants differ from the reference."""
     if not mutants:
         return []
-    golden: list[Call] = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
+    golden: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
     calls = vary_calls(golden, count, rng)
     code, name = contracted(problem.reference, problem.entry_point, problem.contract)
     expected = sandbox.call(code, name, calls, limits=limits)

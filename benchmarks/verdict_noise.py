@@ -25,7 +25,6 @@ import argparse
 import ast
 import dataclasses
 import json
-import re
 import shlex
 import sys
 import time
@@ -44,13 +43,13 @@ from codea1_env.agents.scripted import BoundaryTester
 from codea1_env.evaluation.pass_at_k import mean_over_problems
 from codea1_env.evaluation.statistics import Estimate
 from codea1_env.problem_sets.fuzz import Call, in_order, vary_calls
+from codea1_env.problem_sets.judging import submit_to_tests
 from codea1_env.problem_sets.validate import LIMITS
 from codea1_env.problems import Problem, load_problems
-from codea1_env.reading.calls import literal_calls
 from codea1_env.reading.signatures import read_signatures
 from codea1_env.referee import Referee, RefereeConfig, Round, SuiteVerdict
 from codea1_env.responses import parse_suites
-from codea1_env.sandbox import Job, Sandbox
+from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.inside.analysis.literals import NotLiteralError, read
 from codea1_env.spaces import observe
 from codea1_env.support.machine import this_machine
@@ -102,16 +101,16 @@ def right_programs(sources: Sequence[str]) -> list[RightPrograms]:
 
 def check(cases: Sequence[RightPrograms], sandbox: Sandbox) -> list[str]:
     """Run programs on all golden tests; returns what is wrong with them."""
-    jobs = [
-        Job(code, case.problem.all_tests, case.problem.entry_point, CHECK_LIMITS)
+    runs = [
+        submit_to_tests(case.problem, code, CHECK_LIMITS, sandbox)
         for case in cases
         for code in case.programs
     ]
     labels = [f"{case.problem.task_id}, {n}" for case in cases for n in range(len(case.programs))]
     return [
         f"{label}: {result.outcome.value}: {result.message}"
-        for label, results in zip(labels, sandbox.run_many(jobs), strict=True)
-        for result in results
+        for label, run in zip(labels, runs, strict=True)
+        for result in run.result().tests
         if not result.passed
     ]
 
@@ -281,7 +280,7 @@ def answers(
     """
     name = problem.entry_point
     rng = np.random.default_rng([seed, zlib.crc32(problem.task_id.encode())])
-    calls = golden_calls(problem, sandbox)
+    calls = golden_calls(problem)
     shown = dataclasses.replace(problem, tests=tuple(_guess(name, call) for call in calls))
     boundary = BoundaryTester([shown], sandbox, count, seed).act([observe(shown)])[0]
     fuzz = "\n".join(_guess(name, call) for call in vary_calls(calls, count, rng))
@@ -294,7 +293,7 @@ def answers(
 
 
 def _asked(problem: Problem) -> tuple[str, str, str, list[str]]:
-    return problem.prompt, problem.entry_point, problem.reference, list(problem.all_tests)
+    return problem.prompt, problem.entry_point, problem.reference, list(problem.golden_calls)
 
 
 def typed_arguments(
@@ -344,16 +343,12 @@ def _guess(name: str, call: Call) -> str:
     return f"assert {name}({', '.join([*map(in_order, arguments), *named])}) == 0"
 
 
-def golden_calls(problem: Problem, sandbox: Sandbox) -> list[Call]:
-    """Call of the golden tests; of EvalPlus's test programs, the first ones of their list of inputs."""
-    calls: list[Call] = sandbox.analyse(literal_calls, list(problem.tests), problem.entry_point)
-    inputs = re.search(r"^ *inputs = .*$", problem.test_program or "", re.MULTILINE)
-    if inputs:
-        code = f"from math import inf, nan\n{inputs[0].strip()}\ndef first():\n    return [i for i in inputs if len(repr(i)) < {GIVEN_CHARS}][:{GIVEN}]\n"
-        calls = [
-            (tuple(arguments), {}) for arguments in sandbox.call(code, "first", [((), {})])[0].value
-        ]
-    return [call for call in calls if _readable(in_order(call))][:GIVEN]
+def golden_calls(problem: Problem) -> list[Call]:
+    """Return the calls of the first golden tests."""
+    calls = [(case.args, dict(case.kwargs)) for case in problem.cases]
+    return [
+        call for call in calls if len(in_order(call)) < GIVEN_CHARS and _readable(in_order(call))
+    ][:GIVEN]
 
 
 def _readable(source: str) -> bool:

@@ -63,7 +63,6 @@ __all__ = [
 
 _SHOWN = 60
 _AT_ONCE = 3  # problems whose answers are judged
-_MOST_RELATIVE = 1e-2  # of a test's own tolerance
 # Twice the CPU time, not the five times of other jobs: a call neither prints nor waits for anything.
 _WALL_FACTOR = 2
 _LATE = TestResult(Outcome.TIMEOUT, NOT_MADE)
@@ -329,12 +328,12 @@ class Referee:
         if not isinstance(right, Returned):
             reason = f"the reference returns what cannot be compared: {right.message}"
             return _invalid(test, InvalidReason.NO_LITERAL, reason)
-        # The test's own tolerance is in the units of the value.
-        absolute = test.tolerance or 0.0
-        tolerance = max(self.config.tolerance, min(absolute, _MOST_RELATIVE))
+        relative, absolute = self.config.tolerance, self.config.tolerance
+        if test.absolute is not None or test.relative is not None:  # used as the test says it
+            relative, absolute = test.relative or 0.0, test.absolute or 0.0
         predicted = read_reply(RETURNED + test.predicted)  # within a budget
         if isinstance(predicted, Returned) and same(
-            predicted.value, right.value, tolerance, absolute
+            predicted.value, right.value, relative, absolute
         ):
             # What has no literal may equal one that has, as a Counter equals a dict.
             text = f"assert {test.call_text} == {test.value if source is None else source}"

@@ -14,7 +14,7 @@ import pytest
 from codea1_env.problems import Problem, load_problems
 from codea1_env.reading.domains import checker
 from codea1_env.referee import Referee, RefereeConfig
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Case, Sandbox
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 EVERY = 12
@@ -104,12 +104,11 @@ def test_answers_depend_on_seed_and_problem_only(noise: ModuleType, sandbox: San
     assert one == again != other
 
 
-def test_calls_of_evalplus_inputs(noise: ModuleType, sandbox: Sandbox) -> None:
-    program = (
-        f"def check(f):\n    inputs = [[[1], 2], [[inf], 3], [{list(range(999))}, 4], [[], -5]]\n"
-    )
-    problem = Problem("p", "def f(x, y):", "f", "def f(x, y): return x", test_program=program)
-    assert noise.golden_calls(problem, sandbox) == [(([1], 2), {}), (([], -5), {})]
+def test_calls_of_golden_tests(noise: ModuleType) -> None:
+    inputs = [([1], 2), ([float("inf")], 3), (list(range(999)), 4), ([], -5)]
+    cases = tuple(Case(given, {}, 0) for given in inputs)
+    problem = Problem("p", "def f(x, y):", "f", "def f(x, y): return x", cases=cases)
+    assert noise.golden_calls(problem) == [(([1], 2), {}), (([], -5), {})]
 
 
 def test_hostile_arguments_are_distinct_and_can_be_read(noise: ModuleType) -> None:

@@ -137,9 +137,10 @@ def evalplus_id(problem: Problem) -> str:
 
 def digest(problem: Problem) -> str:
     """Return a short text that changes whenever what a program must do for this problem changes."""
-    parts: tuple[object, ...] = (problem.prompt, problem.entry_point, *problem.all_tests)
-    if problem.stdin_tests or problem.preamble:
-        parts += (problem.stdin_tests, problem.preamble)
+    parts = (
+        problem.prompt, problem.entry_point, problem.preamble, problem.stdin_tests, problem.encoded,
+        problem.compare, problem.atol, problem.checker, problem.test_module,
+    )  # fmt: skip
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

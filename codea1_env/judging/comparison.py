@@ -20,7 +20,7 @@ from codea1_env.sandbox.inside import codec
 PASSED = TestResult(Outcome.PASS)
 
 # What equals a value whose literal has 20,000 characters is not larger; and keys of one hash are compared one by one.
-_BUDGET = replace(codec.CHEAP, numpy=True, size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
+_BUDGET = replace(codec.CHEAP, size=96 << 10, items=10_000, keys=4_000, equal_hashes=8)
 MAX_REPLY = _BUDGET.size
 """Bytes of a reply that can be read."""
 _SMALL = 512  # bytes of two replies whose comparison is worth remembering
@@ -50,9 +50,9 @@ def read_reply(frame: bytes) -> Returned | TestResult:
         return TestResult(Outcome.OUTPUT_LIMIT, why, limit=Limit.RESULT)
     except codec.DecodeError as error:
         return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
-    said = meaning_of(reply, reword=without_addresses)
+    said = meaning_of(reply)
     if isinstance(said, TestResult):
-        return said
+        return replace(said, message=without_addresses(said.message))
     if len(said) != 1:
         return TestResult(Outcome.FORBIDDEN, "a reply with a strange shape")
     return Returned(said[0])
@@ -90,14 +90,14 @@ _small_reply = lru_cache(maxsize=_REMEMBERED)(read_reply)
 _small_judgement = lru_cache(maxsize=_REMEMBERED)(_judgement)
 
 
-def same(one: Any, other: Any, tolerance: float, absolute: float = 0.0) -> bool:
+def same(one: Any, other: Any, tolerance: float, absolute: float | None = None) -> bool:
     """Python's `==` on plain data of the same structure, floats within a tolerance; nan is nan.
 
     Args:
         one: Plain data.
         other: Plain data.
         tolerance: Relative and absolute; 0 for exact.
-        absolute: A larger absolute tolerance.
+        absolute: The absolute tolerance, where it is another one.
 
     Example:
         >>> same([0.1 + 0.2, {"a": 1}], [0.3, {"a": True}], 1e-6), same([0.1 + 0.2], [0.3], 0)
@@ -106,7 +106,7 @@ def same(one: Any, other: Any, tolerance: float, absolute: float = 0.0) -> bool:
         (False, True)
     """
     try:
-        return _same(one, other, tolerance, max(tolerance, absolute))
+        return _same(one, other, tolerance, tolerance if absolute is None else absolute)
     except (ArithmeticError, TypeError, ValueError):  # such as a Decimal's sNaN
         return False
 
@@ -116,7 +116,11 @@ def _same(one: Any, other: Any, tolerance: float, absolute: float) -> bool:
     if kind in _NUMBERS and type(other) in _NUMBERS:
         if one == other or (one != one and other != other):
             return True
-        if not absolute or float not in (kind, type(other)) or complex in (kind, type(other)):
+        if (
+            not (absolute or tolerance)
+            or float not in (kind, type(other))
+            or complex in (kind, type(other))
+        ):
             return False
         return math.isclose(one, other, rel_tol=tolerance, abs_tol=absolute)
     if (kind is list or kind is tuple or kind is deque) and type(other) is kind:

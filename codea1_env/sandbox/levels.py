@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .inside.confine.confinement import LEVELS
 from .jobs import WorkerKind
+from .packages import Packages
 from .results import InfraError, LevelUnavailableError, WorkerDiedError
 from .worker import Worker
 
@@ -81,7 +81,7 @@ def check_machine() -> None:
 
 
 def start_worker(
-    kind: WorkerKind, level: str, packages: Mapping[str, str], modules: Sequence[str] | None
+    kind: WorkerKind, level: str, packages: Packages
 ) -> Worker:
     """Start a worker; see `Worker`.
 
@@ -91,7 +91,7 @@ def start_worker(
     """
     check_machine()
     try:
-        return Worker(kind, level, packages, modules)
+        return Worker(kind, level, packages)
     except LevelUnavailableError as error:
         raise _unavailable(level, str(error)) from None
 
@@ -133,7 +133,7 @@ def examine(level: str) -> LevelReport:
         return LevelReport(level, {}, str(error))
     for _ in range(_ATTEMPTS):
         try:
-            worker = Worker(WorkerKind(), level, {})
+            worker = Worker(WorkerKind(), level, Packages())
         except LevelUnavailableError as error:
             return LevelReport(level, {}, str(error), _remedy(level))
         except WorkerDiedError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import math
 import signal
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,35 +56,11 @@ def bounds_of(limits: Limits) -> dict[str, int]:
     }
 
 
-def job_frame(
-    code: str,
-    entry_point: str | None,
-    limits: Limits,
-    names: Sequence[str] = (),
-    *,
-    serving: bool = False,
-    capture: bool = False,
-    stdin: bytes | None = None,
-) -> bytes:
-    """Return what a candidate's process is told."""
-    return codec.encode(
-        {
-            "code": code,
-            "entry_point": entry_point,
-            "names": list(names),
-            "serves_a_test": serving,
-            "capture": capture,
-            "stdin": stdin,
-            **bounds_of(limits),
-        }
-    )
-
-
 def too_long(text: str) -> TestResult | None:
     """Return the result for a text that is too long to be a program or a test."""
     if len(text) <= _MAX_CHARACTERS:
         return None
-    return TestResult(Outcome.SYNTAX_ERROR, f"more than {_MAX_CHARACTERS} characters", called=False)
+    return TestResult(Outcome.SYNTAX_ERROR, f"more than {_MAX_CHARACTERS} characters")
 
 
 def outcome_of(stop: Stop, ended: Ended) -> TestResult:
@@ -113,42 +88,33 @@ _LOAD_OUTCOMES = {
 }
 
 
-def reply_of(frame: bytes, budget: codec.Budget = codec.CHEAP) -> tuple[Any, ...] | TestResult:
-    """Read a candidate's short reply: see `meaning_of`."""
-    try:
-        return meaning_of(codec.decode(frame, meter=codec.Meter(budget)))
-    except codec.DecodeError as error:
-        return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
-
-
 def load_of(frame: bytes, cpu_time: float = 0.0) -> TestResult:
     """How loading a program ended, of which nothing else is asked."""
-    said = reply_of(frame)
+    try:
+        said = meaning_of(codec.decode(frame, meter=codec.Meter(codec.CHEAP)))
+    except codec.DecodeError as error:
+        return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
     if isinstance(said, TestResult):
         return replace(said, cpu_time=cpu_time)
     return TestResult(Outcome.PASS, "", cpu_time)
 
 
-def meaning_of(
-    reply: Any, reword: Callable[[str], str] | None = None
-) -> tuple[Any, ...] | TestResult:
+def meaning_of(reply: Any) -> tuple[Any, ...] | TestResult:
     """Return what a decoded reply of a candidate says: what came with an "ok", or how else it ended.
 
     Args:
         reply: Plain data of any shape. Of an ending: its kind and its text; then, where an exception was raised, the
             name of its class and the module that it missed.
-        reword: Changes the text.
     """
     if type(reply) is tuple and reply and reply[0] == "ok":
         return reply[1:]
     if type(reply) is tuple and len(reply) >= 2 and type(reply[1]) is str:
         outcome = _LOAD_OUTCOMES.get(reply[0]) if type(reply[0]) is str else None
         if outcome is not None:
-            text = reply[1][:MAX_MESSAGE]
             error, module = (*reply[2:4], None, None)[:2]
             return TestResult(
                 outcome,
-                reword(text) if reword is not None else text,
+                reply[1][:MAX_MESSAGE],
                 error=identifier(error),
                 missing_module=identifier(module),
                 limit=Limit.RESULT if outcome is Outcome.OUTPUT_LIMIT else None,

@@ -281,10 +281,10 @@ def test_workers_that_die_are_replaced_or_the_failure_is_raised(monkeypatch):
         failures -= 1
         if failures >= 0:
             raise WorkerDiedError("killed")
-        return take_callee(self)
+        return real(self)
 
-    take_callee = workers.Slots.take_callee
-    monkeypatch.setattr(workers.Slots, "take_callee", take)
+    real = workers.Slots.take
+    monkeypatch.setattr(workers.Slots, "take", take)
     with Sandbox() as sandbox:
         assert list(ask(sandbox, "def f(x): return x", 1).replies) == [returned(1)]
         failures = 3
