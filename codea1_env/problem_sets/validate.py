@@ -288,7 +288,9 @@ def _load_failure(
             FindingKind.UNPARSABLE_REFERENCE,
             f"Expect a Python program, actually: {load.message:.200}. Correct the reference.",
         )
-    alone = sandbox.submit(Job(f"{problem.preamble}\n\n{problem.reference}", limits=limits)).result()
+    alone = sandbox.submit(
+        Job(f"{problem.preamble}\n\n{problem.reference}", limits=limits)
+    ).result()
     if alone.load.outcome is Outcome.PASS:
         return (
             FindingKind.MISSING_ENTRY_POINT,
