@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from codea1_env.judging.contracts import contracted
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import hangs, run_on_each
+from codea1_env.problem_sets.contracts import contracted
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox

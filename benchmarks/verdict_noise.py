@@ -11,7 +11,8 @@ from each other. They pass all golden tests (--check). Four testers attack each 
 - boundary: the scripted boundary tester, from calls of the golden tests;
 - fuzz: random variations of calls of the golden tests, of the same types;
 - hostile: arguments that a problem seldom speaks of (other types, None, nested, huge, infinite, empty);
-- types: arguments of the types that the signature says, drawn at random, from 0 to ten million, empty to a dozen items.
+- types: arguments of the types that the signature says, drawn at random: numbers of up to 19 digits,
+  texts of any characters, containers that are empty or not.
 
 They write `assert f(...) == 0`, or another guess; the referee puts the reference's value there. The
 table says for each setting of the referee which share of right programs lose a test, and which share of the tests
@@ -259,14 +260,10 @@ ODD = (
 )  # fmt: skip
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 CHARACTERS = (
-    LETTERS,
-    LETTERS + LETTERS.upper() + "  ",
-    "0123456789",
-    LETTERS[:3] + " ,.-_()[]{}<>",
-    "".join(map(chr, range(32, 127))),
-    "aZ \u00e9\u00df\u0130\u0663\n",
-)
-LARGEST = (3, 20, 100, 1000, 10**7)
+    LETTERS, LETTERS + LETTERS.upper() + "  ", "0123456789", LETTERS[:3] + " ,.-_()[]{}<>", "01",
+    "".join(map(chr, range(32, 127))), "aZ \t\n", "aA\u00e9\u00df\u0130\u03a3\u03c2\u0663\u00b2\u01c5\u212a",
+)  # fmt: skip
+LARGEST = (3, 20, 100, 1000, 10**6, 10**9, 10**18)
 
 
 def answers(
@@ -316,9 +313,10 @@ def drawn(domain: Any, rng: np.random.Generator, depth: int = 0) -> Any:
         characters = CHARACTERS[int(rng.integers(len(CHARACTERS)))]
         text = "".join(rng.choice(list(characters), int(rng.integers(13))))
         number = int(rng.integers(-largest, largest + 1))
+        fraction = float(number if rng.integers(2) else round(number / 7, 3))
         return {
             "int": number,
-            "float": round(number / (1, 4, 7)[int(rng.integers(3))], 3),
+            "float": fraction if rng.integers(8) else (0.0, -0.0, 1e300, 1e-300)[number % 4],
             "nonfinite": number / 4,
             "complex": complex(number, 1),
             "bool": bool(number % 2),
@@ -332,7 +330,7 @@ def drawn(domain: Any, rng: np.random.Generator, depth: int = 0) -> Any:
         return drawn(inner[int(rng.integers(len(inner)))], rng, depth)
     if kind == "tuple":
         return tuple(drawn(each, rng, depth + 1) for each in inner)
-    size = int(rng.integers((13, 6, 3)[min(depth, 2)]))
+    size = int(rng.integers((20, 6, 3)[min(depth, 2)]))
     if kind == "dict":
         return {drawn(inner, rng, 9): drawn(domain[2], rng, depth + 1) for _ in range(size)}
     items = [drawn(inner, rng, depth + 1) for _ in range(size)]

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.judging.contracts import CALLED, contracted
 from codea1_env.oracle import Oracle, Subject, Truth
-from codea1_env.problem_sets.contract_check import contract_fault
+from codea1_env.problem_sets.contracts import CALLED, contract_fault, contracted
 from codea1_env.problem_sets.rows import Row
 from codea1_env.problem_sets.schemas import to_problem
 from codea1_env.problem_sets.validate import FindingKind, validate_problems

@@ -50,9 +50,9 @@ def read_reply(frame: bytes) -> Returned | TestResult:
         return TestResult(Outcome.OUTPUT_LIMIT, why, limit=Limit.RESULT)
     except codec.DecodeError as error:
         return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
-    said = meaning_of(reply, reword=without_addresses)
+    said = meaning_of(reply)
     if isinstance(said, TestResult):
-        return said
+        return replace(said, message=without_addresses(said.message))
     if len(said) != 1:
         return TestResult(Outcome.FORBIDDEN, "a reply with a strange shape")
     return Returned(said[0])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.compare import Compare
-from codea1_env.problem_sets.contracts import contract_of
+from codea1_env.problem_sets.contract_texts import contract_of
 from codea1_env.problem_sets.evalplus_inputs import deserialized
 from codea1_env.problem_sets.golden import Golden, apart, read_module
 from codea1_env.problem_sets.literal_lists import read_list

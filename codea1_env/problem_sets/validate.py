@@ -23,7 +23,7 @@ from typing import Any
 from codea1_env.compare import is_fault_of_checker
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
-from codea1_env.problem_sets.contract_check import contract_fault
+from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.expected import NoValueError
 from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
