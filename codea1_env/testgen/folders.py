@@ -255,7 +255,7 @@ def _exported(
         prompt=found["prompt"],
         entry_point=name,
         reference=found["program"],
-        tests=[suite.tests[number].text for number in plain],  # type: ignore[arg-type]
+        tests=[suite.tests[number].text for number in plain],
         metadata={"source": label, "split": "train", **about, "tests_by": "codea1 testgen"},
     )
     return Exported(label, problem, "", mutants, killed)
