@@ -5,8 +5,8 @@
 
 Which surviving mutants compute the same function as the reference cannot be decided in general. Here one
 is *presumed* equivalent if it also agrees with the reference on a few hundred other calls, made by varying
-the arguments in the golden tests; calls on which the reference raises are not counted, because the problem
-does not say what happens there. A survivor that differs on one of them is a gap in the tests, and the call
+the arguments in the golden tests; calls on which the reference raises, or that the problem's contract refuses,
+are not counted, because the problem does not say what happens there. A survivor that differs on one of them is a gap in the tests, and the call
 is reported. Both rates are worth reading: the raw one counts equivalent mutants against the tests.
 The design asks for an adjusted rate of at least 90% on average over problems.
 """
@@ -28,6 +28,7 @@ from rich.table import Table
 
 from codea1_env.mutation import Mutant, generate_mutants
 from codea1_env.mutation.kills import hangs, run_on_each
+from codea1_env.problem_sets.contracts import contracted
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem, load_problems
 from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
@@ -128,7 +129,8 @@ def _compare(
         return []
     golden: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
     calls = vary_calls(golden, count, rng)
-    expected = sandbox.call(problem.reference, problem.entry_point, calls, limits=limits)
+    code, name = contracted(problem.reference, problem.entry_point, problem.contract)
+    expected = sandbox.call(code, name, calls, limits=limits)
     usable = [i for i, result in enumerate(expected) if result.outcome is Outcome.PASS]
     survivors = []
     for mutant in mutants:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
+from codea1_env.problem_sets.contracts import contracted, refused
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
@@ -36,6 +37,7 @@ _ENDS = {
     Outcome.UNENCODABLE: ("", InvalidReason.UNENCODABLE),
     Outcome.SYNTAX_ERROR: ("", InvalidReason.UNPARSABLE),
 }
+TOGETHER = "of the contract and the reference together"
 NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 
 T = TypeVar("T")
@@ -52,12 +54,20 @@ class Subject(NamedTuple):
     entry_point: str
     code: str
     """The reference, behind what the problem gives."""
+    contract: str = ""
+    """Which calls the problem speaks of, see `Problem.contract`."""
 
     @classmethod
-    def of(cls, problem: Problem) -> Subject:
-        """Return the subject of a problem."""
+    def of(cls, problem: Problem, with_contract: bool = True) -> Subject:
+        """Return the subject of a problem, with its contract or without."""
         code = whole_program(problem, problem.reference)
-        return cls(problem.task_id, problem.entry_point, code)
+        contract = problem.contract if with_contract else ""
+        return cls(problem.task_id, problem.entry_point, code, contract)
+
+    @property
+    def runs(self) -> tuple[str, str]:
+        """The program that runs, and the function of it that is called."""
+        return contracted(self.code, self.entry_point, self.contract)
 
 
 class Attack(NamedTuple):
@@ -67,9 +77,9 @@ class Attack(NamedTuple):
     code: str
 
     @property
-    def entry_point(self) -> str:
-        """The function that is called."""
-        return self.subject.entry_point
+    def runs(self) -> tuple[str, str]:
+        """The program that runs, and the function of it that is called."""
+        return self.code, self.subject.entry_point
 
 
 @dataclass(frozen=True)
@@ -134,7 +144,10 @@ class Oracle:
             self._loaded.put(subject, True, len(subject.code))
             # The first may have got further than the second: then the second has timed out.
             for test, *replies in zip(tests, *(each.replies for each in answers), strict=False):
-                truth = known[subject][test.call_text] = _agreed(*replies)
+                truth = _agreed(*replies)
+                if truth.fault is InvalidReason.TIMEOUT and subject.contract:
+                    truth = replace(truth, reason=f"{truth.reason} ({TOGETHER})")
+                known[subject][test.call_text] = truth
                 size = len(test.call_text) + 4 * len(truth.reply)
                 self._truths.put((subject, test.call_text), truth, size)
             return True
@@ -146,10 +159,7 @@ class Oracle:
     def loads(self, subjects: Sequence[Subject]) -> list[bool]:
         """Whether each reference runs and defines its entry point."""
         new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
-        jobs = [
-            self._sandbox.submit_encoded(each.code, each.entry_point, [], limits=self._limits)
-            for each in new
-        ]
+        jobs = [self._sandbox.submit_encoded(*each.runs, [], limits=self._limits) for each in new]
         found = zip(new, gather(jobs), strict=True)
         broken = {subject for subject, answers in found if not answers.load.passed}
         for subject in set(new) - broken:
@@ -192,8 +202,7 @@ def make_calls(
         answers = gather(
             [
                 sandbox.submit_encoded(
-                    each.code,
-                    each.entry_point,
+                    *each.runs,
                     [test.call for test in calls],
                     limits=limits,
                     hash_seed=seed,
@@ -276,6 +285,9 @@ def explained(end: TestResult | CallResult, otherwise: str) -> tuple[str, Invali
         end: How it ended.
         otherwise: Words for what ends seldom so.
     """
+    outside = refused(end)
+    if outside is not None:
+        return outside
     words, fault = _ENDS.get(end.outcome, ("", InvalidReason.LIMIT))
     if end.outcome is Outcome.ERROR and end.error == ModuleNotFoundError.__name__:
         fault = InvalidReason.NOT_INSTALLED

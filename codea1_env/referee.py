@@ -233,7 +233,8 @@ class Referee:
             ]
         )
         distinct = {id(each.problem): each.problem for each in rounds}
-        subjects = {key: Subject.of(problem) for key, problem in distinct.items()}
+        bounded = self.config.domain != "any"
+        subjects = {key: Subject.of(problem, bounded) for key, problem in distinct.items()}
         read = []
         for each in rounds:
             problem, subject = each.problem, subjects[id(each.problem)]

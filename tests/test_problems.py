@@ -238,7 +238,10 @@ def test_function_called_check(sandbox: Sandbox) -> None:
     problem = to_problem(Row(row, "here"))
     assert problem.cases == (Case((2,), {}, True), Case((3,), {}, False))
     assert all(each.passed for each in judged(problem, problem.reference, sandbox))
-    assert [each.passed for each in judged(problem, "def check(n): return True", sandbox)] == [True, False]
+    assert [each.passed for each in judged(problem, "def check(n): return True", sandbox)] == [
+        True,
+        False,
+    ]
 
 
 def test_function_that_the_test_calls_is_the_entry_point() -> None:
@@ -303,6 +306,7 @@ def test_wrong_rows_name_place_and_remedy(row: object, message: str) -> None:
 
 # Public data sets
 
+
 @pytest.mark.parametrize(
     ("file", "count", "source", "splits"),
     [
@@ -321,12 +325,16 @@ def test_public_data_set(
     assert {problem.metadata["split"] for problem in problems} == splits
     assert all("\r" not in problem.reference for problem in problems)
     no_data = {"MBPP/367", "MBPP/533", "MBPP/596", "MBPP/601", "MBPP/927"}
-    assert {each.task_id for each in problems if each.test_module} == (no_data if file == "mbpp" else set())
+    assert {each.task_id for each in problems if each.test_module} == (
+        no_data if file == "mbpp" else set()
+    )
     rng = np.random.default_rng(0)
     for index in rng.choice(count, 12, replace=False):
         problem = problems[index]
         if problem.number_of_tests:
-            results = judged(problem, problem.reference, sandbox, Limits(run_cpu_time=60, run_wall_time=300))
+            results = judged(
+                problem, problem.reference, sandbox, Limits(run_cpu_time=60, run_wall_time=300)
+            )
             assert {result.outcome for result in results} <= {Outcome.PASS}, problem.task_id
 
 

@@ -89,7 +89,9 @@ def test_finding_has_kind_file_and_line(
         }
         assert findings
         return
-    found = [each for each in findings if each.kind is not FindingKind.OLD_LAYOUT or kind is each.kind]
+    found = [
+        each for each in findings if each.kind is not FindingKind.OLD_LAYOUT or kind is each.kind
+    ]
     assert {finding.kind for finding in found} == {kind}
     findings = found
     assert findings[0].where == f"{tmp_path}/set.jsonl, line 2"
@@ -112,7 +114,11 @@ def test_finding_has_kind_file_and_line(
     ],
 )  # fmt: skip
 def test_what_is_no_data_is_named(
-    changes: dict[str, Any], others: set[FindingKind], message: str, tmp_path: Path, sandbox: Sandbox
+    changes: dict[str, Any],
+    others: set[FindingKind],
+    message: str,
+    tmp_path: Path,
+    sandbox: Sandbox,
 ) -> None:
     findings = check(tmp_path, row(**changes), sandbox=sandbox)
     assert {finding.kind for finding in findings} == {FindingKind.JUDGED_INSIDE, *others}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from codea1_env.problems import Problem, load_problems
+from codea1_env.reading.domains import checker
 from codea1_env.referee import Referee, RefereeConfig
 from codea1_env.sandbox import Case, Sandbox
 
@@ -92,8 +93,7 @@ def test_wrong_programs_lose_and_the_reference_does_not(
         noise.rounds_of(attacked, texts, sandbox)
     )
     assert [bool(suite.failed) for suite in right.suites] == [False] * 4
-    names = ("boundary", "fuzz", "hostile")
-    assert [bool(suite.failed) for suite in wrong.suites[: len(names)]] == [True] * len(names)
+    assert [bool(suite.failed) for suite in wrong.suites] == [True] * 4
 
 
 def test_answers_depend_on_seed_and_problem_only(noise: ModuleType, sandbox: Sandbox) -> None:
@@ -117,6 +117,23 @@ def test_hostile_arguments_are_distinct_and_can_be_read(noise: ModuleType) -> No
     assert len({tuple(texts) for texts in made}) == len(made) == 50
     for texts in made:
         ast.parse(f"f({', '.join(texts)})")
+
+
+def test_typed_arguments_have_the_types_of_the_signature(noise: ModuleType) -> None:
+    domains = [
+        "int",
+        ["list", ["tuple", ["str", "float"]]],
+        ["dict", "str", "int"],
+        ["union", ["None", "bool"]],
+    ]
+    signature = {"parameters": [[f"x{n}", "", None, domain] for n, domain in enumerate(domains)]}
+    made = noise.typed_arguments(signature, 50, np.random.default_rng(0))
+    checks = [checker(domain) for domain in domains]
+    for texts in made:
+        for text, check in zip(texts, checks, strict=True):
+            assert check is not None
+            assert check(ast.literal_eval(text)), text
+    assert noise.typed_arguments(signature, 50, np.random.default_rng(0)) == made
 
 
 def test_interval_over_problems(noise: ModuleType) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from codea1_env.evaluation.loops import lines_before_loops_end
-from codea1_env.evaluation.test_programs.facts import source_of
 from codea1_env.mutation import generate_mutants
 from codea1_env.problem_sets.fuzz import Call, vary_calls
 from codea1_env.problems import Problem
 from codea1_env.sandbox import Job, Limits, Outcome, Sandbox
+from codea1_env.sandbox.inside.analysis.literals import write
 
 CALLS = 5
 PROGRAMS = SUITES = ASSERTS = 8
@@ -119,9 +119,9 @@ def _asserts(
     results = sandbox.call(problem.reference, name, calls, limits=_QUICK)
     answered: dict[str, str] = {}
     for (arguments, keywords), result in zip(calls, results, strict=True):
-        parts = [source_of(value) for value in arguments]
-        parts += [f"{key}={source_of(value)}" for key, value in keywords.items()]
-        value = source_of(result.value) if result.outcome is Outcome.PASS else None
+        parts = [write(value) for value in arguments]
+        parts += [f"{key}={write(value)}" for key, value in keywords.items()]
+        value = write(result.value) if result.outcome is Outcome.PASS else None
         if value is not None and None not in parts:
             answered[f"{name}({', '.join(map(str, parts))})"] = value
     values = list(answered.values())

@@ -7,11 +7,11 @@ other test module.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codea1_env.compare import Compare
+from codea1_env.problem_sets.contract_texts import contract_of
 from codea1_env.problem_sets.evalplus_inputs import deserialized
 from codea1_env.problem_sets.golden import Golden, apart, read_module
 from codea1_env.problem_sets.literal_lists import read_list
@@ -205,6 +205,7 @@ def convert(row: Row) -> Problem:
     """
     entry, solution = text_of(row, "entry_point"), text_of(row, "canonical_solution")
     prompt, source, reference = text_of(row, "prompt"), "humaneval+", ""
+    task_id = text_of(row, "task_id").replace("Mbpp/", "MBPP/", 1)  # the releases' name
     released = all(row.fields.get(name) is not None for name in _RELEASE)
     test = "" if released else text_of(row, "test")
     if re.search(definition_of(entry), solution, re.MULTILINE):
@@ -215,11 +216,11 @@ def convert(row: Row) -> Problem:
         source, reference = "mbpp+", f"{imports}\n{solution}".lstrip("\n")
     tests = _released(row, entry, source) if released else read_test(test, entry)
     return Problem(
-        task_id=text_of(row, "task_id"),
+        task_id=task_id,
         prompt=prompt,
         entry_point=entry,
         reference=reference or prompt + solution,
-        contract=textwrap.dedent(str(row.fields.get("contract") or "")).strip("\n"),
+        contract=contract_of(task_id, row.fields.get("contract")),
         metadata=origin(row, source, "test"),
         **tests,
     )

@@ -176,7 +176,8 @@ class Problem:
         atol: Absolute tolerance of floats; 0 for that of the rule.
         checker: Text that defines `check(args, output, expected) -> bool`, for problems of several right outputs;
             where programs print `check(stdin, output_text, expected_text)`. It takes the place of `compare`.
-        contract: Text with asserts over the parameters of the function: which arguments the problem speaks of.
+        contract: Python text with asserts over the parameters of the function: which arguments the problem
+            speaks of. A test that calls with others is invalid. It may import from the standard library.
         test_module: A test module for pytest or unittest, of what cannot be data. It shares a process with the
             program, which can forge its verdict: nothing of it reaches a reward.
         base: How many of the first cases are those of the original data set, where the set says so (MBPP+).

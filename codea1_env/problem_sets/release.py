@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from codea1_env.problem_sets.contract_texts import contract_of
 from codea1_env.problem_sets.evalplus import called_by, fields_of, read_test
 from codea1_env.problem_sets.golden import apart, read_module, read_statements
 from codea1_env.problem_sets.problem import Problem
@@ -74,6 +75,7 @@ def convert(row: Row) -> Problem:
         entry_point=entry,
         reference=reference,
         metadata=origin(row, source, "test" if source in ("humaneval+", "mbpp+") else "train"),
+        contract=contract_of(task),
         **tests,
     )
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from codea1_env.problem_sets import evalplus, livecodebench, release
+from codea1_env.problem_sets.contract_texts import contract_of
 from codea1_env.problem_sets.evalplus import fields_of, read_template, read_test
 from codea1_env.problem_sets.golden import (
     Ask,
@@ -216,12 +217,14 @@ def _mbpp_plus_hub(row: Row) -> Problem:
     code, tests = unix(text_of(row, "code")), texts_of(row, "test_list")
     entry = _entry_point(code, tests)
     imports = "\n".join(texts_of(row, "test_imports"))
+    task_id = f"MBPP/{row.fields['task_id']}"
     problem = Problem(
-        task_id=f"MBPP/{row.fields['task_id']}",
+        task_id=task_id,
         prompt=prompt_of(signature_of(code, entry), text_of(row, "prompt"), tests[0]),
         entry_point=entry,
         reference=code,
         metadata=origin(row, "mbpp+", "test"),
+        contract=contract_of(task_id, row.fields.get("contract")),
         **read_test(unix(text_of(row, "test")), entry),
     )
     calls = apart(literal_calls, [with_setup(imports, test) for test in tests], entry)

@@ -23,6 +23,7 @@ from typing import Any
 from codea1_env.compare import is_fault_of_checker
 from codea1_env.mutation import generate_mutants
 from codea1_env.mutation.kills import limits_beside
+from codea1_env.problem_sets.contracts import contract_fault
 from codea1_env.problem_sets.expected import NoValueError
 from codea1_env.problem_sets.judging import passes, seconds_of, submit_to_tests
 from codea1_env.problem_sets.problem import call_of
@@ -303,13 +304,15 @@ def _load_failure(
 def _different_values(
     problem: Problem, sandbox: Sandbox, limits: Limits
 ) -> Iterator[tuple[FindingKind, str]]:
-    """Compare what the calls in the tests return: a test may hold although the value varies."""
+    """Compare what the calls in the tests return, and whether the contract takes them: a test may hold without."""
     calls: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
     if problem.test_module:
         try:
             calls += sandbox.analyse(module_calls, problem.test_module, problem.entry_point)
         except AnalysisError:
             pass  # its tests passed; that they cannot be taken apart is no finding
+    if message := contract_fault(problem, calls, sandbox, limits.with_room_for(len(calls))):
+        yield FindingKind.BROKEN_CONTRACT, message
     if not calls:
         return
     room = limits.with_room_for(len(calls))
@@ -364,6 +367,8 @@ class FindingKind(enum.Enum):
     """The reference does not define the function that is asked for."""
     REFERENCE_FAILS = "reference-fails"
     """The reference does not run, or fails one of its own tests."""
+    BROKEN_CONTRACT = "broken-contract"
+    """The contract does not run, or refuses a golden test."""
     NON_DETERMINISTIC = "non-deterministic"
     """Two runs of the reference differ."""
     NO_REFERENCE = "no-reference"

@@ -82,7 +82,9 @@ def _calls_in_test(test: str, name: str) -> Iterator[Call]:
 
 def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
     """Call in examples: what stands in brackets behind the name, where that is Python."""
-    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\(", prompt):
+    owner, _, method = name.rpartition(".")
+    before = rf"(?:{re.escape(owner)}(?:\(\))?\.)?+" if owner else ""
+    for found in re.finditer(rf"(?<![\w.]){before}{re.escape(method)}\(", prompt):
         if prompt[: found.start()].endswith("def "):
             continue
         text = prompt[found.start() : found.start() + _MAX_CALL]
@@ -94,7 +96,7 @@ def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
                     node = ast.parse(text[: place + 1], mode="eval").body
                 except PARSE_ERRORS:
                     continue  # a bracket within a string
-                call = _literal_call(node, (name,))
+                call = _literal_call(node, (name, method))
                 if call is not None:
                     yield call
                 break
@@ -102,11 +104,23 @@ def _calls_in_prose(prompt: str, name: str) -> Iterator[Call]:
                 break
 
 
+def _called(node: ast.expr) -> str:
+    """Return the name of a function, or "Solution.f" for `Solution().f`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if not isinstance(node, ast.Attribute):
+        return ""
+    base = node.value.func if isinstance(node.value, ast.Call) else node.value
+    return f"{base.id}.{node.attr}" if isinstance(base, ast.Name) else ""
+
+
 def _literal_call(node: ast.AST, names: tuple[str, ...]) -> Call | None:
     """Return the arguments of a call of one of some names; None if it is none, or they are no literals."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return None
-    if node.func.id not in names or any(each.arg is None for each in node.keywords):
+    if (
+        not isinstance(node, ast.Call)
+        or _called(node.func) not in names
+        or any(each.arg is None for each in node.keywords)
+    ):
         return None
     meter = LiteralMeter()
     try:

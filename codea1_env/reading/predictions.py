@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.analysis.literals import (
@@ -12,20 +12,22 @@ from codea1_env.sandbox.inside.analysis.literals import (
     NotLiteralError,
     read,
     read_items,
+    rounds,
 )
 
 MAX_TOLERANCE = 0.01
 """A larger tolerance says too little. Of values above 1 an absolute one is taken by their size."""
 _NUMBERS = (int, float, complex)
-Names = Mapping[str, Any]
+Names = dict[str, Any]
 """What names stand for: plain data, or one of the marks below."""
 _CONVERTS: dict[str, type | None] = {
     "round": None, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "set": set,
     "frozenset": frozenset, "dict": dict,
 }  # fmt: skip
+_DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
 MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
-_UNSAID = "does not say what a call returns"
+UNSAID = "does not say what a call returns"
 
 
 class UnreadableError(Exception):
@@ -40,6 +42,10 @@ INSTANCE = object()
 """What a name is bound to that is an object of the class whose method is under test."""
 
 
+SKIPPED = object()
+"""What a name is bound to that is a mark of tests which never run."""
+
+
 class Call(NamedTuple):
     """A call of the function under test, or why its arguments cannot be read."""
 
@@ -51,7 +57,8 @@ class Call(NamedTuple):
 class Helper(NamedTuple):
     """What a name is bound to that is a function of the text with parameters."""
 
-    node: ast.FunctionDef
+    node: Any
+    """Its definition."""
     text: str
     is_about: bool
     """Whether it mentions the function under test."""
@@ -102,15 +109,33 @@ class Conditions:
         if kind is ast.BoolOp and type(node.op) is ast.And:  # type: ignore[attr-defined]
             return [each for part in node.values for each in self.predictions(part, names)]  # type: ignore[attr-defined]
         if kind is ast.UnaryOp and type(node.op) is ast.Not:  # type: ignore[attr-defined]
-            call = self.call(node.operand, names)  # type: ignore[attr-defined]
-            if call is not None:
-                return [Prediction(call, False)]
+            return self.denials(node.operand, names)  # type: ignore[attr-defined]
         call = self.call(node, names)
         if call is not None:
             return [Prediction(call, True)]
         if kind is ast.Call:
             return self._close(node, names)
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
+
+    def denials(self, node: ast.expr, names: Names) -> list[Prediction]:
+        """Return what it says that a condition does not hold.
+
+        Raises:
+            UnreadableError, NotLiteralError: It says something else.
+        """
+        call = self.call(node, names)
+        if call is not None:
+            return [Prediction(call, False)]
+        if type(node) is ast.UnaryOp and type(node.op) is ast.Not:
+            return self.predictions(node.operand, names)
+        if type(node) is ast.Compare and len(node.ops) == 1 and type(node.ops[0]) in _DENIED:
+            held = ast.Compare(node.left, [_DENIED[type(node.ops[0])]()], node.comparators)
+            return self.predictions(held, names)
+        if type(node) is ast.BoolOp and type(node.op) is ast.Or:
+            return [each for part in node.values for each in self.denials(part, names)]
+        if type(node) is ast.Call and name_of(node.func) == "any" and len(node.args) == 1:
+            return self._each(node.args[0], names, self.denials)
+        raise UnreadableError(UNSAID)
 
     def call(self, node: ast.expr, names: Names) -> Call | None:
         """Return the call that an expression is, or None if it is something else.
@@ -125,6 +150,11 @@ class Conditions:
             if bound.error:
                 raise NotLiteralError(bound.error)
             return bound
+        if type(node) is ast.NamedExpr:
+            call = self.call(node.value, names)
+            if call is not None:
+                names[node.target.id] = call
+            return call
         if type(node) is not ast.Call or not self.is_function(node.func, names):
             return None
         self.meter.work(1 + len(node.args) + len(node.keywords))
@@ -254,7 +284,7 @@ class Conditions:
 
     def _comparison(self, node: Any, names: Names) -> list[Prediction]:
         if len(node.ops) != 1:
-            raise UnreadableError("a chain of comparisons predicts no value")
+            return self._chain(node, names)
         kind, left, right = type(node.ops[0]), node.left, node.comparators[0]
         if kind is ast.Eq or kind is ast.Is:
             for condition, constant in ((left, right), (right, left)):
@@ -264,6 +294,8 @@ class Conditions:
                     and type(condition) is ast.Compare
                 ):
                     return self._comparison(condition, names)
+            if kind is ast.Eq and (several := self._several(left, right, names)):
+                return several
             found = self.equal(left, right, names)
             if kind is ast.Is and type(found.value) not in (bool, type(None)):
                 raise UnreadableError("compares identity")
@@ -274,7 +306,55 @@ class Conditions:
             return [self._difference(right, left, names, kind is ast.Gt)]
         if kind is ast.NotEq:
             raise UnreadableError("says what a call does not return")
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
+
+    def _chain(self, node: ast.Compare, names: Names) -> list[Prediction]:
+        """`f(1) == f(2) == 3`: 3 of both."""
+        parts = [node.left, *node.comparators]
+        calls = [call for part in parts if (call := self.call(part, names)) is not None]
+        if any(type(kind) is not ast.Eq for kind in node.ops) or len(calls) != len(parts) - 1:
+            raise UnreadableError("a chain of comparisons predicts no value")
+        (other,) = (part for part in parts if self.call(part, names) is None)
+        return [Prediction(call, read(other, names, self.meter)) for call in calls]
+
+    def _several(self, left: ast.expr, right: ast.expr, names: Names) -> list[Prediction] | None:
+        """`[f(1), f(2)] == [3, 4]`, `[f(n) for n in (1, 2)] == [3, 4]`: each of them."""
+        for part, other in ((left, right), (right, left)):
+            kind = type(part)
+            if kind in (ast.List, ast.Tuple) and part.elts:  # type: ignore[attr-defined]
+                inner = part.elts[0]  # type: ignore[attr-defined]
+            elif kind is ast.ListComp:
+                inner = part.elt  # type: ignore[attr-defined]
+            else:
+                continue
+            if type(inner) is not ast.Call or not self.is_function(inner.func, names):
+                continue
+            found = self._each(part, names, self._as_calls)
+            values = read(other, names, self.meter)
+            if type(values) not in (list, tuple) or len(values) != len(found):
+                raise UnreadableError(UNSAID)
+            return [each._replace(value=value) for each, value in zip(found, values, strict=True)]
+        return None
+
+    def _as_calls(self, node: ast.expr, names: Names) -> list[Prediction]:
+        call = self.call(node, names)
+        if call is None:
+            raise UnreadableError(UNSAID)
+        return [Prediction(call, None)]
+
+    def _each(
+        self, node: ast.expr, names: Names, say: Callable[[ast.expr, Names], list[Prediction]]
+    ) -> list[Prediction]:
+        """Return what the items of a list or comprehension say, together."""
+        if type(node) in (ast.List, ast.Tuple):
+            return [each for part in node.elts for each in say(part, names)]  # type: ignore[attr-defined]
+        if type(node) not in (ast.GeneratorExp, ast.ListComp):
+            raise UnreadableError(UNSAID)
+        found: list[Prediction] = []
+        for inner in rounds(node.generators, names, self.meter):  # type: ignore[attr-defined]
+            found += say(node.elt, dict(inner))  # type: ignore[attr-defined]
+            self.meter.work(1 + len(inner) // 8)
+        return found
 
     def _difference(
         self, left: ast.expr, right: ast.expr, names: Names, strict: bool
@@ -288,7 +368,7 @@ class Conditions:
                 if strict and not tolerance:
                     raise UnreadableError("no difference is less than 0")
                 return self.almost(one, other, Tolerance(absolute=tolerance), names)
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
 
     def _converted(self, left: ast.expr, right: ast.expr, names: Names) -> Prediction:
         """`list(f(x)) == [1]`: the list; `round(f(x), 2) == value`: the value, give or take half of the last place."""
@@ -309,15 +389,15 @@ class Conditions:
                 return prediction(call, value, Tolerance(absolute=0.5 * 10.0**-places))
             if len(each.args) == 1 and type(value) is _CONVERTS[name]:
                 return Prediction(call, value, None, name)
-        raise UnreadableError(_UNSAID)
+        raise UnreadableError(UNSAID)
 
     def _close(self, node: Any, names: Names) -> list[Prediction]:
         self.meter.work(len(node.args) + len(node.keywords))
         name = name_of(node.func)
-        if name == "all" and len(node.args) == 1 and type(node.args[0]) in (ast.List, ast.Tuple):
-            return [each for part in node.args[0].elts for each in self.predictions(part, names)]
+        if name == "all" and len(node.args) == 1:
+            return self._each(node.args[0], names, self.predictions)
         if name not in ("isclose", "is_close", "allclose") or len(node.args) < 2:
-            raise UnreadableError(_UNSAID)
+            raise UnreadableError(UNSAID)
         home = node.func.value if type(node.func) is ast.Attribute else node.func
         is_numpy = name == "allclose" or getattr(home, "id", "") in ("np", "numpy")
         keys = ("rtol", "atol") if is_numpy else ("rel_tol", "abs_tol")
@@ -347,11 +427,11 @@ def _wider(one: Tolerance, other: Tolerance | None) -> Tolerance:
 
 
 def _asserts(node: ast.AST) -> bool:
-    if type(node) in (ast.FunctionDef, ast.AsyncFunctionDef):
-        return node.name.startswith("test")  # type: ignore[attr-defined]
-    return type(node) is ast.Assert or (
-        type(node) is ast.Call and name_of(node.func).lower().startswith(("assert", "raises"))
-    )
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return node.name.startswith("test")
+    if isinstance(node, ast.Call):
+        return name_of(node.func).lower().startswith(("assert", "raises"))
+    return isinstance(node, ast.Assert)
 
 
 def name_of(node: ast.expr) -> str:
@@ -389,67 +469,3 @@ def _size(value: Any) -> float | None:
         known = [size for size in sizes if size is not None]
         return min(known) if len(known) == len(sizes) else None
     return None
-
-
-_EQUAL = frozenset({
-    "assertequal", "assertequals", "assertlistequal", "asserttupleequal", "assertdictequal", "assertsetequal",
-    "assertsequenceequal", "assertmultilineequal", "assertarrayequal", "eq",
-})  # fmt: skip
-
-
-def said_by(
-    conditions: Conditions, call: ast.Call, name: str, names: Names
-) -> Iterator[Prediction]:
-    """Yield what a call such as `self.assertEqual(f(1), 2)` says.
-
-    Args:
-        conditions: Reads what stands in it.
-        call: The call.
-        name: What is called, in lower case and without underscores.
-        names: What names stand for.
-
-    Raises:
-        UnreadableError: It says something else.
-        NotLiteralError: Something in it is no literal.
-    """
-    given = {str(keyword.arg): keyword.value for keyword in call.keywords}
-    parts = list(call.args)
-    parts += [
-        given[key] for key in ("first", "second", "expr", "actual", "desired") if key in given
-    ]
-    if name in _EQUAL and len(parts) >= 2:
-        yield conditions.equal(parts[0], parts[1], names)
-    elif name in ("asserttrue", "assert") and parts:
-        yield from conditions.predictions(parts[0], names)
-    elif name == "assertfalse" and parts and (found := conditions.call(parts[0], names)):
-        yield Prediction(found, False)
-    elif name == "assertisnone" and parts:
-        yield conditions.equal(parts[0], ast.Constant(None), names)
-    elif name == "assertis" and len(parts) >= 2:
-        yield from conditions.predictions(ast.Compare(parts[0], [ast.Is()], [parts[1]]), names)
-    elif name in ("assertalmostequal", "assertalmostequals", "assertallclose") and len(parts) >= 2:
-        yield _almost(conditions, parts, given, name, names)
-    else:
-        raise UnreadableError(_UNSAID)
-
-
-def _almost(
-    conditions: Conditions,
-    parts: list[ast.expr],
-    given: dict[str, ast.expr],
-    name: str,
-    names: Names,
-) -> Prediction:
-    if name == "assertallclose":
-        relative = given.get("rtol", parts[2] if len(parts) > 2 else None)
-        stated = Tolerance(
-            conditions.number(given["atol"], names) if "atol" in given else None,
-            1e-7 if relative is None else conditions.number(relative, names),
-        )
-    elif "delta" in given:
-        stated = Tolerance(absolute=conditions.number(given["delta"], names))
-    else:
-        places = given.get("places", given.get("decimal", parts[2] if len(parts) > 2 else None))
-        digits = 7.0 if places is None else conditions.number(places, names)
-        stated = Tolerance(absolute=0.5 * 10.0 ** -min(digits, 300.0))
-    return conditions.almost(parts[0], parts[1], stated, names)

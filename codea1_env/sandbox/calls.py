@@ -123,7 +123,7 @@ def answer_calls(
     count = len(calls.arguments)
     why = too_long(code)
     if why is not None:
-        return Answers(why, [] if stop else [why] * count)
+        return Answers(why, [] if stop else [why] * count, times=[0.0] * count)
     left = limits.with_room_for(2 * count) if until_timeout else limits
     replies: list[bytes | TestResult] = []
     times: list[float] = []

@@ -252,4 +252,5 @@ def with_suite(problem: Problem, tests: Sequence[str], source: str) -> dict[str,
         "tests": list(tests),
         "metadata": metadata | {"tests_by": source},
     }
-    return row | ({"preamble": problem.preamble} if problem.preamble else {})
+    optional = {"preamble": problem.preamble, "contract": problem.contract}
+    return row | {name: text for name, text in optional.items() if text}

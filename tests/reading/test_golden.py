@@ -27,7 +27,8 @@ def rows(name: str) -> Iterator[Any]:
 
 def entry_point(row: Any) -> str:
     called = row["test_list"][0].replace("(", " ").split()
-    return next(name for name in called if f"def {name}(" in row["code"].replace(" (", "("))
+    code = row["code"].replace(" (", "(")
+    return str(next(name for name in called if f"def {name}(" in code))
 
 
 def test_mbpp_is_data_but_for_five_rows() -> None:

@@ -198,9 +198,6 @@ def test_results(sandbox: Sandbox) -> None:
     assert judge(sandbox, code, test, result=100_000).outcome is Outcome.OUTPUT_LIMIT
     [call] = sandbox.call(code, "f", [((200_000,), {})], limits=Limits(result=100_000))
     assert (call.outcome, call.value) == (Outcome.OUTPUT_LIMIT, None)
-    looped = "for n in [200_000]:\n    assert len(f(n)) == n"
-    assert judge(sandbox, code, looped, result=300_000).outcome is PASS
-    assert judge(sandbox, code, looped, result=100_000).outcome is Outcome.UNENCODABLE
 
 
 @pytest.mark.parametrize("field", list(vars(SHORT)))

@@ -48,7 +48,7 @@ def run(job: dict[str, Any], send: Send) -> None:
     if not job["has_folder"]:
         os.chdir("/proc")  # the current folder may be gone, and here nobody can make a file
     known = {program: job["code"], tests: job["test"]}
-    texts = Texts(known, os.getcwd(), write=job["has_folder"], compilers=compilers)
+    texts = Texts(known, os.getcwd(), write=job["has_folder"] and not job["text"], compilers=compilers)
     reached = None
     if job["coverage"]:
         from .reached import Reached
