@@ -196,7 +196,7 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
-            tree = ast.parse(text)
+            tree = ast.parse(text.removeprefix("\ufeff"))
             # Compiling finds what parsing does not, such as `return` outside of a function.
             compile(tree, "<test>", "exec", dont_inherit=True)
             try:

@@ -130,6 +130,7 @@ class _Result(unittest.TestResult):
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().startTest(test)
+        self.send_before(self._numbers.get(test.id(), 0))
         self._finding = Finding("pass")
 
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
@@ -164,11 +165,13 @@ class _Result(unittest.TestResult):
     def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
         self._finding = Finding("skip", "it failed, as was expected")
 
-    def send_rest(self) -> None:
-        """Report the tests that were not reached, because what their class or module does first has failed."""
+    def send_before(self, first: int) -> None:
+        """Report tests that were not reached, because what their class or module does first has failed."""
         why = self._of_class or Finding("skip")
-        for number in sorted(self._numbers.values()):
-            self._send(("test", number, why, "", "", None))
+        for name, number in [*self._numbers.items()]:
+            if number < first:
+                del self._numbers[name]
+                self._send(("test", number, why, "", "", None))
 
 
 def _by_unittest(module: types.ModuleType, texts: Texts, send: Send, first: int) -> None:
@@ -182,7 +185,7 @@ def _by_unittest(module: types.ModuleType, texts: Texts, send: Send, first: int)
     result = _Result(numbers, texts, module.__name__, send)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         unittest.TestSuite(cases[first:]).run(result)
-    result.send_rest()
+    result.send_before(len(cases))
 
 
 def _flat(suite: Any) -> Any:

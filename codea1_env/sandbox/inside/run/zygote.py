@@ -45,6 +45,7 @@ _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
 _SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 _MOST_SETTINGS = 1 << 18
+_MOST_DIGITS = 50_000  # of an integer that is printed or read: as the evaluator of LiveCodeBench has it
 
 
 class AllowedPackages:
@@ -369,6 +370,7 @@ def main(arguments: list[str]) -> None:
         control.send(json.dumps({kind: str(error)}).encode())
         os._exit(1)
     sys.argv[:] = sys.orig_argv[:] = [""]
+    sys.set_int_max_str_digits(_MOST_DIGITS)
     running.know_numpy()
     if settings.calls_only:
         running.rehearse()
