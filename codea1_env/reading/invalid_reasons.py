@@ -25,8 +25,6 @@ class InvalidReason(enum.Enum):
     """It does not call the function under test."""
     TESTS_NOTHING = "tests nothing"
     """It passes whatever the function does."""
-    TAMPERS = "tampers"
-    """It binds the function's name to something else, or looks at the function's insides."""
     WRONG_VALUE = "wrong value"
     """Its assertion is false on the reference."""
     RAISES = "raises"
