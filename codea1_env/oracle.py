@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import cmath
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
+from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.judging.repeats import (
     Asked,
     ReferenceRun,
@@ -26,7 +27,6 @@ from codea1_env.judging.repeats import (
     may_be_steady,
     settle,
 )
-from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
@@ -193,7 +193,9 @@ class Oracle:
                 if not (answer.load.passed or run.is_turned):
                     raise broken_reference(subject.task_id, subject.entry_point, answer.load)
             self._loaded.put(subject, True, len(subject.code))
-            turned = next((a.replies for r, a in zip(runs, answers, strict=True) if r.is_turned), ())
+            turned = next(
+                (a.replies for r, a in zip(runs, answers, strict=True) if r.is_turned), ()
+            )
             straight = [a.replies for r, a in zip(runs, answers, strict=True) if not r.is_turned]
             # Some may have got further than others: these have timed out.
             for number, (test, *replies) in enumerate(zip(tests, *straight, strict=False)):
@@ -222,7 +224,7 @@ class Oracle:
             if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
                 settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
         return {
-            subject: reached(map(in_order, suites), known[subject], _is_costly)[0]
+            subject: reached(suites, known[subject], _is_costly)[0]
             for subject, suites in wanted.items()
         }
 
@@ -289,8 +291,7 @@ def make_calls(
     Returns:
         Of each program what came of the calls that its suites make, by their text.
     """
-    ordered = {each: [in_order(suite) for suite in some] for each, some in suites.items()}
-    left = dict(ordered)
+    left = dict(suites)
     made: dict[P, dict[str, T]] = {}
     while left:
         asked: dict[P, list[Test]] = {}
@@ -314,47 +315,46 @@ def make_calls(
         }
         answers = iter(gather([future for futures in started.values() for future in futures]))
         left = {
-            program: ordered[program]
+            program: suites[program]
             for program, futures in started.items()
             if enter(program, asked[program], [next(answers) for _ in futures])
         }
     return made
 
 
-def in_order(suite: Iterable[Test]) -> list[Test]:
-    """Return the distinct calls of a suite in the order of their texts."""
-    return sorted({test.call_text: test for test in suite}.values(), key=_call_text)
+def reached(
+    suites: Sequence[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
+) -> tuple[dict[str, T], list[Test]]:
+    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made, in order.
+
+    Args:
+        suites: Each of any order.
+        known: What came of calls, by their text.
+        is_late: See `make_calls`.
+    """
+    calls = {test.call_text: test for suite in suites for test in suite}
+    if any(map(is_late, known.values())):
+        calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
+    made = {call: known[call] for call in calls if call in known}
+    missing = [test for call, test in calls.items() if call not in made]
+    return made, sorted(missing, key=_call_text)
 
 
 _call_text = attrgetter("call_text")
 
 
-def reached(
-    suites: Iterable[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
-) -> tuple[dict[str, T], list[Test]]:
-    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made.
-
-    Args:
-        suites: Each in order, see `in_order`.
-        known: What came of calls, by their text.
-        is_late: See `make_calls`.
-    """
-    made: dict[str, T] = {}
-    missing: dict[str, Test] = {}
+def _paid_for(
+    suites: Iterable[Iterable[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
+) -> Iterator[str]:
+    """Yield the calls of each suite in the order of their texts, until `MOST_TIMEOUTS` of them have been late."""
     for suite in suites:
         late = 0
-        for test in suite:
-            call = test.call_text
+        for call in sorted({test.call_text for test in suite}):
+            yield call
             found = known.get(call)
-            if found is None:
-                missing[call] = test
-                continue
-            made[call] = found
-            if is_late(found):
-                late += 1
-                if late >= MOST_TIMEOUTS:
-                    break
-    return made, sorted(missing.values(), key=_call_text)
+            late += found is not None and is_late(found)
+            if late >= MOST_TIMEOUTS:
+                break
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:

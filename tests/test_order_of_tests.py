@@ -155,7 +155,9 @@ def test_any_order_pays_the_same(referee, suite, seed):
 
 def test_programs_that_end_at_every_call_are_not_loaded_for_each(sandbox):
     """As many processes as a suite may cost, however many tests there are."""
-    slow = "import os, time\nend = time.process_time() + 0.03\nwhile time.process_time() < end: pass\n"
+    slow = (
+        "import os, time\nend = time.process_time() + 0.03\nwhile time.process_time() < end: pass\n"
+    )
     program = slow + "def f(n):\n    os._exit(0)\n"
     referee = Referee(sandbox, RefereeConfig(limits=LIMITS))
     [verdict] = referee.judge([Round(PROBLEM, program, [right(*range(40))])])

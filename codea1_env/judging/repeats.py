@@ -7,6 +7,7 @@ golden tests have given the same under all seeds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from codea1_env.support.texts import LRUCache, in_batches
 SEEDS = (0, 1, 2, 3)
 _GOLDEN = 16
 _GOLDEN_CHARS = 20_000
-_SETS = (b"<", b">")  # what a marshalled set and frozenset begin with
+_SETS = re.compile(rb"[<>]")  # what a marshalled set and frozenset begin with
 
 Asked = tuple[str, str]
 """Text of a reference, and its entry point."""
@@ -49,7 +50,7 @@ _known = LRUCache[Asked, _Known]()
 
 def has_sets(test: Test) -> bool:
     """Whether the arguments of a call may hold a set, whose order a reference could show."""
-    return any(each in test.call for each in _SETS)
+    return _SETS.search(test.call) is not None
 
 
 def is_confirmed(asked: Asked) -> bool:
@@ -69,6 +70,17 @@ def look(references: Sequence[Asked], sandbox: Sandbox) -> None:
     )
     for each, (free, orderless) in zip(new, found, strict=True):
         _remember(each, _Known(free and orderless))
+
+
+def are_free(programs: Sequence[Asked], sandbox: Sandbox) -> list[bool]:
+    """Return of programs whether a call depends on nothing but its arguments, under one hash seed."""
+    found = in_batches(
+        programs,
+        lambda asked: len(asked[0]),
+        lambda batch: sandbox.analyse(look_at, batch),
+        lambda asked, error: (False, False),
+    )
+    return [free for free, _ in found]
 
 
 def may_be_steady(asked: Asked) -> bool:

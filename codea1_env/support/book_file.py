@@ -174,9 +174,7 @@ def read(path: Path) -> Iterator[tuple[str, Page]]:
         yield from read_pages(connection)
 
 
-def _write_pages(
-    connection: sqlite3.Connection, pages: Iterable[tuple[str, Page]]
-) -> None:
+def _write_pages(connection: sqlite3.Connection, pages: Iterable[tuple[str, Page]]) -> None:
     with closing(connection):  # rolls back what was not committed
         connection.execute("BEGIN IMMEDIATE")
         for problem, page in pages:
