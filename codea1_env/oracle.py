@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.judging.repeats import (
     Asked,
-    ReferenceRun,
+    OracleRun,
     all_runs,
     golden_tests,
     has_sets,
@@ -138,7 +138,7 @@ def _holds_infinity(value: Any) -> bool:
 class _Plan(NamedTuple):
     """How a reference is asked."""
 
-    runs: Sequence[ReferenceRun]
+    runs: Sequence[OracleRun]
     golden: Sequence[Test] = ()
     """Calls that are made as well."""
     settles: bool = False
@@ -237,7 +237,7 @@ class Oracle:
         for subject, tests in unknown.items():
             asked, sets = subject.asked, any(map(has_sets, tests))
             if is_confirmed(asked) and not sets:
-                plans[subject] = _Plan([ReferenceRun(subject.code, 0)])
+                plans[subject] = _Plan([OracleRun(subject.code, 0)])
                 continue
             steady = may_be_steady(asked)
             runs = all_runs(asked, self._sandbox, sets=sets or not steady)
@@ -271,7 +271,7 @@ def make_calls(
     is_late: Callable[[T], bool],
     enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
     new: Collection[P],
-    runs: Callable[[P], Sequence[ReferenceRun]] = lambda each: (ReferenceRun(each.code, 0),),
+    runs: Callable[[P], Sequence[OracleRun]] = lambda each: (OracleRun(each.code, 0),),
 ) -> dict[P, dict[str, T]]:
     """Make the calls of suites, each program in as few runs as can be.
 

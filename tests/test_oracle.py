@@ -179,7 +179,7 @@ def test_golden_tests_that_differ_speak_against_one_run(monkeypatch):
     def looks_steady(references: Sequence[repeats.Asked], sandbox: Sandbox) -> None:
         for each in references:
             if not repeats.may_be_steady(each) and not repeats.is_confirmed(each):
-                repeats._remember(each, repeats._known.get(each) or repeats._Known(True))
+                repeats._remember(each, repeats._known.get(each) or repeats._SeenReference(True))
 
     monkeypatch.setattr(oracles, "look", looks_steady)
     code = "def f(n): return list({*n, 'a'})"
