@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import cmath
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from codea1_env.judging.comparison import Returned, read_reply, same, without_addresses
 from codea1_env.judging.repeats import (
     Asked,
-    ReferenceRun,
+    OracleRun,
     all_runs,
     golden_tests,
     has_sets,
@@ -86,7 +86,7 @@ class Subject(NamedTuple):
         contract = problem.contract if with_contract else ""
         return cls(problem.task_id, problem.entry_point, code, contract)
 
-    def program(self, run: ReferenceRun) -> tuple[str, str]:
+    def program(self, run: OracleRun) -> tuple[str, str]:
         """Return the text that runs, and the function of it that is called."""
         return contracted(run.code, self.entry_point, self.contract)
 
@@ -97,7 +97,7 @@ class Attack(NamedTuple):
     subject: Subject
     code: str
 
-    def program(self, run: ReferenceRun) -> tuple[str, str]:
+    def program(self, run: OracleRun) -> tuple[str, str]:
         """Return the text that runs, and the function of it that is called."""
         return run.code, self.subject.entry_point
 
@@ -148,7 +148,7 @@ def _holds_infinity(value: Any) -> bool:
 class _Plan(NamedTuple):
     """How a reference is asked."""
 
-    runs: Sequence[ReferenceRun]
+    runs: Sequence[OracleRun]
     golden: Sequence[Test] = ()
     """Calls that are made as well."""
     settles: bool = False
@@ -243,7 +243,7 @@ class Oracle:
             if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
                 settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
         return {
-            subject: reached(map(in_order, suites), known[subject], _is_costly)[0]
+            subject: reached(suites, known[subject], _is_costly)[0]
             for subject, suites in wanted.items()
         }
 
@@ -256,7 +256,7 @@ class Oracle:
         for subject, tests in unknown.items():
             asked, sets = subject.asked, any(map(has_sets, tests))
             if is_confirmed(asked) and not sets:
-                plans[subject] = _Plan([ReferenceRun(subject.code, 0)])
+                plans[subject] = _Plan([OracleRun(subject.code, 0)])
                 continue
             steady = may_be_steady(asked)
             runs = all_runs(asked, self._sandbox, sets=sets or not steady)
@@ -270,7 +270,7 @@ class Oracle:
         new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
         jobs = [
             self._sandbox.submit_encoded(
-                *each.program(ReferenceRun(each.code, 0)), [], limits=self._limits
+                *each.program(OracleRun(each.code, 0)), [], limits=self._limits
             )
             for each in new
         ]
@@ -292,7 +292,7 @@ def make_calls(
     is_late: Callable[[T], bool],
     enter: Callable[[P, Sequence[Test], Sequence[Answers]], bool],
     new: Collection[P],
-    runs: Callable[[P], Sequence[ReferenceRun]] = lambda each: (ReferenceRun(each.code, 0),),
+    runs: Callable[[P], Sequence[OracleRun]] = lambda each: (OracleRun(each.code, 0),),
 ) -> dict[P, dict[str, T]]:
     """Make the calls of suites, each program in as few runs as can be.
 
@@ -312,8 +312,7 @@ def make_calls(
     Returns:
         Of each program what came of the calls that its suites make, by their text.
     """
-    ordered = {each: [in_order(suite) for suite in some] for each, some in suites.items()}
-    left = dict(ordered)
+    left = dict(suites)
     made: dict[P, dict[str, T]] = {}
     while left:
         asked: dict[P, list[Test]] = {}
@@ -336,47 +335,46 @@ def make_calls(
         }
         answers = iter(gather([future for futures in started.values() for future in futures]))
         left = {
-            program: ordered[program]
+            program: suites[program]
             for program, futures in started.items()
             if enter(program, asked[program], [next(answers) for _ in futures])
         }
     return made
 
 
-def in_order(suite: Iterable[Test]) -> list[Test]:
-    """Return the distinct calls of a suite in the order of their texts."""
-    return sorted({test.call_text: test for test in suite}.values(), key=_call_text)
+def reached(
+    suites: Sequence[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
+) -> tuple[dict[str, T], list[Test]]:
+    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made, in order.
+
+    Args:
+        suites: Each of any order.
+        known: What came of calls, by their text.
+        is_late: See `make_calls`.
+    """
+    calls = {test.call_text: test for suite in suites for test in suite}
+    if any(map(is_late, known.values())):
+        calls = {call: calls[call] for call in _paid_for(suites, known, is_late)}
+    made = {call: known[call] for call in calls if call in known}
+    missing = [test for call, test in calls.items() if call not in made]
+    return made, sorted(missing, key=_call_text)
 
 
 _call_text = attrgetter("call_text")
 
 
-def reached(
-    suites: Iterable[Sequence[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
-) -> tuple[dict[str, T], list[Test]]:
-    """Return what came of the calls of suites as far as they are made, and the calls that are still to be made.
-
-    Args:
-        suites: Each in order, see `in_order`.
-        known: What came of calls, by their text.
-        is_late: See `make_calls`.
-    """
-    made: dict[str, T] = {}
-    missing: dict[str, Test] = {}
+def _paid_for(
+    suites: Iterable[Iterable[Test]], known: Mapping[str, T], is_late: Callable[[T], bool]
+) -> Iterator[str]:
+    """Yield the calls of each suite in the order of their texts, until `MOST_TIMEOUTS` of them have been late."""
     for suite in suites:
         late = 0
-        for test in suite:
-            call = test.call_text
+        for call in sorted({test.call_text for test in suite}):
+            yield call
             found = known.get(call)
-            if found is None:
-                missing[call] = test
-                continue
-            made[call] = found
-            if is_late(found):
-                late += 1
-                if late >= MOST_TIMEOUTS:
-                    break
-    return made, sorted(missing.values(), key=_call_text)
+            late += found is not None and is_late(found)
+            if late >= MOST_TIMEOUTS:
+                break
 
 
 def gather(futures: Sequence[Future[T]]) -> list[T]:

@@ -184,12 +184,19 @@ _RULES: dict[str, Callable[[Any, Any, float], bool]] = {
 
 def short(value: Any) -> str:
     """Return a value in few characters, the same in every process."""
+    kind = type(value)
+    if kind in _SIMPLE or (
+        kind is int and -_LARGE < value < _LARGE
+    ):  # most are, and quickly written
+        return repr(value)
     try:
-        return repr(value) if type(value) in (float, bool, type(None)) else _SHORT.repr(value)
+        return _SHORT.repr(value)
     except ValueError:  # more digits than Python prints
         return f"a very long {type(value).__name__}"
 
 
+_SIMPLE = (float, bool, type(None))
+_LARGE = 10**18
 _SHORT = reprlib.Repr()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxdict = 8
 _SHORT.maxdeque = _SHORT.maxarray = 8
