@@ -19,6 +19,7 @@ _SHELL = re.compile(
     r"^(?:[!%]{1,2}[a-zA-Z_][^\n]*+|(?:\$ )?(?:pip3?|conda|uv|apt(?:-get)?) [a-z][^\n]*+|\$ [^\n]*+)$",
     re.MULTILINE,
 )
+_SHELL_STARTS = ("\n!", "\n%", "\n$", "\npip", "\nconda", "\nuv", "\napt")
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _QUOTED = re.compile(r"^[ \t]*+>(?!>)[ \t]?", re.MULTILINE)
 _PROMPT = re.compile(r"[ \t]*+(?:>>>|\.\.\.|In \[[0-9]{0,4}\]:|\.{3,12}:)(?: (?P<code>[^\n]*+))?$")
@@ -41,7 +42,8 @@ def without_commands(code: str) -> str:
         >>> without_commands("%%writefile f.py\n!pip install numpy\nx = 7 % 3\n")
         '\n\nx = 7 % 3\n'
     """
-    if _SHELL.search(code) is None:
+    lines = f"\n{code}"
+    if not any(start in lines for start in _SHELL_STARTS) or _SHELL.search(code) is None:
         return code
     try:
         parse(code)

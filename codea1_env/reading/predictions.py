@@ -24,6 +24,7 @@ _CONVERTS: dict[str, type | None] = {
     "round": None, "int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "set": set,
     "frozenset": frozenset, "dict": dict,
 }  # fmt: skip
+_LISTS = (ast.List, ast.Tuple, ast.ListComp)
 _DENIED: dict[type, type[ast.cmpop]] = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is}
 MAIN_CLASS = "Solution"
 """The class whose method the function under test may be, if the entry point names none."""
@@ -294,8 +295,10 @@ class Conditions:
                     and type(condition) is ast.Compare
                 ):
                     return self._comparison(condition, names)
-            if kind is ast.Eq and (several := self._several(left, right, names)):
-                return several
+            if type(left) in _LISTS or type(right) in _LISTS:
+                several = self._several(left, right, names) if kind is ast.Eq else None
+                if several is not None:
+                    return several
             found = self.equal(left, right, names)
             if kind is ast.Is and type(found.value) not in (bool, type(None)):
                 raise UnreadableError("compares identity")
