@@ -129,8 +129,11 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
+LIMITS = Limits()
+
+
 def judged(
-    problem: Problem, code: str, sandbox: Sandbox, limits: Limits = Limits()
+    problem: Problem, code: str, sandbox: Sandbox, limits: Limits = LIMITS
 ) -> list[TestResult]:
     """How a program does on all tests of a problem."""
     result = submit_to_tests(problem, code, limits, sandbox).result()

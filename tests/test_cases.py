@@ -370,7 +370,7 @@ def test_lists_of_literals(text: str) -> None:
     "text", ["[f()]", "[null]", "[NaN]", "(1, 2)", "[1 2]", "[x]", "[" * 100_000, "['a]", "[...]"]
 )
 def test_lists_of_other_things(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         read_list(text)
 
 

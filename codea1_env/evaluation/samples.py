@@ -138,10 +138,14 @@ def evalplus_id(problem: Problem) -> str:
 def digest(problem: Problem) -> str:
     """Return a short text that changes whenever what a program must do for this problem changes."""
     parts = (
-        problem.prompt, problem.entry_point, problem.preamble, problem.stdin_tests, problem.encoded,
-        problem.compare, problem.atol, problem.checker, problem.test_module,
+        problem.prompt, problem.entry_point, problem.preamble, problem.stdin_tests, problem.compare,
+        problem.atol, problem.checker, problem.test_module,
     )  # fmt: skip
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    whole = hashlib.sha256(repr(parts).encode())
+    for frames in problem.encoded:
+        for frame in frames:
+            whole.update(b"%d " % len(frame) + frame)
+    return whole.hexdigest()[:16]
 
 
 def digest_of_problems(problems: Sequence[Problem]) -> str:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.compare import read_value
 from codea1_env.problem_sets.futures import all_of, done, then
@@ -36,6 +36,15 @@ _KEPT = 256 << 20
 """Bytes of answers that are kept."""
 
 
+class Asked(NamedTuple):
+    """What a reference has answered."""
+
+    frames: Sequence[bytes]
+    """For each case of unknown value what its process sent."""
+    seconds: float
+    """CPU time that it took."""
+
+
 class NoValueError(ValueError):
     """The reference gives no value for a case of unknown value."""
 
@@ -53,17 +62,26 @@ def encoded(problem: Problem, sandbox: Sandbox) -> Future[EncodedCases]:
     Raises:
         TypeError: A case is not plain data.
     """
-    known = problem.encoded
-    asked = [number for number, case in enumerate(problem.cases) if case.expected is UNKNOWN]
-    if not asked:
+    known, unknown = problem.encoded, unknown_cases(problem)
+    if not unknown:
         return done(known)
 
-    def complete(answers: Sequence[bytes]) -> Future[EncodedCases]:
-        frames = dict(zip(asked, answers, strict=True))
+    def complete(answers: Asked) -> Future[EncodedCases]:
+        frames = dict(zip(unknown, answers.frames, strict=True))
         expected = (frames.get(number, frame) for number, frame in enumerate(known.expected))
         return done(EncodedCases(known.calls, tuple(expected)))
 
-    return then(_remembered.answers(problem, asked, sandbox), complete)
+    return then(ask_reference(problem, sandbox), complete)
+
+
+def unknown_cases(problem: Problem) -> list[int]:
+    """Return the places of the cases whose value the reference says."""
+    return [number for number, case in enumerate(problem.cases) if case.expected is UNKNOWN]
+
+
+def ask_reference(problem: Problem, sandbox: Sandbox) -> Future[Asked]:
+    """Return what the reference of a problem answers where the value of a case is unknown. It is asked once."""
+    return _remembered.answers(problem, unknown_cases(problem), sandbox)
 
 
 def expected_values(problem: Problem, known: EncodedCases) -> list[Any]:
@@ -76,7 +94,7 @@ def expected_values(problem: Problem, known: EncodedCases) -> list[Any]:
 
 @dataclass
 class _Kept:
-    answers: Future[Sequence[bytes]]
+    answers: Future[Asked]
     size: int = 0
 
 
@@ -87,9 +105,7 @@ class _Remembered:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    def answers(
-        self, problem: Problem, asked: Sequence[int], sandbox: Sandbox
-    ) -> Future[Sequence[bytes]]:
+    def answers(self, problem: Problem, asked: Sequence[int], sandbox: Sandbox) -> Future[Asked]:
         calls = [problem.encoded.calls[number] for number in asked]
         code = (
             f"{problem.preamble}\n\n{problem.reference}" if problem.preamble else problem.reference
@@ -100,7 +116,7 @@ class _Remembered:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key].answers
-            answers: Future[Sequence[bytes]] = then(
+            answers: Future[Asked] = then(
                 all_of(
                     [
                         sandbox.submit_encoded(
@@ -112,20 +128,22 @@ class _Remembered:
                         for start in range(0, len(calls), _TOGETHER)
                     ]
                 ),
-                lambda parts: done(_frames(parts, asked)),
+                lambda parts: done(
+                    Asked(_frames(parts, asked), sum(each.cpu_time for each in parts))
+                ),
             )
             self._kept[key] = _Kept(answers)
         answers.add_done_callback(lambda found: self._settle(key, found))
         return answers
 
-    def _settle(self, key: str, found: Future[Sequence[bytes]]) -> None:
+    def _settle(self, key: str, found: Future[Asked]) -> None:
         with self._lock:
             if key not in self._kept:
                 return
             if found.exception() is not None:  # such as a sandbox that was closed
                 del self._kept[key]
                 return
-            self._kept[key].size = sum(map(len, found.result()))
+            self._kept[key].size = sum(map(len, found.result().frames))
             while sum(each.size for each in self._kept.values()) > _KEPT and len(self._kept) > 1:
                 self._kept.popitem(last=False)
 

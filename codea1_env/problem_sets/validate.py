@@ -11,6 +11,7 @@ that it returns for the literal calls in its tests are compared as well.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
 import re
@@ -288,7 +289,9 @@ def _load_failure(
             FindingKind.UNPARSABLE_REFERENCE,
             f"Expect a Python program, actually: {load.message:.200}. Correct the reference.",
         )
-    alone = sandbox.submit(Job(f"{problem.preamble}\n\n{problem.reference}", limits=limits)).result()
+    alone = sandbox.submit(
+        Job(f"{problem.preamble}\n\n{problem.reference}", limits=limits)
+    ).result()
     if alone.load.outcome is Outcome.PASS:
         return (
             FindingKind.MISSING_ENTRY_POINT,
@@ -307,10 +310,9 @@ def _different_values(
     """Compare what the calls in the tests return, and whether the contract takes them: a test may hold without."""
     calls: list[Call] = [(case.args, dict(case.kwargs)) for case in problem.cases]
     if problem.test_module:
-        try:
+        # Its tests passed; that they cannot be taken apart is no finding.
+        with contextlib.suppress(AnalysisError):
             calls += sandbox.analyse(module_calls, problem.test_module, problem.entry_point)
-        except AnalysisError:
-            pass  # its tests passed; that they cannot be taken apart is no finding
     if message := contract_fault(problem, calls, sandbox, limits.with_room_for(len(calls))):
         yield FindingKind.BROKEN_CONTRACT, message
     if not calls:

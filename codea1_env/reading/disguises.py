@@ -16,7 +16,8 @@ from .chunks import PARSE_ERRORS, parse
 _MAX_STRINGS = 20
 _DOCSTRING = ('"""', "'''")
 _SHELL = re.compile(
-    r"[!%]{1,2}[a-zA-Z_][^\n]*+|(?:\$ )?(?:pip3?|conda|uv|apt(?:-get)?) [a-z][^\n]*+|\$ [^\n]*+"
+    r"^(?:[!%]{1,2}[a-zA-Z_][^\n]*+|(?:\$ )?(?:pip3?|conda|uv|apt(?:-get)?) [a-z][^\n]*+|\$ [^\n]*+)$",
+    re.MULTILINE,
 )
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _QUOTED = re.compile(r"^[ \t]*+>(?!>)[ \t]?", re.MULTILINE)
@@ -40,12 +41,12 @@ def without_commands(code: str) -> str:
         >>> without_commands("%%writefile f.py\n!pip install numpy\nx = 7 % 3\n")
         '\n\nx = 7 % 3\n'
     """
-    if not any(map(_SHELL.match, code.split("\n"))):
+    if _SHELL.search(code) is None:
         return code
     try:
         parse(code)
     except PARSE_ERRORS:
-        return "\n".join("" if _SHELL.fullmatch(line) else line for line in code.split("\n"))
+        return _SHELL.sub("", code)
     return code
 
 

@@ -95,14 +95,13 @@ def _defining(blocks: list[Block], text: str, name: str) -> tuple[str | None, st
         blocks, rf"(?:async\s+)?(?:def|class)\s+{word}\b|{word}\s*(?::[^=\n]*)?=(?!=)"
     )
     real = [place for place in naming if defines(blocks[place].code, name)]
-    stub = code = None
-    for places in (naming, real):
-        if places:
-            place = next((i for i in reversed(places) if blocks[i].closed), places[-1])
-            stub, code = code, _without_cut_end(blocks[place].code, name)
-            code = _with_helpers(code, blocks[:place], blocks[place + 1 :])
+    code = None
+    if places := real or naming:
+        place = next((i for i in reversed(places) if blocks[i].closed), places[-1])
+        code = _without_cut_end(blocks[place].code, name)
+        code = _with_helpers(code, blocks[:place], blocks[place + 1 :])
     if real:
-        return stub, code
+        return None, code
     found = _between_prose(unfenced(text), name) if name in text else None
     if found is not None and (defines(found, name) or not naming):
         return (code, found) if defines(found, name) else (found, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -99,22 +100,26 @@ def load_of(frame: bytes, cpu_time: float = 0.0) -> TestResult:
     return TestResult(Outcome.PASS, "", cpu_time)
 
 
-def meaning_of(reply: Any) -> tuple[Any, ...] | TestResult:
+def meaning_of(
+    reply: Any, reword: Callable[[str], str] | None = None
+) -> tuple[Any, ...] | TestResult:
     """Return what a decoded reply of a candidate says: what came with an "ok", or how else it ended.
 
     Args:
         reply: Plain data of any shape. Of an ending: its kind and its text; then, where an exception was raised, the
             name of its class and the module that it missed.
+        reword: Changes the text.
     """
     if type(reply) is tuple and reply and reply[0] == "ok":
         return reply[1:]
     if type(reply) is tuple and len(reply) >= 2 and type(reply[1]) is str:
         outcome = _LOAD_OUTCOMES.get(reply[0]) if type(reply[0]) is str else None
         if outcome is not None:
+            text = reply[1][:MAX_MESSAGE]
             error, module = (*reply[2:4], None, None)[:2]
             return TestResult(
                 outcome,
-                reply[1][:MAX_MESSAGE],
+                reword(text) if reword is not None else text,
                 error=identifier(error),
                 missing_module=identifier(module),
                 limit=Limit.RESULT if outcome is Outcome.OUTPUT_LIMIT else None,

@@ -227,9 +227,13 @@ def _value(node: Node, values: Sequence[Any]) -> Any:
         return _COMPARISONS[kind](*operands)
     if kind in _EXPANDING and type(operands[0]) is range and _is_longer(operands[0], _MAX_EXPANDED):
         raise NotHereError
-    if kind == "sum" and type(operands[0]) in _CONTAINERS and len(operands[0]) > _MAX_FRACTIONS:
-        if any(type(each) is Fraction for each in operands[0]):  # whose sum grows with each
-            raise NotHereError
+    if (
+        kind == "sum"
+        and type(operands[0]) in _CONTAINERS
+        and len(operands[0]) > _MAX_FRACTIONS
+        and any(type(each) is Fraction for each in operands[0])  # whose sum grows with each
+    ):
+        raise NotHereError
     return _FUNCTIONS[kind](*operands)
 
 

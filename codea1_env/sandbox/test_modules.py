@@ -49,17 +49,20 @@ class Reach(NamedTuple):
     statements: frozenset[int] = frozenset()
     branches: frozenset[Arc] = frozenset()
 
-    def __or__(self, other: Reach) -> Reach:  # type: ignore[override]
+    def __or__(self, other: Reach) -> Reach:
         return Reach(self.statements | other.statements, self.branches | other.branches)
+
+
+NO_REACH = Reach()
 
 
 @dataclass(frozen=True)
 class CoverageData:
     """What of a program was run, as coverage.py counts it. Comments such as `pragma: no cover` leave nothing out."""
 
-    program: Reach = Reach()
+    program: Reach = NO_REACH
     """All that the program has."""
-    imported: Reach = Reach()
+    imported: Reach = NO_REACH
     """What importing it ran."""
     tests: tuple[Reach, ...] = ()
     """For each collected test, also a skipped one, what it was the first to run. Nothing for one that ended the process."""
@@ -154,8 +157,8 @@ class _Found:
     load: TestResult | None = None
     """How loading the program ended, where a text could not begin because of it."""
     printed: tuple[str, str] = ("", "")
-    program: Reach = Reach()
-    imported: Reach = Reach()
+    program: Reach = NO_REACH
+    imported: Reach = NO_REACH
     reached: dict[int, Reach] = field(default_factory=dict)
     held: int = 0
 
@@ -326,9 +329,7 @@ def judge_text(slots: Slots, job: ModuleJob, limits: Limits) -> tuple[TestResult
     elif found.names and not found.ended:
         result = _nothing(ALL_SKIPPED)
     stdout, stderr = found.printed
-    result = replace(
-        result, cpu_time=spent, name="", judged="inside", stdout=stdout, stderr=stderr
-    )
+    result = replace(result, cpu_time=spent, name="", judged="inside", stdout=stdout, stderr=stderr)
     load = found.load or TestResult(Outcome.PASS)
     return replace(load, judged="inside"), result
 
@@ -408,4 +409,3 @@ def _read(frame: bytes) -> Any:
         return codec.decode(frame, meter=codec.Meter(codec.VALUES))
     except codec.DecodeError:
         raise _MalformedError from None
-

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.evaluation.suites.pieces import pieces_of
+from codea1_env.problem_sets import schemas
 from codea1_env.problems import Problem
 from codea1_env.sandbox import AnalysisError, InfraError, Sandbox
 from codea1_env.testgen.earlier import read_earlier
@@ -179,8 +180,7 @@ class Exported:
         """The line of a problem file."""
         if self.problem is None:
             raise ValueError("Expect a problem, actually there is none")
-        row = {name: value for name, value in asdict(self.problem).items() if value}
-        return json.dumps(row, ensure_ascii=False) + "\n"
+        return json.dumps(schemas.row_of(self.problem), ensure_ascii=False) + "\n"
 
 
 def export_place(
@@ -255,7 +255,7 @@ def _exported(
         prompt=found["prompt"],
         entry_point=name,
         reference=found["program"],
-        tests=[suite.tests[number].text for number in plain],  # type: ignore[arg-type]
+        tests=[suite.tests[number].text for number in plain],
         metadata={"source": label, "split": "train", **about, "tests_by": "codea1 testgen"},
     )
     return Exported(label, problem, "", mutants, killed)

@@ -23,6 +23,7 @@ from codea1_env.evaluation.suites.samples import SuiteSample, texts_of
 from codea1_env.evaluation.task import ProblemFault, Stored
 from codea1_env.mutation import generate_mutants
 from codea1_env.oracle import Oracle, Subject
+from codea1_env.problem_sets.schemas import row_of
 from codea1_env.problems import Problem
 from codea1_env.responses import parse_suites
 from codea1_env.sandbox import Sandbox
@@ -239,18 +240,19 @@ def with_suite(problem: Problem, tests: Sequence[str], source: str) -> dict[str,
 
     Example:
         >>> problem = Problem("a/1", "def f():", "f", "def f(): return 1", ["assert f() == 1"])
-        >>> row = with_suite(problem, ["assert f() < 2"], "boundary")
+        >>> row = with_suite(problem, ["assert f() == 1"], "boundary")
         >>> row["tests"], row["metadata"]
-        (['assert f() < 2'], {'tests_by': 'boundary'})
+        (['assert f() == 1'], {'tests_by': 'boundary'})
     """
-    metadata = {key: value for key, value in problem.metadata.items() if key != "judging"}
-    row = {
-        "task_id": problem.task_id,
-        "prompt": problem.prompt,
-        "entry_point": problem.entry_point,
-        "reference": problem.reference,
-        "tests": list(tests),
-        "metadata": metadata | {"tests_by": source},
-    }
-    optional = {"preamble": problem.preamble, "contract": problem.contract}
-    return row | {name: text for name, text in optional.items() if text}
+    suite = dataclasses.replace(
+        problem,
+        tests=list(tests),
+        metadata={**problem.metadata, "tests_by": source},
+        cases=(),
+        compare="equal",
+        atol=0.0,
+        checker="",
+        test_module="",
+        base=0,
+    )
+    return row_of(suite)

@@ -77,7 +77,7 @@ def test_what_is_no_data_runs_inside_and_says_so(sandbox):
         "import pytest\nassert clamp(-1) == 0",
         "assert sorted([clamp(10), clamp(-1)]) == [0, 9]",
         "def test_small():\n    for n in range(10, 12):\n        assert clamp(n) < 10",
-        "try:\n    assert clamp(3) == 4\nexcept BaseException:\n    pass",
+        "def test_a():\n    try:\n        clamp(3)\n    except BaseException:\n        pass",
         "assert len([clamp]) == 1",
     ]
     score = judge(tests, sandbox)

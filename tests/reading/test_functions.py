@@ -27,7 +27,7 @@ UNREAD = {
     "pytestmark of a class": f"class T:\n  pytestmark = pytest.mark.skip\n  def test(self):\n    {ONE}",
     "row": f"@pytest.mark.parametrize('n', [pytest.param(1, marks=pytest.mark.skip)])\ndef test(n):\n    {ONE}",
     "skip under if": f"{TEST}if True:\n        pytest.skip('no')\n    {ONE}",
-    "not raised": f"if f(1) == 1:\n    raise AssertionError",
+    "not raised": "if f(1) == 1:\n    raise AssertionError",
     "class": f"@unittest.skip('x')\nclass T(TestCase):\n  def test(self):\n    {ONE}",
     "inner def": f"{TEST}def f(x): return 5\n    {ONE}",
     "rebound": f"f = lambda x: 5\n{ONE}",

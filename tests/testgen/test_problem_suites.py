@@ -110,7 +110,7 @@ def test_rows_can_be_read_again_as_problems(tmp_path):
     path.write_text(json.dumps(with_suite(first, ["assert add_numbers(1, 2) == 3"], "me")) + "\n")
     [read] = load_problems(str(path))
     assert read.tests == ("assert add_numbers(1, 2) == 3",)
-    assert read.test_program is None
+    assert read.test_module == ""
     assert (read.prompt, read.reference) == (first.prompt, first.reference)
     assert read.metadata == {**first.metadata, "tests_by": "me"}
 

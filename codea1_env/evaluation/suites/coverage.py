@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from codea1_env.evaluation.suites.samples import SuiteTest
 from codea1_env.oracle import gather
 from codea1_env.problems import Problem
-from codea1_env.sandbox import CoverageData, Limits, Reach, Sandbox
+from codea1_env.sandbox import CoverageData, Reach, Sandbox
 
 _SLOWER = 20.0
 """A traced program may take so many times as long as the sandbox allows others."""
@@ -76,7 +76,10 @@ def measure_coverage(
     calls = [_function(number, test) for number, test in enumerate(tests)]
     files = ["\n".join([head, *calls, "def test_nothing():\n    pass\n"])]
     files += [f"{head}\n{test.text}\n" for test in tests if not test.cases]
-    jobs = [_submit(problem, file, limits, sandbox) for file in files]
+    jobs = [
+        sandbox.submit_test_module(problem.reference, file, limits=limits, coverage=True)
+        for file in files
+    ]
     data, *inside = [each.coverage or CoverageData() for each in gather(jobs)]
     reached, others = data.imported, iter(inside)
     found = [_coverage(data.program, reached)]
@@ -87,10 +90,6 @@ def measure_coverage(
             reached |= alone.after(len(alone.tests))
         found.append(_coverage(data.program, reached))
     return found + found[-1:] * (1 + len(tests) - len(found))
-
-
-def _submit(problem: Problem, file: str, limits: Limits, sandbox: Sandbox):  # type: ignore[no-untyped-def]
-    return sandbox.submit_test_module(problem.reference, file, limits=limits, coverage=True)
 
 
 def _function(number: int, test: SuiteTest) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from codea1_env.evaluation.program_verdicts import MIN_TIME_LIMIT, unusable_text
 from codea1_env.evaluation.suites.coverage import Coverage, measure_coverage
-from codea1_env.evaluation.suites.ruling import TestRuler, reference_fault
+from codea1_env.evaluation.suites.ruling import JudgedTest, TestRuler, reference_fault
 from codea1_env.evaluation.suites.running import first_failures, run_on_each, run_once
 from codea1_env.evaluation.suites.samples import SuiteSample, SuiteTest, read_suite
 from codea1_env.evaluation.task import ProblemFault, Stored
@@ -18,21 +18,7 @@ from codea1_env.mutation.kills import MIN_SECONDS, limits_beside
 from codea1_env.oracle import gather
 from codea1_env.problem_sets.judging import passes, submit_to_tests
 from codea1_env.problems import Problem
-from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.sandbox import AnalysisError, Limits, Sandbox
-
-_FAILS = frozenset(
-    {
-        InvalidReason.UNPARSABLE,
-        InvalidReason.WRONG_VALUE,
-        InvalidReason.RAISES,
-        InvalidReason.NOT_INSTALLED,
-        InvalidReason.TIMEOUT,
-        InvalidReason.LIMIT,
-        InvalidReason.UNENCODABLE,
-    }
-)
-"""Faults of tests that the reference does not pass. The others say nothing about programs, right or wrong."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +28,6 @@ class ProblemCheck(ProblemFault):
     wrong: tuple[int, ...] | None = None
     """Numbers of the wrong programs among the candidates: those that fail golden tests. None where the problem has
     no golden tests that could say it."""
-
-
-@dataclass(frozen=True)
-class JudgedTest:
-    """One test of a suite."""
-
-    text: str
-    fault: str
-    """Value of a `InvalidReason`; empty if the test is right."""
-    reason: str
-    repeats: bool = False
-    """Whether it says the same as an earlier right test of the suite. It counts all the same."""
-    missing_module: str | None = None
-    """The module that it imports and that is not there; rows have it of such tests only."""
-    judged: Literal["outside", "inside"] = "outside"
-    """"inside" if it ran in the process of the programs, where a hostile test or program can forge what comes of it."""
-
-    @property
-    def fails(self) -> bool:
-        """Whether the reference does not pass it. Of tests that are not right, the others say nothing."""
-        return bool(self.fault) and InvalidReason(self.fault) in _FAILS
 
 
 @dataclass(frozen=True)
@@ -100,17 +65,6 @@ class SuiteScore(Stored):
     def right(self, k: int) -> int:
         """Right tests among the first k."""
         return sum(not test.fault for test in self.tests[:k])
-
-    def row(self) -> dict[str, Any]:
-        """As a row of a file."""
-        if self.excluded:
-            return {"excluded": self.excluded}
-        row = super().row()
-        del row["excluded"]
-        for test in row["tests"]:
-            if test["missing_module"] is None:
-                del test["missing_module"]
-        return row
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
@@ -191,7 +145,7 @@ class SuiteJudge:
         except AnalysisError as error:
             return SuiteScore(f"its reference has no mutants: {error}")
         suite = read_suite(sample, problem.entry_point, self._num_tests, self._sandbox)
-        tests = self._rule(problem, suite.tests)
+        tests = self._ruler.rule(problem, suite.tests)
         places = [place for place, test in enumerate(tests) if not test.fault]
         right = [suite.tests[place] for place in places]
         limits = self._limits(problem, right)
@@ -211,17 +165,6 @@ class SuiteJudge:
             self._cover(problem, suite.tests, places),
             self._run_pool(problem, check, list(zip(suite.tests, tests, strict=True)), limits),
         )
-
-    def _rule(self, problem: Problem, tests: Sequence[SuiteTest]) -> tuple[JudgedTest, ...]:
-        judged = []
-        keys: set[str] = set()
-        for test, ruling in zip(tests, self._ruler.rule(problem, tests), strict=True):
-            fault = "" if ruling.fault is None else ruling.fault.value
-            repeats = not fault and test.same_as in keys
-            keys |= set() if fault else {test.same_as}
-            module, where = ruling.missing_module, test.judged
-            judged.append(JudgedTest(test.text, fault, ruling.reason, repeats, module, where))
-        return tuple(judged)
 
     def _limits(self, problem: Problem, right: Sequence[SuiteTest]) -> Limits:
         limits = self._sandbox.limits.with_room_for(tests=len(right))

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from codea1_env.evaluation.samples import (
     SampleFile,
@@ -32,6 +32,7 @@ from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import MAX_ACTION_CHARS, Test, text_problem
 from codea1_env.sandbox import Sandbox, encoded_arguments
 from codea1_env.sandbox.inside import codec
+from codea1_env.sandbox.results import Judged
 from codea1_env.support.texts import in_batches
 
 _FIELDS = ("tests", "test_list", "answer")
@@ -62,7 +63,7 @@ class SuiteTest(NamedTuple):
     reason: str = ""
 
     @property
-    def judged(self) -> Literal["outside", "inside"]:
+    def judged(self) -> Judged:
         """Where programs are judged by it."""
         return "outside" if self.cases or self.fault else "inside"
 

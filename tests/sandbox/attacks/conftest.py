@@ -170,8 +170,8 @@ def shared_arena(level: str) -> Iterator[Arena]:
             try:
                 for _ in range(2):  # until the workers have all ready that they keep ready
                     arena.check_innocent()
-                    job = Job(RIGHT, list(TESTS.values())[1:], "f", hash_seed=1)
-                    sandbox.submit(job).result()
+                    sandbox.submit(Job(RIGHT, list(TESTS.values()), "f", hash_seed=1)).result()
+                    sandbox.run_script("print(1)")
             except SandboxError as error:
                 pytest.skip(f"level {level} does not work here: {error}")
             time.sleep(0.5)  # until all that is kept ready, here and in other sandboxes, is ready

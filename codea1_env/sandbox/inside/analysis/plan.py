@@ -122,8 +122,8 @@ class _ValuePlan:
             before = len(self.calls)
             operands = [self.expression(argument) for argument in node.args]
             if name in _ITERATING and operands[0] == ("call", before):
-                called, *rest = self.calls[before]
-                self.calls[before] = (f"{ITERATED}{called}", *rest)
+                called, given, keywords = self.calls[before]
+                self.calls[before] = (f"{ITERATED}{called}", given, keywords)
             return (name, *operands)
         if name in _BUILTINS and name != self.entry_point:
             raise NotLiteralError
@@ -196,7 +196,7 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
-            tree = ast.parse(text)
+            tree = ast.parse(text.removeprefix("\ufeff"))
             # Compiling finds what parsing does not, such as `return` outside of a function.
             compile(tree, "<test>", "exec", dont_inherit=True)
             try:

@@ -64,7 +64,11 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def get_code(self, fullname: str) -> types.CodeType:
         """Return its code."""
-        return self._compilers.get(fullname, _compiled)(self._texts[fullname], self.path(fullname))
+        try:
+            compiled = self._compilers.get(fullname, _compiled)
+            return compiled(self._texts[fullname], self.path(fullname))
+        except (ValueError, RecursionError) as error:  # no text that Python reads
+            raise SyntaxError(f"{type(error).__name__}: {error}") from None
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Run it."""
@@ -72,7 +76,11 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def line_of(self, name: str, error: BaseException | None) -> int | None:
         """Return the line of a module at which an exception came by last."""
-        line, trace, path = None, error.__traceback__ if error is not None else None, self.path(name)
+        line, trace, path = (
+            None,
+            error.__traceback__ if error is not None else None,
+            self.path(name),
+        )
         if isinstance(error, SyntaxError) and error.filename == path:
             return error.lineno
         while trace is not None:
