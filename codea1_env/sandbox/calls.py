@@ -142,14 +142,18 @@ def answer_calls(
             replies += [] if stop else [loaded] * rest
             break
         last = replies[-1] if replies else None
-        if isinstance(last, TestResult) and not last.passed:
-            if stop or (until_timeout and last.outcome is Outcome.TIMEOUT):
-                break
+        failed = isinstance(last, TestResult) and not last.passed
+        if failed and (stop or (until_timeout and _is_timeout(last))):
+            break
         left = less(left, part.cpu_time, time.monotonic() - started)
         if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING and rest:
             replies += [_LATE] * (1 if stop else rest)
     times += [0.0] * (len(replies) - len(times))
     return Answers(load, replies, used, times, load_time)
+
+
+def _is_timeout(reply: bytes | TestResult | None) -> bool:
+    return isinstance(reply, TestResult) and reply.outcome is Outcome.TIMEOUT
 
 
 def less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:

@@ -87,9 +87,7 @@ def _answers(
     return run(callers, lambda slots: answer_calls(slots, job.code, calls, limits))
 
 
-def _verdicts(
-    job: Job, valued: dict[int, ValuePlan], answers: Answers
-) -> dict[int, TestResult]:
+def _verdicts(job: Job, valued: dict[int, ValuePlan], answers: Answers) -> dict[int, TestResult]:
     meter = codec.Meter(codec.VALUES)
     found, at = {}, 0
     for index, plan in valued.items():

@@ -80,9 +80,7 @@ def check_machine() -> None:
         )
 
 
-def start_worker(
-    kind: WorkerKind, level: str, packages: Packages
-) -> Worker:
+def start_worker(kind: WorkerKind, level: str, packages: Packages) -> Worker:
     """Start a worker; see `Worker`.
 
     Raises:

@@ -61,9 +61,7 @@ def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
 
 
-def _returned(
-    reply: bytes | TestResult, cpu_time: float, meter: codec.Meter
-) -> CallResult:
+def _returned(reply: bytes | TestResult, cpu_time: float, meter: codec.Meter) -> CallResult:
     """Return the result of a call for somebody who wants the value."""
     found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
     if isinstance(found, TestResult):
@@ -370,7 +368,9 @@ class Sandbox:
         def attempt(run: Run, limits: Limits) -> list[CallResult]:
             answers = run(kind, lambda slots: answer_calls(slots, code, calls, limits))
             meter = codec.Meter(codec.VALUES)
-            return [_returned(*each, meter) for each in zip(answers.replies, answers.times)]
+            return [
+                _returned(*each, meter) for each in zip(answers.replies, answers.times, strict=True)
+            ]
 
         given = {"limits": limits, "hash_seed": hash_seed}
         asked = (code, name, list(arguments))
@@ -572,7 +572,7 @@ class Sandbox:
         hash_seed: int = 0,
         coverage: bool = False,
     ) -> TestModuleResult:
-        """Run a test file on a program: both whole, in one process, by the installed pytest.
+        r"""Run a test file on a program: both whole, in one process, by the installed pytest.
 
         The file imports the program by its name, and may be whatever pytest or unittest run. Plugins of this machine are off,
         but for those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces". Without pytest a file
@@ -619,7 +619,13 @@ class Sandbox:
         return self._later(self._module(code, test_file, module, limits, hash_seed, coverage))
 
     def _module(
-        self, code: str, test_file: str, module: str, limits: Limits | None, hash_seed: int, coverage: bool
+        self,
+        code: str,
+        test_file: str,
+        module: str,
+        limits: Limits | None,
+        hash_seed: int,
+        coverage: bool,
     ) -> SandboxTask[TestModuleResult]:
         _check_call(code, module, limits, hash_seed)
         check_text("test_file", test_file)

@@ -318,4 +318,3 @@ def dismissed_on_error(children: Sequence[Supervised]) -> Iterator[None]:
             with contextlib.suppress(WorkerDiedError):
                 child.dismiss()
         raise
-

@@ -49,17 +49,20 @@ class Reach(NamedTuple):
     statements: frozenset[int] = frozenset()
     branches: frozenset[Arc] = frozenset()
 
-    def __or__(self, other: Reach) -> Reach:  # type: ignore[override]
+    def __or__(self, other: Reach) -> Reach:
         return Reach(self.statements | other.statements, self.branches | other.branches)
+
+
+NOTHING = Reach()
 
 
 @dataclass(frozen=True)
 class CoverageData:
     """What of a program was run, as coverage.py counts it. Comments such as `pragma: no cover` leave nothing out."""
 
-    program: Reach = Reach()
+    program: Reach = NOTHING
     """All that the program has."""
-    imported: Reach = Reach()
+    imported: Reach = NOTHING
     """What importing it ran."""
     tests: tuple[Reach, ...] = ()
     """For each collected test, also a skipped one, what it was the first to run. Nothing for one that ended the process."""
@@ -154,8 +157,8 @@ class _Found:
     load: TestResult | None = None
     """How loading the program ended, where a text could not begin because of it."""
     printed: tuple[str, str] = ("", "")
-    program: Reach = Reach()
-    imported: Reach = Reach()
+    program: Reach = NOTHING
+    imported: Reach = NOTHING
     reached: dict[int, Reach] = field(default_factory=dict)
     held: int = 0
 
@@ -217,7 +220,7 @@ class _Found:
         names = self.names or []
         data = None
         if coverage:
-            reached = tuple(self.reached.get(number, Reach()) for number in range(len(names)))
+            reached = tuple(self.reached.get(number, NOTHING) for number in range(len(names)))
             data = CoverageData(self.program, self.imported, reached)
         results = [self.ended[number] for number in sorted(self.ended)]
         if self.whole is not None:
@@ -239,7 +242,7 @@ def _nothing(why: str) -> TestResult:
 
 def _reach(said: Any) -> Reach:
     if said is None:
-        return Reach()
+        return NOTHING
     lines, arcs = said
     if not all(type(line) is int for line in lines):
         raise _MalformedError
@@ -326,9 +329,7 @@ def judge_text(slots: Slots, job: ModuleJob, limits: Limits) -> tuple[TestResult
     elif found.names and not found.ended:
         result = _nothing(ALL_SKIPPED)
     stdout, stderr = found.printed
-    result = replace(
-        result, cpu_time=spent, name="", judged="inside", stdout=stdout, stderr=stderr
-    )
+    result = replace(result, cpu_time=spent, name="", judged="inside", stdout=stdout, stderr=stderr)
     load = found.load or TestResult(Outcome.PASS)
     return replace(load, judged="inside"), result
 
@@ -408,4 +409,3 @@ def _read(frame: bytes) -> Any:
         return codec.decode(frame, meter=codec.Meter(codec.VALUES))
     except codec.DecodeError:
         raise _MalformedError from None
-

@@ -7,7 +7,6 @@ signal: whose process has died of one is run once more, since it may have come f
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator

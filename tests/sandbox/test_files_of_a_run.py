@@ -73,7 +73,9 @@ def run(sandbox: Sandbox, code: str) -> ScriptResult:
 
 
 def test_a_folder_is_there_for_who_asks(namespaces: Sandbox) -> None:
-    tests = ["import os\nos.mkdir('t')\nfor n in ['b']: f(n)\nassert f('c') == ['b', 'c', 't'], os.listdir('.')"] * 2
+    tests = [
+        "import os\nos.mkdir('t')\nfor n in ['b']: f(n)\nassert f('c') == ['b', 'c', 't'], os.listdir('.')"
+    ] * 2
     for _ in range(3):
         for result in namespaces.run_tests(WRITES, tests, entry_point="f"):
             assert (result.outcome, result.message) == (Outcome.PASS, "")

@@ -256,7 +256,11 @@ def test_files_without_a_test_that_runs(sandbox: Sandbox, file: str) -> None:
 
 def test_a_program_that_cannot_be_imported(sandbox: Sandbox) -> None:
     file = "from solution import f\ndef test_f(): assert f() == 1"
-    for code, outcome in {"def f(:": "syntax_error", "1 / 0": "error", "raise SystemExit": "exited"}.items():
+    for code, outcome in {
+        "def f(:": "syntax_error",
+        "1 / 0": "error",
+        "raise SystemExit": "exited",
+    }.items():
         [result] = sandbox.run_test_module(code, file)
         assert result.outcome.value == outcome
 
@@ -335,7 +339,9 @@ def test_a_program_can_forge_what_is_judged_inside(sandbox: Sandbox) -> None:
     forger = (
         "import sys\nclass Any:\n    def __eq__(self, other): return True\ndef f(x): return Any()"
     )
-    [inside] = sandbox.run_test_module(forger, "import solution\ndef test_f(): assert solution.f(1) == 2")
+    [inside] = sandbox.run_test_module(
+        forger, "import solution\ndef test_f(): assert solution.f(1) == 2"
+    )
     assert (inside.outcome, inside.judged) == (Outcome.PASS, "inside")
     [outside, text] = sandbox.run_tests(forger, ["assert f(1) == 2", "r = f(1)\nassert r == 2"])
     assert (outside.outcome, outside.judged) == (Outcome.UNENCODABLE, "outside")
@@ -343,9 +349,7 @@ def test_a_program_can_forge_what_is_judged_inside(sandbox: Sandbox) -> None:
 
 
 def test_what_it_writes_to_the_channel_is_bounded(sandbox: Sandbox) -> None:
-    flood = (
-        "import os\nfor n in range(3, 64):\n    try: os.write(n, b'\\xff' * 100)\n    except OSError: pass"
-    )
+    flood = "import os\nfor n in range(3, 64):\n    try: os.write(n, b'\\xff' * 100)\n    except OSError: pass"
     started = time.monotonic()
     for file in (flood, f"def test_x():\n    pass\n{flood}", flood.replace("xff", "x00")):
         found = sandbox.run_test_module(PROGRAM, file)

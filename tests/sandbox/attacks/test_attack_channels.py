@@ -15,6 +15,7 @@ def test_text() -> str:
     """Judged outside; what runs together with the program can be forged, and says so."""
     return "assert f(1) == 2"
 
+
 _RAW = """
 import os, struct, sys, time
 codec = sys.modules["inside.codec"]

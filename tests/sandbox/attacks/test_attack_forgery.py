@@ -15,6 +15,7 @@ def test_text() -> str:
     """Judged outside; what runs together with the program can be forged, and says so."""
     return "assert f(1) == 2"
 
+
 _PLEASING = "".join(
     f"    def __{name}__(self, *others): return {value}\n"
     for names, value in {
@@ -33,6 +34,8 @@ COMPARISONS = {
     "in": "2 in f(1)",
     "in a list": "f(1) in [2]",
 }
+
+
 @pytest.mark.parametrize("lie", ["", _AS_TYPES], ids=["plain", "lying class"])
 def test_an_object_that_always_pleases(arena, lie):
     code = f"class Liar:\n{_PLEASING}{lie}def f(x): return Liar()"

@@ -77,7 +77,10 @@ def test_no_forgery_is_right(arena, name):
     tests = []
     for value in EXPECTED.values():
         tests += [f"assert f(1) == {value!r}", f"assert abs(f(1) - {value!r}) < 1e-6"]
-        tests += [f"import math\nassert math.isclose(f(1), {value!r})", f"assert list(f(1)) == {value!r}"]
+        tests += [
+            f"import math\nassert math.isclose(f(1), {value!r})",
+            f"assert list(f(1)) == {value!r}",
+        ]
         tests += [f"assert f(1) in [{value!r}]", f"assert sorted(f(1)) == {value!r}"]
     found += arena.sandbox.run_tests(code, tests, entry_point="f")
     assert {result.judged for result in found} == {"outside"}
@@ -99,11 +102,17 @@ def test_numbers_of_numpy_are_right_where_pythons_would_be(arena):
 
 
 def test_something_is_something(arena):
-    for returned, expected in {"object()": True, "None": False, "np.empty((9**9, 0))": True}.items():
+    for returned, expected in {
+        "object()": True,
+        "None": False,
+        "np.empty((9**9, 0))": True,
+    }.items():
         code = f"import numpy as np\ndef f(x): return {returned}"
         right, wrong = Case((1,), {}, expected), Case((1,), {}, not expected)
         found = arena.sandbox.run_cases(code, "f", [right, wrong], compare="not-none")
-        outcomes = [Outcome.OUTPUT_LIMIT] * 2 if "9**9" in returned else [Outcome.PASS, Outcome.FAIL]
+        outcomes = (
+            [Outcome.OUTPUT_LIMIT] * 2 if "9**9" in returned else [Outcome.PASS, Outcome.FAIL]
+        )
         assert [result.outcome for result in found] == outcomes
 
 

@@ -261,6 +261,8 @@ def encode(value: Any, *, numpy: Numpy | None = None, limit: int = 1 << 26) -> b
         encoder.value(value)
     except (EncodeError, MemoryError):
         raise
-    except Exception as error:  # of a class that lies about itself, or a container that changes meanwhile
+    except (
+        Exception
+    ) as error:  # of a class that lies about itself, or a container that changes meanwhile
         raise EncodeError(f"the value cannot be copied: {type(error).__name__}") from None
     return bytes(encoder.data)

@@ -40,6 +40,7 @@ PACKED_CODES: dict[type, str] = {int: "q", float: "d"}
 MIXED: dict[bytes, type] = {b"K": list, b"L": tuple}
 MIXED_TAGS = {kind: tag for tag, kind in MIXED.items()}
 
+
 class EncodeError(Exception):
     """The value is not plain data, or too large. The message says which part."""
 

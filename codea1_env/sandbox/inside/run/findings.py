@@ -50,4 +50,6 @@ def finding_of(
             kind = "syntax"
     message = " ".join(text.split())[:_MAX_TEXT]
     missing = missing_module(error) if error is not None else ""
-    return Finding(kind, message, line, traceback[-_MAX_TRACEBACK:], name if kind != "fail" else "", missing)
+    return Finding(
+        kind, message, line, traceback[-_MAX_TRACEBACK:], name if kind != "fail" else "", missing
+    )

@@ -108,7 +108,7 @@ class Driver:
         plugins = [self] if self._has_folder else [self, _WithoutFolder()]
         status = pytest.main(arguments, plugins=plugins)
         if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
-            self._send(("failed", Finding("error", f"pytest itself has failed: {status.name}"), None))
+            self._send(("failed", Finding("error", f"pytest itself has failed: {status!r}"), None))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: Any, name: str, obj: object) -> list[Any] | None:
@@ -148,7 +148,9 @@ class Driver:
             self.failed = True
             text = str(getattr(report, "longreprtext", "") or report.longrepr)
             last = text.strip().rpartition("\n")[2].removeprefix("E").strip()
-            self._send(("failed", Finding("error", f"cannot be collected: {last}", traceback=text), None))
+            self._send(
+                ("failed", Finding("error", f"cannot be collected: {last}", traceback=text), None)
+            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

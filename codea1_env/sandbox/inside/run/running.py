@@ -60,7 +60,9 @@ def execute(code: str, module: types.ModuleType, may_exit: bool = False) -> tupl
     """
     sys.modules[module.__name__] = module
     try:
-        compiled = compile(code.removeprefix("\ufeff"), f"<{MODULE_NAME}>", "exec", dont_inherit=True)
+        compiled = compile(
+            code.removeprefix("\ufeff"), f"<{MODULE_NAME}>", "exec", dont_inherit=True
+        )
     except MemoryError as error:
         return describe_error(error)
     except BaseException as error:  # SyntaxError, ValueError for null bytes, RecursionError, ...

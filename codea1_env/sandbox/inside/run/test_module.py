@@ -19,14 +19,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from .findings import Finding, finding_of
-from .texts import Send, Texts
+from .texts import Compile, Send, Texts
 
 if TYPE_CHECKING:
     from .reached import Reached
 
-NEEDS_PYTEST = (
-    "tests that are functions need pytest, which is not installed: pip install 'codea1-env[evaluation]'"
-)
+NEEDS_PYTEST = "tests that are functions need pytest, which is not installed: pip install 'codea1-env[evaluation]'"
 
 
 def run(job: dict[str, Any], send: Send) -> None:
@@ -38,9 +36,11 @@ def run(job: dict[str, Any], send: Send) -> None:
             `has_folder`: whether the current folder may be written to.
         send: Sends one message.
     """
-    os.environ["CI"] = "1"  # Hypothesis so has neither chance nor deadlines: load must not make a verdict
+    os.environ["CI"] = (
+        "1"  # Hypothesis so has neither chance nor deadlines: load must not make a verdict
+    )
     program, tests = job["module"], f"test_{job['module'].rpartition('.')[2]}"
-    compilers = {}
+    compilers: dict[str, Compile] = {}
     if job["pytest"]:
         from .pytest_driver import Driver, rewritten
 
@@ -48,11 +48,11 @@ def run(job: dict[str, Any], send: Send) -> None:
     if not job["has_folder"]:
         os.chdir("/proc")  # the current folder may be gone, and here nobody can make a file
     known = {program: job["code"], tests: job["test"]}
-    texts = Texts(known, os.getcwd(), write=job["has_folder"] and not job["text"], compilers=compilers)
+    texts = Texts(
+        known, os.getcwd(), write=job["has_folder"] and not job["text"], compilers=compilers
+    )
     reached = None
     if job["coverage"]:
-        from .reached import Reached
-
         reached = _measured(job["code"], texts.path(program), send)
     module = types.ModuleType(tests)
     seen: dict[str, Any] = {}
@@ -92,7 +92,9 @@ def _names(program: str, entry_point: str | None) -> tuple[Finding | None, dict[
     except BaseException as error:
         return finding_of(error, "error"), {}
     if entry_point is not None and entry_point not in names:
-        return Finding("error", f"NameError: the program does not define {entry_point!r}", error="NameError"), {}
+        return Finding(
+            "error", f"NameError: the program does not define {entry_point!r}", error="NameError"
+        ), {}
     return None, {
         name: value
         for name, value in names.items()
@@ -177,10 +179,22 @@ class _Result(unittest.TestResult):
 def _by_unittest(module: types.ModuleType, texts: Texts, send: Send, first: int) -> None:
     """Run the test cases of a module without pytest."""
     if any(name.startswith("test") and callable(value) for name, value in vars(module).items()):
-        send(("failed", Finding("error", NEEDS_PYTEST, error="ModuleNotFoundError", missing="pytest"), None))
+        send(
+            (
+                "failed",
+                Finding("error", NEEDS_PYTEST, error="ModuleNotFoundError", missing="pytest"),
+                None,
+            )
+        )
         return
     cases = list(_flat(unittest.defaultTestLoader.loadTestsFromModule(module)))
-    send(("collected", [case.id().partition(".")[2].replace(".", "::")[:300] for case in cases], None))
+    send(
+        (
+            "collected",
+            [case.id().partition(".")[2].replace(".", "::")[:300] for case in cases],
+            None,
+        )
+    )
     numbers = {case.id(): number for number, case in enumerate(cases) if number >= first}
     result = _Result(numbers, texts, module.__name__, send)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):

@@ -76,7 +76,11 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def line_of(self, name: str, error: BaseException | None) -> int | None:
         """Return the line of a module at which an exception came by last."""
-        line, trace, path = None, error.__traceback__ if error is not None else None, self.path(name)
+        line, trace, path = (
+            None,
+            error.__traceback__ if error is not None else None,
+            self.path(name),
+        )
         if isinstance(error, SyntaxError) and error.filename == path:
             return error.lineno
         while trace is not None:

@@ -45,7 +45,9 @@ _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
 _SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 _MOST_SETTINGS = 1 << 18
-_MOST_DIGITS = 50_000  # of an integer that is printed or read: as the evaluator of LiveCodeBench has it
+_MOST_DIGITS = (
+    50_000  # of an integer that is printed or read: as the evaluator of LiveCodeBench has it
+)
 
 
 class AllowedPackages:
