@@ -374,8 +374,7 @@ class Sandbox:
             answers = run(kind, lambda slots: answer_calls(slots, code, calls, limits))
             meter = codec.Meter(codec.VALUES)
             return [
-                _returned(*each, meter)
-                for each in zip(answers.replies, answers.times, strict=False)
+                _returned(*each, meter) for each in zip(answers.replies, answers.times, strict=True)
             ]
 
         given = {"limits": limits, "hash_seed": hash_seed}
