@@ -183,7 +183,7 @@ class Game:
             unpassed=never_passed([verdict]),
         )
         for_tests = verdict.suites[0].rewards.test
-        rewards = {CODER: float(verdict.code_reward or 0.0), TESTER: float(for_tests)}
+        rewards = {CODER: float(verdict.code_reward or 0.0), TESTER: float(for_tests or 0.0)}
         return PlayedRound(program, verdict, suite.dropped, rewards)
 
     def running(self) -> Episode:

@@ -10,7 +10,7 @@ import cmath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +27,7 @@ from codea1_env.judging.repeats import (
     may_be_steady,
     settle,
 )
+from codea1_env.problem_sets.contracts import contracted, refused
 from codea1_env.problems import Problem
 from codea1_env.reading.invalid_reasons import InvalidReason
 from codea1_env.responses import Test, whole_program
@@ -53,6 +54,7 @@ _ENDS = {
     Outcome.UNENCODABLE: ("", InvalidReason.UNENCODABLE),
     Outcome.SYNTAX_ERROR: ("", InvalidReason.UNPARSABLE),
 }
+TOGETHER = "of the contract and the reference together"
 NON_DETERMINISTIC = "is non-deterministic: two runs on the reference differ"
 
 T = TypeVar("T")
@@ -69,6 +71,8 @@ class Subject(NamedTuple):
     entry_point: str
     code: str
     """The reference, behind what the problem gives."""
+    contract: str = ""
+    """Which calls the problem speaks of, see `Problem.contract`."""
 
     @property
     def asked(self) -> Asked:
@@ -76,10 +80,15 @@ class Subject(NamedTuple):
         return self.code, self.entry_point
 
     @classmethod
-    def of(cls, problem: Problem) -> Subject:
-        """Return the subject of a problem."""
+    def of(cls, problem: Problem, with_contract: bool = True) -> Subject:
+        """Return the subject of a problem, with its contract or without."""
         code = whole_program(problem, problem.reference)
-        return cls(problem.task_id, problem.entry_point, code)
+        contract = problem.contract if with_contract else ""
+        return cls(problem.task_id, problem.entry_point, code, contract)
+
+    def program(self, run: OracleRun) -> tuple[str, str]:
+        """Return the text that runs, and the function of it that is called."""
+        return contracted(run.code, self.entry_point, self.contract)
 
 
 class Attack(NamedTuple):
@@ -88,10 +97,9 @@ class Attack(NamedTuple):
     subject: Subject
     code: str
 
-    @property
-    def entry_point(self) -> str:
-        """The function that is called."""
-        return self.subject.entry_point
+    def program(self, run: OracleRun) -> tuple[str, str]:
+        """Return the text that runs, and the function of it that is called."""
+        return run.code, self.subject.entry_point
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,8 @@ class Truth:
     reason: str = ""
     """Why the call cannot be a test; "" if it can."""
     fault: InvalidReason | None = None
+    unjudged: bool = False
+    """Whether nothing is known of it, since the sandbox failed at the reference. It is asked again another time."""
 
     @cached_property
     def source(self) -> str | None:
@@ -189,6 +199,9 @@ class Oracle:
 
         def enter(subject: Subject, tests: Sequence[Test], answers: Sequence[Answers]) -> bool:
             runs = plans[subject].runs
+            if any(answer.load.outcome is Outcome.UNJUDGED for answer in answers):
+                known[subject].update((test.call_text, _UNJUDGED) for test in tests)
+                return False
             for run, answer in zip(runs, answers, strict=True):
                 if not (answer.load.passed or run.is_turned):
                     raise broken_reference(subject.task_id, subject.entry_point, answer.load)
@@ -200,7 +213,13 @@ class Oracle:
             # Some may have got further than others: these have timed out.
             for number, (test, *replies) in enumerate(zip(tests, *straight, strict=False)):
                 backwards = turned[number] if number < len(turned) else None
-                truth = known[subject][test.call_text] = _agreed(replies, backwards)
+                if any(map(_is_unjudged, replies)):
+                    known[subject][test.call_text] = _UNJUDGED
+                    continue
+                truth = _agreed(replies, backwards)
+                if truth.fault is InvalidReason.TIMEOUT and subject.contract:
+                    truth = replace(truth, reason=f"{truth.reason} ({TOGETHER})")
+                known[subject][test.call_text] = truth
                 size = len(test.call_text) + 4 * len(truth.reply)
                 self._truths.put((subject, test.call_text), truth, size)
             return True
@@ -220,7 +239,7 @@ class Oracle:
             lambda subject: plans[subject].runs,
         )
         for subject, plan in plans.items():
-            faults = {truth.fault for truth in known[subject].values()}
+            faults = {truth.fault for truth in known[subject].values() if not truth.unjudged}
             if plan.settles and faults & {None, InvalidReason.NON_DETERMINISTIC}:
                 settle(subject.asked, InvalidReason.NON_DETERMINISTIC not in faults)
         return {
@@ -250,7 +269,9 @@ class Oracle:
         """Whether each reference runs and defines its entry point."""
         new = [each for each in dict.fromkeys(subjects) if self._loaded.get(each) is None]
         jobs = [
-            self._sandbox.submit_encoded(each.code, each.entry_point, [], limits=self._limits)
+            self._sandbox.submit_encoded(
+                *each.program(OracleRun(each.code, 0)), [], limits=self._limits
+            )
             for each in new
         ]
         found = zip(new, gather(jobs), strict=True)
@@ -303,8 +324,7 @@ def make_calls(
         started = {
             each: [
                 sandbox.submit_encoded(
-                    run.code,
-                    each.entry_point,
+                    *each.program(run),
                     [test.call for test in calls],
                     limits=limits,
                     hash_seed=run.hash_seed,
@@ -368,6 +388,13 @@ def gather(futures: Sequence[Future[T]]) -> list[T]:
 
 def _is_costly(truth: Truth) -> bool:
     return truth.fault in COSTLY
+
+
+_UNJUDGED = Truth(unjudged=True)
+
+
+def _is_unjudged(reply: bytes | TestResult) -> bool:
+    return isinstance(reply, TestResult) and reply.outcome is Outcome.UNJUDGED
 
 
 def _agreed(
@@ -439,6 +466,9 @@ def explained(end: TestResult | CallResult, otherwise: str) -> tuple[str, Invali
         end: How it ended.
         otherwise: Words for what ends seldom so.
     """
+    outside = refused(end)
+    if outside is not None:
+        return outside
     words, fault = _ENDS.get(end.outcome, ("", InvalidReason.LIMIT))
     if end.outcome is Outcome.ERROR and end.error == ModuleNotFoundError.__name__:
         fault = InvalidReason.NOT_INSTALLED

@@ -24,6 +24,7 @@ from codea1_env.judging.comparison import (
 from codea1_env.judging.programs import ProgramResults, ProgramRuns
 from codea1_env.judging.verdicts import (
     GAME_LIMITS,
+    NOT_JUDGED,
     NOT_MADE,
     AttackAnswers,
     Counters,
@@ -227,7 +228,8 @@ class Referee:
             ]
         )
         distinct = {id(each.problem): each.problem for each in rounds}
-        subjects = {key: Subject.of(problem) for key, problem in distinct.items()}
+        bounded = self.config.domain != "any"
+        subjects = {key: Subject.of(problem, bounded) for key, problem in distinct.items()}
         read = []
         for each in rounds:
             problem, subject = each.problem, subjects[id(each.problem)]
@@ -269,7 +271,8 @@ class Referee:
         replayed: list[TestVerdict | None] = []
         for suite in each.history:
             tests = self._sorted_out(suite, truths)
-            kept = len(tests) == 1 and tests[0].status == "kept" and not suite.dropped
+            status = tests[0].status if len(tests) == 1 and not suite.dropped else ""
+            kept = status in ("kept", "not made")
             replayed.append(tests[0] if kept else None)
         return each._replace(rulings=rulings, replayed=replayed)
 
@@ -316,6 +319,8 @@ class Referee:
         truth = truths.get(call)
         if truth is None:
             return TestVerdict(test.text, "not made", f"{NOT_MADE} on the reference")
+        if truth.unjudged:
+            return TestVerdict(test.text, "not made", NOT_JUDGED, Outcome.UNJUDGED)
         if truth.fault is not None:
             return _invalid(test, truth.fault, truth.reason)
         if not (truth.is_finite or self.config.rewards.strict_paper or _is_infinite(call)):
@@ -351,7 +356,7 @@ class Referee:
         """Whether a prediction is right: by the game's tolerance, or by what the test states itself."""
         if same(predicted, right, self.config.tolerance):
             return True
-        absolute, relative = test.tolerance or 0.0, 0.0
+        absolute, relative = test.absolute or 0.0, test.relative or 0.0
         # What a test states holds between numbers of which either is a float, as Python has it.
         return bool(absolute or relative) and (
             same(predicted, right, relative, absolute) or same(right, predicted, relative, absolute)
@@ -376,7 +381,7 @@ class Referee:
                 calls = {verdict.call for verdict in verdicts if verdict.attacks}
                 attacking.append([test for test in suite.tests if test.call_text in calls])
             replayed = zip(each.history, each.replayed, strict=True)
-            attacking.append([suite.tests[0] for suite, kept in replayed if kept])
+            attacking.append([suite.tests[0] for suite, kept in replayed if kept and kept.attacks])
         return unread | self._programs.run(suites, truths, self._count)
 
     def _count(self, done: Counters) -> None:
@@ -404,7 +409,10 @@ class Referee:
                 history_total=len(history),
                 nonprintable_ratio=suite.nonprintable_ratio,
             )
-            suites.append(SuiteVerdict(tests, outcome, suite_rewards(outcome, self.config.rewards)))
+            rewards = suite_rewards(outcome, self.config.rewards)
+            if any(each is Outcome.UNJUDGED for each in (load.outcome, *_outcomes(tests))):
+                rewards = replace(rewards, code=None, test=None)
+            suites.append(SuiteVerdict(tests, outcome, rewards))
         return Verdict(
             task_id=each.round.problem.task_id,
             code_executes=load.passed,
@@ -450,7 +458,7 @@ def _judged(tests: Sequence[TestVerdict], results: ProgramResults) -> tuple[Test
 
 def _on_program(test: TestVerdict, results: ProgramResults) -> TestVerdict:
     result = results.calls.get(test.call) if results.load.passed else results.load
-    if result is not None:
+    if result is not None and result.outcome is not Outcome.UNJUDGED:
         return TestVerdict(  # `_replace` takes twice as long
             test.text,
             test.status,
@@ -460,6 +468,13 @@ def _on_program(test: TestVerdict, results: ProgramResults) -> TestVerdict:
             test.call,
             test.fault,
         )
+    if result is not None:
+        test = test._replace(outcome=result.outcome, message=result.message)
     if test.status == "corrected":  # that it is wrong is known all the same
         return test._replace(status="invalid", call="")
-    return test._replace(status="not made", reason=NOT_MADE, call="")
+    reason = NOT_MADE if result is None else NOT_JUDGED
+    return test._replace(status="not made", reason=reason, call="")
+
+
+def _outcomes(tests: Sequence[TestVerdict]) -> list[Outcome | None]:
+    return [test.outcome for test in tests]

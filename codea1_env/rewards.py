@@ -125,8 +125,8 @@ class SuiteRewards:
 
     code: float | None
     """The program's reward from this suite; None where nothing could score it."""
-    test: float
-    """The suite's reward."""
+    test: float | None
+    """The suite's reward; None where the sandbox could not judge it, which leaves both players out of their groups."""
     validity: float
     """Its part for writing as many tests as asked for, all valid; from 0 to 1."""
     adversarial: float

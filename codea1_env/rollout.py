@@ -100,8 +100,8 @@ class RolloutEpisode:
     verdict: Verdict
 
     @property
-    def test_rewards(self) -> tuple[float, ...]:
-        """The tester's reward for each suite."""
+    def test_rewards(self) -> tuple[float | None, ...]:
+        """The tester's reward for each suite; None where the sandbox could not judge it."""
         return tuple(suite.rewards.test for suite in self.verdict.suites)
 
 
@@ -342,7 +342,7 @@ def ask(agent: Agent, role: str, observations: Sequence[Observation]) -> list[st
 
 
 def _spread(episode: RolloutEpisode) -> float:
-    rewards = episode.test_rewards
+    rewards = [reward for reward in episode.test_rewards if reward is not None]
     return statistics.pvariance(rewards) if rewards else 0.0
 
 

@@ -19,7 +19,7 @@ class Request:
     """A call of one of the methods of `Sandbox` that start a job and return its future."""
 
     method: str
-    """"submit", "submit_calls", "submit_encoded" or "submit_script"."""
+    """"submit", "submit_cases", "submit_calls", "submit_encoded", "submit_script" or "submit_test_module"."""
     arguments: tuple[Any, ...]
     keywords: Mapping[str, Any] = field(default_factory=dict)
 

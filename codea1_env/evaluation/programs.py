@@ -101,11 +101,16 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
 
     def so_far(self) -> list[float]:
         """pass@1 of each problem."""
-        return [self._right(task) / len(self.verdicts[task]) for task in self.scored]
+        return [self._right(task) / number for task, number in self._numbers().items()]
+
+    def _numbers(self) -> dict[str, int]:
+        """Return how many programs of each problem were judged, where one was."""
+        known = {task: sum(map(_is_known, self.verdicts[task])) for task in self.scored}
+        return {task: number for task, number in known.items() if number}
 
     def figures(self) -> dict[str, Any]:
         """pass@k and avg@n, on all tests and, where all problems have them, on the base tests."""
-        numbers = {task: len(self.verdicts[task]) for task in self.scored}
+        numbers = self._numbers()
         ks = check_k(self.k, numbers) if numbers else ()
         kinds = {"all": self._right} | ({"base": self._right_on_base} if self._has_base else {})
         return {
@@ -116,7 +121,7 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
     def part(self, verdicts: Mapping[str, list[CodeVerdict]]) -> Self:
         """Without every k that its problems have too few programs for."""
         found = super().part(verdicts)
-        fewest = min(map(len, verdicts.values()))
+        fewest = min(sum(map(_is_known, each)) for each in verdicts.values())
         found.k = None if self.k is None else tuple(k for k in self.k if k <= fewest)
         return found
 
@@ -130,12 +135,17 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         faults = self.faults()
         ends = Counter(verdict.outcome for each in self.verdicts.values() for verdict in each)
         repeated = sum(n - 1 for (task, _), n in self.written.items() if task not in faults)
-        return super().summary() | {"outcomes": dict(sorted(ends.items())), "repeated": repeated}
+        return super().summary() | {
+            "outcomes": dict(sorted(ends.items())), "repeated": repeated, "judged_inside": self._inside(),
+        }  # fmt: skip
 
     def result(self, task: str) -> dict[str, Any]:
         """How many programs are right."""
         found = {"samples": len(self.verdicts[task]), "passed": self._right(task)}
         return found | ({"base": self._right_on_base(task)} if self._has_base else {})
+
+    def _inside(self) -> int:
+        return sum(each.judged == "inside" for task in self.scored for each in self.verdicts[task])
 
     @property
     def _has_base(self) -> bool:
@@ -154,6 +164,10 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         rows = [
             [name, *(percent(each[name]) for each in figures.values())] for name in figures["all"]
         ]
+        inside = report.get("judged_inside", 0)
+        if inside:
+            number = sum(each["samples"] for each in report["results"].values())
+            rows.append(["judged inside", f"{inside} of {number}", *[""] * (len(figures) - 1)])
         return [["in percent", *(f"{_TITLES[kind]} [95% interval]" for kind in figures)], *rows]
 
     def lines(self, report: Mapping[str, Any]) -> list[str]:
@@ -161,7 +175,15 @@ class CodeEvaluation(ProgramEvaluation[CodeVerdict]):
         outcomes = ", ".join(f"{name} {number}" for name, number in report["outcomes"].items())
         repeated = f"{report['repeated']} programs repeat another of their problem word for word; they count, as in evalplus"
         first = [f"{super().lines(report)[0]}: {outcomes}"]
-        return first + ([repeated] if report["repeated"] else [])
+        inside = f"{report['judged_inside']} verdicts are judged inside, in the program's own process: a program can forge them"
+        return [
+            *first, *([repeated] if report["repeated"] else []), *([inside] if report["judged_inside"] else []),
+        ]  # fmt: skip
+
+
+def _is_known(verdict: CodeVerdict) -> bool:
+    """Whether a program was judged: the sandbox may have failed at it, while others were judged."""
+    return verdict.outcome != Outcome.UNJUDGED.value
 
 
 def check_k(k: Sequence[int] | None, samples: Mapping[str, int]) -> tuple[int, ...]:

@@ -115,6 +115,9 @@ class ProgramRuns:
     def _keep(
         self, attack: Attack, load: TestResult, calls: dict[str, TestResult], used: _Kept | None
     ) -> None:
+        if load.outcome is Outcome.UNJUDGED:
+            return
+        calls = {text: each for text, each in calls.items() if each.outcome is not Outcome.UNJUDGED}
         if used is not None:
             if len(calls) > len(used.calls):
                 self._put(attack, used._replace(calls=calls))

@@ -17,6 +17,8 @@ from codea1_env.sandbox import Limits, Outcome, TestResult
 
 NOT_MADE = "comes behind calls of the suite that reached the time limit, or ended the process"
 """Reason of a test that is not made."""
+NOT_JUDGED = "the sandbox failed at it three times, while other jobs were judged"
+"""Reason of a test of which nothing is known: its `outcome` is UNJUDGED."""
 Status = Literal["kept", "corrected", "duplicate", "not made", "invalid"]
 
 
@@ -70,7 +72,7 @@ class TestVerdict(NamedTuple):
     @property
     def broke(self) -> bool:
         """Whether it counts and the program did not pass it."""
-        return self.outcome is not None and self.outcome is not Outcome.PASS
+        return self.attacks and self.outcome not in (None, Outcome.PASS)
 
 
 TestVerdict.__test__ = False  # type: ignore[attr-defined] # pytest would collect a class of this name
@@ -147,6 +149,8 @@ class Counters:
     """Of these, the ones that reached a time limit."""
     errors: int = 0
     """Of these, the ones that raised, crashed or broke another limit."""
+    unjudged: int = 0
+    """Of these, the ones at which the sandbox failed, while other jobs were judged: they pay nobody."""
     seconds: float = 0.0
     """CPU seconds of programs and their tests."""
 
@@ -155,8 +159,9 @@ class Counters:
         """One program, with what became of its tests."""
         counts = Counter(outcomes)
         timeouts = counts[Outcome.TIMEOUT]
-        errors = counts.total() - counts[Outcome.PASS] - counts[Outcome.FAIL] - timeouts
-        return cls(1, counts.total(), timeouts, errors, seconds)
+        unjudged = counts[Outcome.UNJUDGED]
+        known = counts[Outcome.PASS] + counts[Outcome.FAIL] + timeouts + unjudged
+        return cls(1, counts.total(), timeouts, counts.total() - known, unjudged, seconds)
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*map(operator.add, astuple(self), astuple(other)))

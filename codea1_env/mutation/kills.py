@@ -50,7 +50,9 @@ def limits_beside(reference: JobResult, least: float = MIN_SECONDS) -> Limits:
         reference: The reference on the same tests.
         least: Seconds of CPU time that a program gets in any case.
     """
-    seconds = reference.load.cpu_time + sum(test.cpu_time for test in reference.tests)
+    seconds = reference.cpu_time or sum(
+        each.cpu_time for each in (reference.load, *reference.tests)
+    )
     seconds = max(least, _rounded_up(FACTOR * seconds, _STEP))
     wall = _WALL_FACTOR * seconds
     return Limits(seconds, wall, seconds, wall, calls_per_test=1)
@@ -188,7 +190,7 @@ def find_kills(
 
 
 def _failed(result: TestResult) -> bool:
-    return not result.passed
+    return not result.passed and result.outcome is not Outcome.UNJUDGED
 
 
 def _checked(result: TestResult) -> TestResult:

@@ -11,11 +11,10 @@ It knows nothing of games, rewards or models, and can be used alone:
 from .calls import Answers, encoded_arguments
 from .cases import UNKNOWN, Case, EncodedCases, encoded_cases, expected_frame
 from .compare import Comparison, Rule, equal
-from .inside.run.running import RETURNED
+from .inside.run.running import DIGEST, RETURNED
 from .jobs import Job, Limits
 from .levels import LevelReport, examine, strongest_level
 from .outcomes import meaning_of
-from .own_code import OwnCodeSandbox
 from .pool import MAX_INPUT, Sandbox, default_sandbox
 from .results import (
     AnalysisError,
@@ -29,8 +28,10 @@ from .results import (
     ScriptResult,
     TestResult,
 )
+from .test_modules import CoverageData, Reach, TestModuleResult
 
 __all__ = [
+    "DIGEST",
     "MAX_INPUT",
     "RETURNED",
     "UNKNOWN",
@@ -39,6 +40,7 @@ __all__ = [
     "CallResult",
     "Case",
     "Comparison",
+    "CoverageData",
     "EncodedCases",
     "InfraError",
     "Job",
@@ -48,11 +50,12 @@ __all__ = [
     "Limit",
     "Limits",
     "Outcome",
-    "OwnCodeSandbox",
+    "Reach",
     "Rule",
     "Sandbox",
     "SandboxError",
     "ScriptResult",
+    "TestModuleResult",
     "TestResult",
     "default_sandbox",
     "encoded_arguments",

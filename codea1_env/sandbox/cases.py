@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from .calls import Judge, encoded_arguments, judged_calls
+from .calls import Calls, Judge, answer_calls, encoded_data
 from .compare import Comparison, judge_reply
 from .inside import codec
 from .inside.run.running import RETURNED
@@ -73,9 +73,9 @@ def encoded_cases(cases: Sequence[Case]) -> EncodedCases:
     calls, expected = [], []
     for number, case in enumerate(cases, 1):
         try:
-            calls.append(encoded_arguments(case.args, dict(case.kwargs)))
+            calls.append(encoded_data(case.args, dict(case.kwargs)))
             expected.append(expected_frame(case.expected))
-        except (ValueError, codec.EncodeError) as error:
+        except codec.EncodeError as error:
             raise TypeError(f"Expect case {number} to be plain data, actually: {error}") from None
     return EncodedCases(tuple(calls), tuple(expected))
 
@@ -110,7 +110,10 @@ def judge_cases(
         One result per case, or up to the first that is not passed.
     """
     judge: Judge = partial(_judged, cases, comparison)
-    return judged_calls(slots, code, name, cases.calls, judge, limits, stop=stop)
+    calls = Calls(name, cases.calls, name)
+    found = answer_calls(slots, code, calls, limits, judge=judge, stop=stop)
+    tests = tuple(each for each in found.replies if isinstance(each, TestResult))
+    return JobResult(found.load, tests, cpu_time=found.cpu_time)
 
 
 def _judged(cases: EncodedCases, comparison: Comparison, number: int, frame: bytes) -> TestResult:

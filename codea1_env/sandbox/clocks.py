@@ -2,6 +2,12 @@
 
 What the kernel tells of a process, a limit of wall-clock time that waiting for a processor does not shorten, and how
 fast the machine is at the moment.
+
+The rule of the wall limit: only what a program cannot bring about itself puts it off. Time in which a thread could have
+run but had no processor does not count; the kernel measures it. When the time is over, the limit holds as soon as all
+threads wait for something else: a sleep, a lock, input, the disk. While one could run, it computes, and the CPU limit
+ends it, or it gets no processor. State D proves nothing: a program can wait for a disk, or for its own threads, in it.
+So a program costs at most its wall limit and its CPU limit together, and a starved one gets no verdict.
 """
 
 from __future__ import annotations
@@ -9,12 +15,11 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .results import WorkerDiedError
 
 _CPUCLOCK_PROF, _CPUCLOCK_SCHED = 0, 2
-_PROCESSOR_FIELD = 36  # of /proc/PID/stat, counted from the state, which follows the name
 
 _MOST_PATIENCE = 9  # times the limit, beyond the limit
 _LEAST_PATIENCE = 30.0  # seconds, however short the limit is
@@ -22,8 +27,8 @@ _NEXT_LOOK = 0.02  # seconds to the next look at a process that waits for a proc
 
 ENOUGH = 1.15
 """Slower than this is slow; below it lies what two measurements on an idle machine differ by."""
-MOST = 4.0
-"""A machine that is slower still is not waited for."""
+MOST = 2.0
+"""A machine that is slower still is not waited for: run again, a program so costs three times its limits at most."""
 _STEPS = 15_000
 _PLACES, _STRIDE = 1 << 16, 40_503
 _SAMPLES = 3  # the first finds cold caches
@@ -52,19 +57,39 @@ def _clock_of(pid: int, kind: int) -> float:
         return 0.0
 
 
-def queue_time_of(process: int | str) -> float:
-    """Seconds so far in which a process's main thread, or "thread-self", could have run but had no processor."""
+def own_queue_time() -> float:
+    """Seconds so far in which the calling thread could have run but had no processor."""
+    return _queue_time_of("thread-self")
+
+
+def queue_time_of(pid: int) -> float:
+    """Seconds so far in which a thread of a process could have run but had no processor, of the one that had most.
+
+    Not of all together: threads that wait for each other would have waited as often as there are threads.
+    """
+    return max((_queue_time_of(thread) for thread in _threads_of(pid)), default=0.0)
+
+
+def _queue_time_of(thread: str) -> float:
     try:
-        with open(f"/proc/{process}/schedstat") as file:
+        with open(f"/proc/{thread}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):  # gone, or the kernel does not tell
         return 0.0
 
 
-def _stat_of(pid: int) -> list[str]:
-    """Return what /proc/PID/stat says from the state on; nothing of a process that is gone."""
+def _threads_of(pid: int) -> Iterator[str]:
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # gone
+        return iter(())
+    return (f"{pid}/task/{thread}" for thread in threads)
+
+
+def _stat_of(process: int | str) -> list[str]:
+    """Return what /proc says of a process, or of a thread, from the state on; nothing of one that is gone."""
+    try:
+        with open(f"/proc/{process}/stat") as file:
             return file.read().rpartition(")")[2].split()
     except OSError:
         return []
@@ -75,40 +100,30 @@ def is_stopped(pid: int) -> bool:
     return _stat_of(pid)[:1] in (["T"], ["t"])
 
 
-def _used_of_held_up(pids: Sequence[int]) -> dict[int, float]:
-    """Return the CPU time of those whose main thread could run, and perhaps does, or waits for the disk."""
-    return {pid: cpu_time_of(pid) for pid in pids if _stat_of(pid)[:1] in (["R"], ["D"])}
+def could_run(pid: int) -> bool:
+    """Whether a thread of a process runs, or could run if it had a processor."""
+    return any(_stat_of(thread)[:1] == ["R"] for thread in _threads_of(pid))
+
+
+def _used_of_runnable(pids: Sequence[int]) -> dict[int, float]:
+    return {pid: cpu_time_of(pid) for pid in pids if could_run(pid)}
 
 
 def wait_for_processor(pids: Sequence[int]) -> bool:
     """Whether one of them could run at this moment, but gets no processor. Takes a moment to find out."""
-    before = _used_of_held_up(pids)
+    before = _used_of_runnable(pids)
     if not before:
         return False
     time.sleep(_NEXT_LOOK)
-    after = _used_of_held_up(pids)
+    after = _used_of_runnable(pids)
     return any(after.get(pid) == cpu_time for pid, cpu_time in before.items())
 
 
-def share_processor(first: int, second: int) -> None:
-    """Keep two processes that take turns on one processor: waking a neighbour is much the slower way.
-
-    The processor is the one that the kernel has chosen for the first.
-    """
-    try:
-        processor = int(_stat_of(first)[_PROCESSOR_FIELD])
-        for pid in (first, second):
-            os.sched_setaffinity(pid, {processor})
-    except (OSError, IndexError, ValueError):  # gone, or not ours to place: they work all the same
-        return
-
-
 class WallLimit:
-    """A limit of seconds in which processes had a processor, or did not want one.
+    """A limit of seconds for who waits: see the rule above. Who computes meanwhile needs a limit of CPU time beside it.
 
-    Time in which they waited for a processor does not count, within bounds. The kernel tells of such a wait only
-    when it is over; one that goes on shows by a process that could run, and has used no processor between
-    two looks at it. On a machine that is too busy to tell, nothing is told.
+    The kernel tells of a wait for a processor only when it is over; one that goes on shows by a thread that could run.
+    On a machine that is too busy to tell, nothing is told.
 
     Args:
         pids: What is waited for. The waiting times add up.
@@ -121,7 +136,6 @@ class WallLimit:
         self._seconds = seconds
         self._started = time.monotonic()
         self._next = self._started + seconds
-        self._used: dict[int, float] = {}  # of those that could run at the last look
         self.queued = self._queued_now() if queued is None else queued
         """Seconds that the processes have waited for a processor by the last look."""
         self._queued_before = self.queued
@@ -141,19 +155,19 @@ class WallLimit:
         """
         if time.monotonic() < self._next:
             return False
-        used = _used_of_held_up(self._pids)  # first: a wait that ends meanwhile is counted below
+        could = any(
+            map(could_run, self._pids)
+        )  # first: a wait that ends meanwhile is counted below
         self.queued = self._queued_now()
-        end = self._started + self._seconds + self.queued - self._queued_before
+        # Not less: the thread that had waited most may have ended.
+        end = self._started + self._seconds + max(0.0, self.queued - self._queued_before)
         self._next = min(end, self._last)
         if time.monotonic() < self._next:
             return False
-        if end <= self._last:
-            waits = any(self._used.get(pid, time_) == time_ for pid, time_ in used.items())
-            self._used = used
-            if not waits:
-                return True
-            if self.put_off():
-                return False
+        if end <= self._last and not could:
+            return True
+        if self.put_off():
+            return False
         raise WorkerDiedError(
             f"the machine is too busy: no {self._seconds:g} s of processor in {self._last - self._started:g} s"
         )

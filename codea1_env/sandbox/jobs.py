@@ -100,20 +100,15 @@ class Job:
 
     Attributes:
         code: Program text.
-        tests: Test texts. Each is judged on its own: a test sees no names of another.
+        tests: Test texts. Each is judged on its own: a test sees no names of another. What says what calls return is
+            judged outside of the program's process, any other text inside.
         entry_point: The name that the tests may use from the program. None offers every name that the
             program defines and the test uses, except names of builtins and standard modules.
         limits: Overrides the sandbox's limits.
         hash_seed: 0 to 3. Runs with different seeds differ in the order of sets of strings and live in
             different processes, so that a result that depends on it shows.
-        final_call: Name of a function of the program that is called without arguments in each process
-            that has run the program, when the tests of that process are over. It lets a program of ours
-            report what the tests did to it; the tests cannot change what it says.
-        scratch: Whether program and tests each have a folder that they may write to: their current one, of 16 MiB,
-            empty at the start and gone afterwards. Without it they can write no file. Only at level "namespaces",
-            since no other can bound it.
         capture_output: Whether results carry what program and test print. A test that only says what a call returns
-            runs once more for it, in a process of its own: verdicts and times are those without it.
+            runs once more for it, together with the program: verdicts and times are those without it.
     """
 
     code: str
@@ -121,15 +116,12 @@ class Job:
     entry_point: str | None = None
     limits: Limits | None = None
     hash_seed: int = 0
-    final_call: str | None = None
-    scratch: bool = False
     capture_output: bool = False
 
     def __post_init__(self) -> None:
         check_text("Job.code", self.code)
-        for name in ("entry_point", "final_call"):
-            if getattr(self, name) is not None:
-                check_text(f"Job.{name}", getattr(self, name), "a str or None")
+        if self.entry_point is not None:
+            check_text("Job.entry_point", self.entry_point, "a str or None")
         check_limits("Job.limits", self.limits)
         if not isinstance(self.tests, str):
             object.__setattr__(self, "tests", tuple(self.tests))  # a generator gives its items once
@@ -140,11 +132,6 @@ class Job:
         object.__setattr__(self, "tests", tuple(map(_exact, self.tests)))
         object.__setattr__(self, "code", _exact(self.code))
         check_seed("Job.hash_seed", self.hash_seed)
-        for name in ("scratch", "capture_output"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(
-                    f"Expect Job.{name} to be True or False, actually: {getattr(self, name)!r}"
-                )
 
 
 class WorkerKind(NamedTuple):
@@ -155,13 +142,16 @@ class WorkerKind(NamedTuple):
         with_packages: Whether it mentions a package outside the standard library. Workers without them
             fork faster.
         calls_only: Whether its program's function is only called, which needs a smaller worker still.
-        scratch: See `Job.scratch`.
+        scratch: Whether its children have a folder that they may write to, of 16 MiB, empty at the start and gone afterwards:
+            at level "namespaces", since no other can bound it. Others can write no file.
+        testing: "pytest" where program and tests run together by it, "coverage" where that is measured, too.
     """
 
     hash_seed: int = 0
     with_packages: bool = True
     calls_only: bool = False
     scratch: bool = False
+    testing: str = ""
 
 
 def check_text(name: str, value: object, wanted: str = "a str") -> None:

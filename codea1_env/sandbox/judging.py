@@ -1,164 +1,166 @@
-"""Judges one job: cheap comparisons here, everything else as a program of its own, within one run's limits."""
+"""Judges one job: what says what calls return is compared here, every other text runs together with the program."""
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .calls import Reply, read, readable, run_calls
+from .calls import Answers, Calls, answer_calls, less
+from .compare import read_returned
 from .inside import codec
-from .jobs import Job, Limits
+from .inside.run.running import ITERATED
+from .jobs import Job, Limits, WorkerKind
 from .outcomes import too_long
-from .planner import NotHereError, Planner, ProgramPlan, ValuePlan, evaluate
-from .program_mode import run_test
-from .results import (
-    RUN_LIMIT,
-    CallResult,
-    JobResult,
-    Limit,
-    Outcome,
-    TestResult,
-    cause_of,
-)
-from .workers import Run, Slots
+from .planner import NotHereError, Planner, TextPlan, ValuePlan, evaluate
+from .results import RUN_LIMIT, JobResult, Limit, Outcome, TestResult, cause_of
+from .test_modules import ModuleJob, has_pytest, judge_text, room_for_a_test
+from .workers import Run
 
 _SMALL = 256  # bytes of an expression, or of a reply, that is worth keeping
 _REMEMBERED = 4096
 _NOTHING = 1e-9  # seconds: no time is left
+_TOO_COSTLY = TestResult(
+    Outcome.OUTPUT_LIMIT, "to judge the value would cost too much", limit=Limit.RESULT
+)
 
 
-def judge(run: Run, planner: Planner, job: Job, limits: Limits) -> JobResult:
+def judge(run: Run, planner: Planner, job: Job, kind: WorkerKind, limits: Limits) -> JobResult:
     """Judge the tests of a job.
 
     Args:
         run: Has a task done by a worker; what is done here needs none.
         planner: Says how each test is to be judged.
         job: The program and its tests.
+        kind: What workers it needs.
         limits: What the job may use.
     """
-    asked = limits
     plans = planner.plans(job.tests, job.entry_point)
     why = too_long(job.code)
     if why is not None:
         return JobResult(why, (why,) * len(plans))
     results: dict[int, TestResult] = {}
     valued: dict[int, ValuePlan] = {}
-    programs: dict[int, ProgramPlan] = {}
+    texts: dict[int, TextPlan] = {}
     for index, plan in enumerate(plans):
         if isinstance(plan, TestResult):
             results[index] = plan
-        elif isinstance(plan, ProgramPlan):
-            programs[index] = plan
-        elif job.entry_point is not None and set(plan.names) != {job.entry_point}:
+        elif isinstance(plan, TextPlan):
+            texts[index] = plan
+        elif job.entry_point is not None and not _only(plan, job.entry_point):
             results[index] = _undefined(plan.names, job.entry_point)
         else:
             valued[index] = plan
-    if programs:
-        limits = replace(
-            limits,
-            run_cpu_time=max(limits.run_cpu_time, limits.test_cpu_time),
-            run_wall_time=max(limits.run_wall_time, limits.test_wall_time),
-        )
     load: TestResult | None = None
-    final_call = None if job.final_call is None else codec.encode((job.final_call, [], {}))
-    final: list[CallResult] = []
-    if valued or not programs:
-        calls = [call for plan in valued.values() for call in plan.calls]
-        calls += [final_call] if final_call is not None else []
-        returned = run(lambda slots: run_calls(slots, job.code, job.entry_point, calls, limits))
-        load = returned.load
-        limits = _less(limits, returned.cpu_time, returned.wall_time)
-        meter = codec.Meter(codec.CHEAP)
-        replies = iter(returned.results)
-        for index, plan in valued.items():
-            verdict = _verdict(plan, [next(replies) for _ in plan.calls], meter)
-            if verdict is None or verdict.outcome is Outcome.UNENCODABLE:
-                programs[index] = plan.as_program()
-            if verdict is not None:
-                results[index] = _with_line(verdict, job.tests[index])
-        final += [readable(reply, codec.Meter(codec.VALUES)) for reply in replies]
+    left = limits
+    if valued or not texts:
+        started = time.monotonic()
+        answers = _answers(run, job, kind, list(valued.values()), limits)
+        load = replace(answers.load, cpu_time=answers.load_time)
+        left = less(limits, answers.cpu_time, time.monotonic() - started)
+        results |= _verdicts(job, valued, answers)
     if load is not None and not load.passed:
-        results |= dict.fromkeys(programs, load)
-    elif programs:
-        loaded, found, said = run(
-            lambda slots: _run_tests(slots, job, sorted(programs.items()), limits, final_call)
-        )
+        results |= dict.fromkeys(texts, load)
+    elif texts:
+        loaded = _judge_texts(run, job, kind, texts, left, results)
         load = load or loaded
-        final += said
-        for index, result in found.items():
-            # As a program, a test may still list a generator. That it is false, since what came is no
-            # data, is no answer: it stays what cannot be judged.
-            if index not in results or result.outcome in (Outcome.PASS, Outcome.ERROR):
-                results[index] = result
     assert load is not None
-    # Tests that are judged by values are run again, each alone, only for what is printed then.
-    alone = {index: plan.as_program() for index, plan in valued.items() if index not in programs}
-    if job.capture_output and alone:
-        once = replace(asked, calls_per_test=1).with_room_for(tests=len(alone))
-        _, printed, _ = run(lambda slots: _run_tests(slots, job, alone.items(), once, None))
-        for index, each in printed.items():
-            results[index] = replace(results[index], stdout=each.stdout, stderr=each.stderr)
-    return JobResult(load, tuple(results[index] for index in range(len(plans))), tuple(final))
+    if job.capture_output and valued:
+        _capture(run, job, kind, list(valued), limits, results)
+    return JobResult(load, tuple(results[index] for index in range(len(plans))))
 
 
-def _less(limits: Limits, cpu_time: float, wall_time: float) -> Limits:
-    """Return what is left of the run's limits; they stay positive, as limits must."""
-    return replace(
-        limits,
-        run_cpu_time=max(limits.run_cpu_time - cpu_time, _NOTHING),
-        run_wall_time=max(limits.run_wall_time - wall_time, _NOTHING),
-    )
+def _only(plan: ValuePlan, entry_point: str) -> bool:
+    return all(name.lstrip(ITERATED) == entry_point for name in plan.names)
 
 
-def _run_tests(
-    slots: Slots,
+def _answers(
+    run: Run, job: Job, kind: WorkerKind, plans: Sequence[ValuePlan], limits: Limits
+) -> Answers:
+    """Make all calls of all plans."""
+    names = tuple(name for plan in plans for name in plan.names)
+    arguments = [call for plan in plans for call in plan.calls]
+    calls = Calls(names[0] if len(set(names)) == 1 else names, arguments, job.entry_point)
+    callers = kind._replace(calls_only=True, scratch=False)
+    return run(callers, lambda slots: answer_calls(slots, job.code, calls, limits))
+
+
+def _verdicts(job: Job, valued: dict[int, ValuePlan], answers: Answers) -> dict[int, TestResult]:
+    meter = codec.Meter(codec.VALUES)
+    found, at = {}, 0
+    for index, plan in valued.items():
+        end = at + len(plan.calls)
+        replies = answers.replies[at:end]
+        verdict = _verdict(plan.expression, replies, meter)
+        cpu_time = sum(answers.times[at:end])
+        if cpu_time:
+            verdict = replace(verdict, cpu_time=cpu_time)
+        found[index] = verdict if verdict.passed else _with_line(verdict, job.tests[index])
+        at = end
+    return found
+
+
+def _judge_texts(
+    run: Run,
     job: Job,
-    tests: Iterable[tuple[int, ProgramPlan]],
+    kind: WorkerKind,
+    texts: dict[int, TextPlan],
     limits: Limits,
-    final_call: bytes | None,
-) -> tuple[TestResult, dict[int, TestResult], list[CallResult]]:
-    """Run tests as programs, within the limits of one run.
-
-    Returns:
-        How the first loading ended, the verdicts, and what the final calls returned.
-    """
-    load: TestResult | None = None
-    results: dict[int, TestResult] = {}
-    final: list[CallResult] = []
-    test_cpu_time, test_wall_time = limits.test_cpu_time, limits.test_wall_time
-    late = TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN)
-    for index, plan in tests:
-        if load is not None and not load.passed:
+    results: dict[int, TestResult],
+) -> TestResult:
+    """Judge texts one after the other, each in a process of its own, and return how loading the program ended."""
+    left = room_for_a_test(limits)
+    load = TestResult(Outcome.PASS, judged="inside")
+    for index, plan in texts.items():
+        if not load.passed:
             results[index] = load
             continue
-        if min(limits.run_cpu_time, limits.run_wall_time) <= _NOTHING:
-            slots.worker.ran_out = True  # in those before it
-            load, results[index] = load or late, late
+        if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING:
+            results[index] = TestResult(
+                Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN, judged="inside"
+            )
             continue
-        left = replace(
-            limits,
-            call_cpu_time=min(test_cpu_time, limits.run_cpu_time),
-            call_wall_time=min(test_wall_time, limits.run_wall_time),
-        )
         started = time.monotonic()
-        loaded, result, said = run_test(slots, job, job.tests[index], plan, left, final_call)
-        final += [said] if said is not None else []
-        cut = left.call_cpu_time < test_cpu_time or left.call_wall_time < test_wall_time
-        if result.outcome is Outcome.TIMEOUT and cut:
-            result = replace(result, message=RUN_LIMIT, limit=Limit.RUN)
-        load, results[index] = load or loaded, result
-        limits = _less(limits, result.cpu_time, time.monotonic() - started)
-    assert load is not None
-    return load, results, final
+        load, results[index] = _run_text(run, job, kind, index, left, by_pytest=plan.by_pytest)
+        left = less(left, results[index].cpu_time, time.monotonic() - started)
+    return load
+
+
+def _run_text(
+    run: Run, job: Job, kind: WorkerKind, index: int, limits: Limits, *, by_pytest: bool
+) -> tuple[TestResult, TestResult]:
+    by_pytest = by_pytest and has_pytest()
+    together = kind._replace(scratch=True, testing="pytest" if by_pytest else "")
+    text = ModuleJob(
+        job.code,
+        job.tests[index],
+        text=True,
+        entry_point=job.entry_point,
+        pytest=by_pytest,
+        capture=job.capture_output,
+    )
+    return run(together, lambda slots: judge_text(slots, text, limits))
+
+
+def _capture(
+    run: Run,
+    job: Job,
+    kind: WorkerKind,
+    indices: Sequence[int],
+    limits: Limits,
+    results: dict[int, TestResult],
+) -> None:
+    """Run tests again, each alone together with the program, only for what is printed then."""
+    once = replace(limits, calls_per_test=1)
+    for index in indices:
+        _, said = _run_text(run, job, kind, index, once, by_pytest=False)
+        results[index] = replace(results[index], stdout=said.stdout, stderr=said.stderr)
 
 
 def _with_line(verdict: TestResult, test: str) -> TestResult:
     """Return a failed test of one assertion failed there."""
-    if verdict.passed:
-        return verdict
     lines = [line.lstrip() for line in test.split("\n")]
     asserting = (number for number, line in enumerate(lines, 1) if line.startswith("assert"))
     other = (number for number, line in enumerate(lines, 1) if line and not line.startswith("#"))
@@ -166,9 +168,9 @@ def _with_line(verdict: TestResult, test: str) -> TestResult:
 
 
 def _undefined(names: Sequence[str], entry_point: str) -> TestResult:
-    other = next(name for name in names if name != entry_point)
+    other = next(name for each in names if (name := each.lstrip(ITERATED)) != entry_point)
     message = f"NameError: name {other!r} is not defined"
-    return TestResult(Outcome.ERROR, message, called=False, error="NameError")
+    return TestResult(Outcome.ERROR, message, error="NameError")
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -178,36 +180,32 @@ def _small_expression(encoded: bytes) -> Any:
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
-def _small_verdict(expression: bytes, frame: bytes) -> TestResult | None:
+def _small_verdict(expression: bytes, frame: bytes) -> TestResult:
     """Return the verdict on one small reply: many programs answer a test alike, and most tests come again."""
-    return _read_verdict(expression, (Reply(frame, 0.0),), codec.Meter(codec.CHEAP))
+    return _read_verdict(expression, (frame,), codec.Meter(codec.VALUES))
 
 
 def _verdict(
-    plan: ValuePlan, returned: Sequence[Reply | CallResult], meter: codec.Meter
-) -> TestResult | None:
-    """Return the verdict on an assertion about values; None where it costs too much to judge it here."""
-    first = returned[0]
-    if len(returned) > 1 or not isinstance(first, Reply) or len(first.frame) > _SMALL:
-        return _read_verdict(plan.expression, returned, meter)
-    verdict = _small_verdict(plan.expression, first.frame)
-    if verdict is None or not first.cpu_time:
-        return verdict
-    return replace(verdict, cpu_time=first.cpu_time)
+    expression: bytes, replies: Sequence[bytes | TestResult], meter: codec.Meter
+) -> TestResult:
+    """Return the verdict on an assertion about values."""
+    first = replies[0]
+    if len(replies) > 1 or not isinstance(first, bytes) or len(first) > _SMALL:
+        return _read_verdict(expression, replies, meter)
+    return _small_verdict(expression, first)
 
 
 def _read_verdict(
-    expression: bytes, returned: Sequence[Reply | CallResult], meter: codec.Meter
-) -> TestResult | None:
-    cpu_time = sum([result.cpu_time for result in returned])
+    expression: bytes, replies: Sequence[bytes | TestResult], meter: codec.Meter
+) -> TestResult:
     values = []
+    for reply in replies:
+        found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
+        if isinstance(found, TestResult):
+            return TestResult(found.outcome, cpu_time=found.cpu_time, **cause_of(found))
+        values.append(found[0])
+    nodes_of = _small_expression if len(expression) <= _SMALL else codec.decode
     try:
-        for reply in returned:
-            result = read(reply, meter)
-            if result.outcome is not Outcome.PASS:
-                return TestResult(result.outcome, cpu_time=cpu_time, **cause_of(result))
-            values.append(result.value)
-        nodes_of = _small_expression if len(expression) <= _SMALL else codec.decode
-        return evaluate(nodes_of(expression), values, cpu_time)
-    except (codec.BudgetError, NotHereError):
-        return None
+        return evaluate(nodes_of(expression), values)
+    except NotHereError:
+        return _TOO_COSTLY

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
+import resource
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .inside.confine.confinement import LEVELS
-from .jobs import WorkerKind
+from .jobs import Limits, WorkerKind
+from .packages import Packages
 from .results import InfraError, LevelUnavailableError, WorkerDiedError
 from .worker import Worker
 
@@ -80,9 +82,22 @@ def check_machine() -> None:
         )
 
 
-def start_worker(
-    kind: WorkerKind, level: str, packages: Mapping[str, str], modules: Sequence[str] | None
-) -> Worker:
+def check_memory(limits: Limits) -> None:
+    """Check that a process may have as much memory as a program may use: else the verdict on it would be ours.
+
+    Raises:
+        LevelUnavailableError: It may not.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    if resource.RLIM_INFINITY != most < limits.memory:
+        raise LevelUnavailableError(
+            f"Expect processes that may use Limits.memory, {limits.memory} bytes of address space, actually: this one, and "
+            f"so all that it starts, may use {most}. Raise it (`ulimit -v {math.ceil(limits.memory / 1024)}`, or "
+            f"`unlimited`), or lower the limit: Limits(memory={most})"
+        )
+
+
+def start_worker(kind: WorkerKind, level: str, packages: Packages) -> Worker:
     """Start a worker; see `Worker`.
 
     Raises:
@@ -91,7 +106,7 @@ def start_worker(
     """
     check_machine()
     try:
-        return Worker(kind, level, packages, modules)
+        return Worker(kind, level, packages)
     except LevelUnavailableError as error:
         raise _unavailable(level, str(error)) from None
 
@@ -133,7 +148,7 @@ def examine(level: str) -> LevelReport:
         return LevelReport(level, {}, str(error))
     for _ in range(_ATTEMPTS):
         try:
-            worker = Worker(WorkerKind(), level, {})
+            worker = Worker(WorkerKind(), level, Packages())
         except LevelUnavailableError as error:
             return LevelReport(level, {}, str(error), _remedy(level))
         except WorkerDiedError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -57,35 +57,11 @@ def bounds_of(limits: Limits) -> dict[str, int]:
     }
 
 
-def job_frame(
-    code: str,
-    entry_point: str | None,
-    limits: Limits,
-    names: Sequence[str] = (),
-    *,
-    serving: bool = False,
-    capture: bool = False,
-    stdin: bytes | None = None,
-) -> bytes:
-    """Return what a candidate's process is told."""
-    return codec.encode(
-        {
-            "code": code,
-            "entry_point": entry_point,
-            "names": list(names),
-            "serves_a_test": serving,
-            "capture": capture,
-            "stdin": stdin,
-            **bounds_of(limits),
-        }
-    )
-
-
 def too_long(text: str) -> TestResult | None:
     """Return the result for a text that is too long to be a program or a test."""
     if len(text) <= _MAX_CHARACTERS:
         return None
-    return TestResult(Outcome.SYNTAX_ERROR, f"more than {_MAX_CHARACTERS} characters", called=False)
+    return TestResult(Outcome.SYNTAX_ERROR, f"more than {_MAX_CHARACTERS} characters")
 
 
 def outcome_of(stop: Stop, ended: Ended) -> TestResult:
@@ -113,17 +89,12 @@ _LOAD_OUTCOMES = {
 }
 
 
-def reply_of(frame: bytes, budget: codec.Budget = codec.CHEAP) -> tuple[Any, ...] | TestResult:
-    """Read a candidate's short reply: see `meaning_of`."""
-    try:
-        return meaning_of(codec.decode(frame, meter=codec.Meter(budget)))
-    except codec.DecodeError as error:
-        return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
-
-
 def load_of(frame: bytes, cpu_time: float = 0.0) -> TestResult:
     """How loading a program ended, of which nothing else is asked."""
-    said = reply_of(frame)
+    try:
+        said = meaning_of(codec.decode(frame, meter=codec.Meter(codec.CHEAP)))
+    except codec.DecodeError as error:
+        return TestResult(Outcome.FORBIDDEN, f"a malformed reply: {error}")
     if isinstance(said, TestResult):
         return replace(said, cpu_time=cpu_time)
     return TestResult(Outcome.PASS, "", cpu_time)

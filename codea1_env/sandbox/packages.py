@@ -15,6 +15,7 @@ import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 from .inside.confine.confinement import Settings
 from .jobs import WorkerKind
@@ -154,9 +155,51 @@ def _package_paths(packages: Mapping[str, str]) -> list[str]:
     return [os.path.realpath(place) for place in places if place.exists()]
 
 
-def settings(
-    kind: WorkerKind, level: str, packages: Mapping[str, str], modules: Sequence[str] | None
-) -> str:
+class Packages(NamedTuple):
+    """What programs may import beside the standard library."""
+
+    folders: Mapping[str, str] = {}
+    """Package -> the folder that holds it."""
+    trusted: tuple[str, ...] = ()
+    """Those that a worker imports before it is confined, once for all programs that mention any package."""
+    preload: tuple[str, ...] = ()
+    """Modules that it imports when it is confined, likewise: at level "namespaces"."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self.folders)
+
+
+def packages_of(
+    packages: str | Sequence[str] | Mapping[str, str], preload: Sequence[str]
+) -> Packages:
+    """Return packages that are installed, by their names, or that lie in folders.
+
+    Raises:
+        ValueError: One is not installed.
+    """
+    if isinstance(packages, Mapping):
+        return Packages(dict(packages), (), tuple(preload))
+    names = (packages,) if isinstance(packages, str) else tuple(packages)
+    found = locate(names)
+    for name in names:
+        if name not in found and name != "numpy":
+            raise ValueError(
+                "Expect packages to name installed packages as programs import them, actually "
+                f"{name!r} is not one. Install it, or leave it out."
+            )
+    return Packages(found, tuple(found), tuple(preload))
+
+
+@functools.cache
+def _for_testing(testing: str) -> dict[str, str]:
+    """Return what workers of a kind import beside what programs may: pytest, and coverage.py, with what they need."""
+    names = {"": (), "pytest": ("pytest",), "coverage": ("pytest", "coverage")}[testing]
+    return locate(names)
+
+
+def settings(kind: WorkerKind, level: str, packages: Packages) -> str:
     """Return the settings of a new worker, as JSON. See `Worker`."""
     standard = sorted(
         {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
@@ -167,19 +210,24 @@ def settings(
         for entry in os.scandir(folder)
         if entry.name not in _NOT_STANDARD
     ]
-    versions_in = metadata_folders(packages) if modules is not None else []
-    packaged = [*_package_paths(packages), *versions_in]
+    allowed = {**_for_testing(kind.testing), **packages.folders}
+    # Where packages are not imported before, they ask for their versions when they are; pytest asks for its plugins.
+    late = kind.testing or not packages.trusted
+    versions_in = metadata_folders(allowed) if late else []
+    packaged = [*_package_paths(allowed), *versions_in]
     chosen = Settings(
         level=level,
-        packages=dict(packages),
-        modules=None if modules is None else list(modules),
+        packages=allowed,
+        trusted=list(packages.trusted),
+        modules=list(packages.preload),
         metadata=versions_in,
         preload=kind.with_packages,
         calls_only=kind.calls_only,
+        testing=kind.testing,
         readable=[*own, *packaged, *_shared_libraries(), *_SYSTEM],
         listable=standard,
         mounts=[*standard, *packaged, *_library_folders(), *_SYSTEM],
-        scratch=kind.scratch,
+        scratch=kind.scratch and level == "namespaces",
         user=_FIRST_USER + int.from_bytes(os.urandom(8), "little") % _USERS,
     )
     return json.dumps(chosen._asdict())

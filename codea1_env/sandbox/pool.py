@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import re
+import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, as_completed
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from .analysis import Analyst
-from .calls import Answers, answer_calls, readable, run_calls
-from .cases import Case, EncodedCases, encoded_cases, judge_cases
-from .compare import Comparison, Rule
+from .calls import Answers, Calls, answer_calls, encoded_arguments, encoded_data
+from .cases import Case, EncodedCases, encoded_cases, expected_frame, judge_cases
+from .compare import Comparison, Rule, read_returned
 from .inside import codec
-from .inside.run.running import loaded_numpy
 from .jobs import Job, Limits, WorkerKind, check_limits, check_seed, check_text
 from .judging import judge
-from .levels import check_level, strongest_level
-from .packages import locate
+from .levels import check_level, check_memory, strongest_level
+from .packages import packages_of
 from .planner import Planner
-from .program_mode import run_script
-from .results import CallResult, JobResult, LevelUnavailableError, ScriptResult, TestResult
-from .workers import Attempt, Run, WorkerPool
+from .results import (
+    CallResult,
+    InfraError,
+    JobResult,
+    LevelUnavailableError,
+    Outcome,
+    SandboxError,
+    ScriptResult,
+    TestResult,
+    cause_of,
+)
+from .scripts import run_script
+from .test_modules import NEEDS_EXTRA, ModuleJob, TestModuleResult, has_pytest, run_module
+from .workers import Attempt, Run, Slots, WorkerPool
 
 MAX_INPUT = 16 << 20
 """Bytes of standard input."""
@@ -48,18 +61,29 @@ def _pattern(packages: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else r"(?!)")
 
 
+def _returned(reply: bytes | TestResult, cpu_time: float, meter: codec.Meter) -> CallResult:
+    """Return the result of a call for somebody who wants the value."""
+    found = read_returned(reply, meter) if isinstance(reply, bytes) else reply
+    if isinstance(found, TestResult):
+        return CallResult(found.outcome, cpu_time=cpu_time, **cause_of(found))
+    return CallResult(Outcome.PASS, found[0], "", cpu_time)
+
+
 class SandboxTask(NamedTuple, Generic[T]):
     """Something to be done in a sandbox: how it is done here, and what a sandbox elsewhere is asked for it."""
 
     attempt: Attempt[T]
     """Does it."""
     kind: WorkerKind
+    """One that it needs."""
     limits: Limits | None
     """Overrides those of the sandbox."""
     method: str
     """Of `Sandbox`: starts it and returns its future."""
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
+    unjudged: Callable[[TestResult], T]
+    """Makes of a reason what comes of it where it fails again and again, while other jobs do not."""
 
 
 class _Starters(NamedTuple):
@@ -77,10 +101,10 @@ _of_other_processes: list[_Starters] = []
 
 
 class Sandbox:
-    """Runs untrusted programs and untrusted tests, each away from the other and both away from us.
+    """Runs untrusted programs and untrusted tests, away from us.
 
-    No verdict is computed in a process that has run a program, and no test runs in the process that runs
-    the program. Safe to use from several threads, and after a fork: the copy of the process gets processes of its
+    What can be data is compared outside of the process that has run the program; results of what runs together with it say so
+    (`TestResult.judged`). Safe to use from several threads, and after a fork: the copy of the process gets processes of its
     own. They start with the first job.
 
     Args:
@@ -89,7 +113,10 @@ class Sandbox:
         level: "namespaces", "kernel", "process" or "none"; see docs/sandbox.md. None chooses the strongest
             that works, and at least "kernel".
         packages: Installed packages outside the standard library that programs and tests may import, by the names
-            that they are imported by: one or several. What they need themselves is allowed, too.
+            that they are imported by: one or several. What they need themselves is allowed, too. Or a mapping from packages
+            and modules, such as one's own, to the folder that holds each: only these are allowed, and read.
+        preload: Modules that are imported once, and not by each program that mentions a package anew. They must be known to end,
+            and to start no thread. Has no influence on results, and none at a weaker level than "namespaces".
 
     Raises:
         ValueError: `workers` is not a positive number, the level is unknown, or a package is not installed.
@@ -108,37 +135,22 @@ class Sandbox:
         limits: Limits | None = None,
         *,
         level: str | None = None,
-        packages: str | Sequence[str] = ("numpy",),
+        packages: str | Sequence[str] | Mapping[str, str] = ("numpy",),
+        preload: Sequence[str] = (),
     ) -> None:
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
             raise ValueError(f"Expect workers to be a positive integer, actually: {workers!r}")
         self.workers = workers
         check_limits("limits", limits)
         self.limits = limits if limits is not None else Limits()
-        names = (packages,) if isinstance(packages, str) else packages
-        names = tuple(names) if isinstance(names, Iterable) else (names,)
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError(f"Expect packages to be names, actually: {packages!r:.100}")
-        self._packages = self._locate(names)
-        for name in names:
-            if name not in self._packages and name != "numpy":
-                raise ValueError(
-                    "Expect packages to name installed packages as programs import them, actually "
-                    f"{name!r} is not one. Install it, or leave it out."
-                )
+        self._packages = packages_of(packages, preload)
         self._asked_level = check_level(level)
-        self._mentions = _pattern(self._packages)
+        self._mentions = _pattern(self._packages.names)
         self._starters = self._start()
-
-    _modules: Sequence[str] | None = None
-
-    def _locate(self, names: Sequence[str]) -> dict[str, str]:
-        """Where packages are, and those that they need."""
-        return locate(names)
 
     def _start(self) -> _Starters:
         analyst = Analyst()
-        pool = WorkerPool(self.workers, lambda: self.level, self._packages, self._modules)
+        pool = WorkerPool(self.workers, lambda: self.level, self._packages)
         return _Starters(os.getpid(), pool, analyst, Planner(analyst))
 
     def _here(self) -> _Starters:
@@ -164,7 +176,7 @@ class Sandbox:
     @property
     def packages(self) -> tuple[str, ...]:
         """The packages outside the standard library that programs and tests may import."""
-        return tuple(self._packages)
+        return self._packages.names
 
     # Jobs
 
@@ -190,7 +202,7 @@ class Sandbox:
             One result per test, in order.
 
         Raises:
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
         job = Job(code, tests, entry_point, limits, capture_output=capture_output)
         return list(self._now(self._job(job)).tests)
@@ -253,33 +265,59 @@ class Sandbox:
     def _job(self, job: Job) -> SandboxTask[JobResult]:
         if not isinstance(job, Job):
             raise TypeError(f"Expect a Job, actually: {type(job)}. Write Job(code, tests).")
-        mentions = any(map(self._mentions.search, (job.code, *job.tests)))
-        kind = WorkerKind(job.hash_seed, mentions, scratch=job.scratch)
-        return SandboxTask(self._judging(job), kind, job.limits, "submit", (job,), {})
+        kind = self._kind(job.hash_seed, job.code, *job.tests)
 
-    def _judging(self, job: Job) -> Attempt[JobResult]:
-        return lambda run, limits: judge(run, self._here().planner, job, limits)
+        def attempt(run: Run, limits: Limits) -> JobResult:
+            return judge(run, self._here().planner, job, kind, limits)
+
+        return SandboxTask(
+            attempt, kind, job.limits, "submit", (job,), {},
+            lambda why: JobResult(why, (why,) * len(job.tests)),
+        )  # fmt: skip
+
+    def _kind(self, hash_seed: int, *texts: str) -> WorkerKind:
+        return WorkerKind(hash_seed, any(map(self._mentions.search, texts)))
+
+    def _calling(self, hash_seed: int, code: str) -> WorkerKind:
+        return self._kind(hash_seed, code)._replace(calls_only=True)
 
     def _now(self, task: SandboxTask[T]) -> T:
         self._pool.check_open()
-        self._check_scratch(task.kind)
+        self._check_memory(task)
         return self._run(task)
 
     def _later(self, task: SandboxTask[T]) -> Future[T]:
-        self._check_scratch(task.kind)
+        self._check_memory(task)
         return self._pool.submit(lambda: self._run(task))
 
     def _run(self, task: SandboxTask[T]) -> T:
         """Everything that runs in this sandbox goes through here."""
         limits = task.limits if task.limits is not None else self.limits
-        return self._pool.run_by_work(task.kind, task.attempt, limits)
+        try:
+            return self._pool.run_by_work(task.attempt, limits)
+        except InfraError as error:
+            if not self._works(task.kind):
+                raise
+            failed = str(error)
+        return task.unjudged(TestResult(Outcome.UNJUDGED, f"other jobs are judged, but {failed}"))
 
-    def _check_scratch(self, kind: WorkerKind) -> None:
-        if kind.scratch and self.level != "namespaces":
-            raise LevelUnavailableError(
-                'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
-                f"actually: {self.level!r}. `codea1 sandbox doctor` says what the machine lacks."
-            )
+    def _works(self, kind: WorkerKind) -> bool:
+        """Whether a known job succeeds on a fresh worker at this moment."""
+
+        def task(slots: Slots) -> bool:
+            if not kind.calls_only:
+                return run_script(slots, "print(2)", b"", Limits()).stdout == "2\n"
+            call = encoded_arguments([], {})
+            found = answer_calls(slots, "def f(): return 2", Calls("f", [call], "f"), Limits())
+            return [*found.replies] == [expected_frame(2)]
+
+        try:
+            return self._pool.run(task, kind, fresh=True)
+        except InfraError:
+            return False
+
+    def _check_memory(self, task: SandboxTask[Any]) -> None:
+        check_memory(task.limits if task.limits is not None else self.limits)
 
     def call(
         self,
@@ -295,8 +333,8 @@ class Sandbox:
         Args:
             code: Program text.
             name: The function.
-            arguments: Positional and keyword arguments of each call. Arrays of numpy go in as arrays where the sandbox
-                allows numpy, and come out as arrays where this process has imported it.
+            arguments: Positional and keyword arguments of each call. Numbers and arrays of numpy become Python's, both here and
+                in what is returned.
             limits: See `Job.limits`.
             hash_seed: See `Job.hash_seed`.
 
@@ -305,7 +343,7 @@ class Sandbox:
 
         Raises:
             TypeError: An argument is not plain data.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
         """
         return self._now(self._calls(code, name, arguments, limits, hash_seed))
 
@@ -325,32 +363,27 @@ class Sandbox:
         self, code: str, name: str, arguments: Arguments, limits: Limits | None, hash_seed: int
     ) -> SandboxTask[list[CallResult]]:
         _check_call(code, name, limits, hash_seed)
-        numpy = loaded_numpy(numbers=False)
-        packages = bool(self._mentions.search(code))
-        values = [(name, list(args), dict(kwargs)) for args, kwargs in arguments]
-        if not all(isinstance(key, str) for _, _, kwargs in values for key in kwargs):
-            raise TypeError("Expect keyword arguments to have names that are str, actually: others")
+        numpy = codec.Numpy(module) if (module := sys.modules.get("numpy")) is not None else None
         try:
-            try:
-                calls = [codec.encode(call) for call in values]
-            except codec.EncodeError:
-                if numpy is None or not self._mentions.search("numpy"):
-                    raise
-                calls = [codec.encode(call, numpy=numpy) for call in values]
-                packages = True
+            data = [encoded_data(args, kwargs, numpy) for args, kwargs in arguments]
         except codec.EncodeError as error:
             raise TypeError(f"Expect the arguments to be plain data, actually: {error}") from None
+        calls, kind = Calls(name, data, name), self._calling(hash_seed, code)
 
         def attempt(run: Run, limits: Limits) -> list[CallResult]:
+            answers = run(kind, lambda slots: answer_calls(slots, code, calls, limits))
             meter = codec.Meter(codec.VALUES)
-            returned = run(lambda slots: run_calls(slots, code, name, calls, limits))
-            return [readable(reply, meter, numpy) for reply in returned.results]
+            return [
+                _returned(*each, meter)
+                for each in zip(answers.replies, answers.times, strict=False)
+            ]
 
         given = {"limits": limits, "hash_seed": hash_seed}
-        kind = WorkerKind(hash_seed, packages)
+        asked = (code, name, list(arguments))
         return SandboxTask(
-            attempt, kind, limits, "submit_calls", (code, name, list(arguments)), given
-        )
+            attempt, kind, limits, "submit_calls", asked, given,
+            lambda why: [CallResult(why.outcome, message=why.message)] * len(data),
+        )  # fmt: skip
 
     def submit_encoded(
         self,
@@ -374,13 +407,21 @@ class Sandbox:
         """
         _check_call(code, name, limits, hash_seed)
 
+        kind, asked = self._calling(hash_seed, code), Calls(name, list(calls), name)
+
         def attempt(run: Run, limits: Limits) -> Answers:
-            return run(lambda slots: answer_calls(slots, code, name, calls, limits))
+            return run(
+                kind, lambda slots: answer_calls(slots, code, asked, limits, until_timeout=True)
+            )
 
         given = {"limits": limits, "hash_seed": hash_seed}
-        kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
-        asked = (code, name, list(calls))
-        return self._later(SandboxTask(attempt, kind, limits, "submit_encoded", asked, given))
+        arguments = (code, name, asked.arguments)
+        return self._later(
+            SandboxTask(
+                attempt, kind, limits, "submit_encoded", arguments, given,
+                lambda why: Answers(why, [why] * len(calls)),
+            )
+        )  # fmt: skip
 
     def run_cases(
         self,
@@ -411,7 +452,7 @@ class Sandbox:
 
         Raises:
             TypeError: A case is not plain data.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
 
         Example:
             >>> with Sandbox() as sandbox:
@@ -450,16 +491,21 @@ class Sandbox:
     ) -> SandboxTask[JobResult]:
         _check_call(code, name, limits, hash_seed)
 
+        kind = self._calling(hash_seed, code)
+
         def attempt(run: Run, limits: Limits) -> JobResult:
             return run(
-                lambda slots: judge_cases(slots, code, name, cases, comparison, limits, stop=stop)
+                kind,
+                lambda slots: judge_cases(slots, code, name, cases, comparison, limits, stop=stop),
             )
 
         given = {
             "comparison": comparison, "limits": limits, "hash_seed": hash_seed, "stop": stop,
         }  # fmt: skip
-        kind = WorkerKind(hash_seed, bool(self._mentions.search(code)), calls_only=True)
-        return SandboxTask(attempt, kind, limits, "submit_cases", (code, name, cases), given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_cases", (code, name, cases), given,
+            lambda why: JobResult(why, () if stop else (why,) * len(cases.calls)),
+        )  # fmt: skip
 
     def run_script(
         self, code: str, stdin: str = "", *, limits: Limits | None = None, scratch: bool = False
@@ -470,13 +516,14 @@ class Sandbox:
             code: Program text; it runs as `__main__`.
             stdin: What it reads.
             limits: See `Job.limits`. The limits of one call are for the whole program.
-            scratch: See `Job.scratch`.
+            scratch: Whether the program has a folder that it may write to: its current one, of 16 MiB, empty at the start and
+                gone afterwards. Only at level "namespaces", since no other can bound it.
 
         Raises:
             LevelUnavailableError: `scratch` is asked for at another level than "namespaces".
             TypeError: The program or its input is not a str.
             ValueError: The input is larger than 16 MiB.
-            InfraError: The sandbox failed three times.
+            InfraError: The sandbox does not work. Where it fails at this job only, that is `Outcome.UNJUDGED`.
 
         Example:
             >>> with Sandbox() as sandbox:
@@ -505,12 +552,111 @@ class Sandbox:
                 f"Expect standard input of at most {MAX_INPUT} bytes, actually: {len(data)}"
             )
 
-        def attempt(run: Run, limits: Limits) -> ScriptResult:
-            return run(lambda slots: run_script(slots, code, data, limits))
+        kind = self._kind(0, code)._replace(scratch=scratch)
 
-        kind = WorkerKind(0, bool(self._mentions.search(code)), scratch=scratch)
+        def attempt(run: Run, limits: Limits) -> ScriptResult:
+            if scratch and self.level != "namespaces":
+                raise LevelUnavailableError(
+                    'Expect level "namespaces" for scratch=True, since only there what programs write can be bounded; '
+                    f"actually: {self.level!r}. `codea1 sandbox doctor` says what the machine lacks."
+                )
+            return run(kind, lambda slots: run_script(slots, code, data, limits))
+
         given = {"limits": limits, "scratch": scratch}
-        return SandboxTask(attempt, kind, limits, "submit_script", (code, stdin), given)
+        return SandboxTask(
+            attempt, kind, limits, "submit_script", (code, stdin), given,
+            lambda why: ScriptResult(why.outcome, message=why.message),
+        )  # fmt: skip
+
+    def run_test_module(
+        self,
+        code: str,
+        test_file: str,
+        module: str = "solution",
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        coverage: bool = False,
+    ) -> TestModuleResult:
+        r"""Run a test file on a program: both whole, in one process, by the installed pytest.
+
+        The file imports the program by its name, and may be whatever pytest or unittest run. Plugins of this machine are off,
+        but for those of allowed packages. `tmp_path` is a folder of 16 MiB, at level "namespaces". Without pytest a file
+        with nothing but test cases of unittest runs, too.
+
+        A hostile program can forge these verdicts (`judged` is "inside"): for measures, and for one's own code.
+
+        Args:
+            code: Program text.
+            test_file: The text of the test file.
+            module: The name by which it imports the program; it may have dots.
+            limits: See `Job.limits`. Each test may use `Limits.test_cpu_time`.
+            hash_seed: See `Job.hash_seed`.
+            coverage: Whether coverage.py measures the program; see `TestModuleResult.coverage`.
+
+        Returns:
+            One result per collected test, in order, with its name; skipped tests are left out, see `TestModuleResult`.
+
+        Raises:
+            InfraError: The sandbox failed three times.
+
+        Example:
+            >>> with Sandbox() as sandbox:
+            ...     [result] = sandbox.run_test_module(
+            ...         "def add(a, b): return a + b",
+            ...         "from solution import add\n\ndef test_add():\n    assert add(1, 2) == 3",
+            ...     )
+            >>> result.name, result.outcome.value, result.judged
+            ('test_add', 'pass', 'inside')
+        """
+        return self._now(self._module(code, test_file, module, limits, hash_seed, coverage))
+
+    def submit_test_module(
+        self,
+        code: str,
+        test_file: str,
+        module: str = "solution",
+        *,
+        limits: Limits | None = None,
+        hash_seed: int = 0,
+        coverage: bool = False,
+    ) -> Future[TestModuleResult]:
+        """Start a test file, as `run_test_module` does, and return at once."""
+        return self._later(self._module(code, test_file, module, limits, hash_seed, coverage))
+
+    def _module(
+        self,
+        code: str,
+        test_file: str,
+        module: str,
+        limits: Limits | None,
+        hash_seed: int,
+        coverage: bool,
+    ) -> SandboxTask[TestModuleResult]:
+        _check_call(code, module, limits, hash_seed)
+        check_text("test_file", test_file)
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise ValueError(f"Expect module to be a module's name, actually: {module!r:.100}")
+        by_pytest = has_pytest()
+        if coverage and not (by_pytest and importlib.util.find_spec("coverage")):
+            raise SandboxError(f"coverage.py and pytest are not installed. {NEEDS_EXTRA}")
+        job = ModuleJob(code, test_file, module, pytest=by_pytest, coverage=coverage)
+
+        kind = self._kind(hash_seed, code, test_file)._replace(
+            scratch=True, testing="coverage" if coverage else "pytest" if by_pytest else ""
+        )
+        if self.packages not in ((), ("numpy",)):  # fixtures of a plugin are used without its name
+            kind = kind._replace(with_packages=True)
+
+        def attempt(run: Run, limits: Limits) -> TestModuleResult:
+            return run(kind, lambda slots: run_module(slots, job, limits))
+
+        given = {"limits": limits, "hash_seed": hash_seed, "coverage": coverage}
+        asked = (code, test_file, module)
+        return SandboxTask(
+            attempt, kind, limits, "submit_test_module", asked, given,
+            lambda why: TestModuleResult([replace(why, judged="inside")]),
+        )  # fmt: skip
 
     def in_background(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a thread, for several runs of which one depends on the last, and return at once.

@@ -11,8 +11,6 @@ Judged = Literal["outside", "inside"]
 
 MAX_MESSAGE = 500
 _MAX_NAME = 100
-NEVER_CALLED = "the program was never called"
-"""Message of an ERROR where a test would hold for any program."""
 RUN_LIMIT = "the limit of the whole run was reached"
 """Message of a TIMEOUT where a test had no time left because of others of its job."""
 
@@ -32,7 +30,7 @@ class Outcome(enum.StrEnum):
     FAIL = "fail"
     """An assertion was false."""
     ERROR = "error"
-    """An exception was raised, the program does not define what was asked for, or a test never called it."""
+    """An exception was raised, the program does not define what was asked for, or there was no test."""
     TIMEOUT = "timeout"
     """The CPU or wall-clock limit was reached."""
     MEMORY = "memory"
@@ -133,20 +131,15 @@ class TestResult:
     outcome: Outcome
     message: str = ""
     """Why, in one printable line for people: the exception, the two values that differ, the limit that was reached. What
-    code asks for is in fields: `outcome`, `error`, `missing_module`, `limit`, `vacuous`, `called`."""
+    code asks for is in fields: `outcome`, `error`, `missing_module`, `limit`, `judged`, `vacuous`."""
     cpu_time: float = 0.0
     """Seconds of CPU time, measured from outside the program."""
-    called: bool = True
-    """Whether the test called the program at all; it does not pass otherwise. Reliable where the program is
-    trusted."""
     line: int | None = None
     """The line of the test's text where it failed, from 1; None where it did not get so far."""
     traceback: str = ""
-    """The lines of the test's own frames, outermost first. What happened inside the program is not seen from there."""
-    peak_memory: int = 0
-    """The largest resident memory of the program's process in bytes, where the test had a process of its own."""
+    """For people, of a test that ran together with the program."""
     stdout: str = ""
-    """With `Job.capture_output`: what the program printed, then what the test printed, each cut at `Limits.output`."""
+    """What program and test printed, cut at `Limits.output`: of a test module, or with `Job.capture_output`."""
     stderr: str = ""
     """The same of standard error."""
     error: str | None = None
@@ -159,8 +152,10 @@ class TestResult:
     judged: Judged = "outside"
     """Where the verdict comes from. "outside": plain data that a process of the program returned was compared in
     another. "inside": program and test ran in one process, so that a hostile program can forge it."""
+    name: str = ""
+    """Of a collected test of a test module: its name as pytest has it, without the file."""
     vacuous: bool = False
-    """Whether it is an ERROR only because the test held without having called the program."""
+    """Whether it is an ERROR only because no test was found, or none that was not skipped."""
 
     def __post_init__(self) -> None:
         _settle(self)
@@ -230,9 +225,6 @@ class JobResult:
     """PASS when the program itself ran to its end and defines the entry point."""
     tests: tuple[TestResult, ...]
     """In the order of `Job.tests`."""
-    final_calls: tuple[CallResult, ...] = ()
-    """What `Job.final_call` returned: for the calls of all simple tests together, and for each other test.
-    Where a process did not live to the end of its tests, this says why."""
     cpu_time: float = 0.0
     """Seconds of CPU time of loading and all calls together, where each has no time of its own."""
 

@@ -42,8 +42,7 @@ class Supervised:
 
     Args:
         worker: The worker that forks it.
-        role: b"c", b"t" or b"v". What one for calls (v) prints goes nowhere.
-        peers: Descriptors that connect it to another child.
+        role: b"c" or b"v". What one for calls (v) prints goes nowhere.
 
     Attributes:
         streams: Where its standard output and its standard error come out.
@@ -55,7 +54,7 @@ class Supervised:
     handle: int
     pid: int
 
-    def __init__(self, worker: Worker, role: bytes, peers: tuple[int, ...] = ()) -> None:
+    def __init__(self, worker: Worker, role: bytes) -> None:
         self._worker = worker
         pipes = [_pipe(to_child=True), _pipe(to_child=False)]
         if role != b"v":
@@ -74,7 +73,7 @@ class Supervised:
         self._printed: dict[int, bytearray] = {}
         self._output_is_answer = False
         try:
-            self._asked = worker.ask(role, [*theirs, *peers])
+            self._asked = worker.ask(role, list(theirs))
         except BaseException:
             self.close_pipes()
             raise
@@ -88,8 +87,7 @@ class Supervised:
         Args:
             limits: Its limits.
             job: Frames.
-            may_send: How many frames it may send; one byte more is a flood. One that serves a test sends two:
-                how loading ended, and that it was called.
+            may_send: How many frames it may send; one byte more is a flood.
         """
         self.limits = limits
         self.frames_left = may_send
@@ -148,7 +146,7 @@ class Supervised:
             self._received += data
             received = self._received
         start, ready = 0, len(received) - frames.PREFIX.size
-        # An error message or a list of exported names may come on top of the value itself.
+        # An error message may come on top of the value itself.
         longest = self.limits.result + 65536
         while start <= ready:
             (size,) = frames.PREFIX.unpack_from(received, start)
@@ -231,8 +229,8 @@ class Supervised:
             WorkerDiedError: The machine is too busy to tell.
         """
         if not is_readable(self.handle) and timeout:
-            wall = WallLimit([self.pid], timeout)
-            while not wall.is_over():
+            wall, most = WallLimit([self.pid], timeout), cpu_time_of(self.pid) + timeout
+            while not wall.is_over() and cpu_time_of(self.pid) < most:
                 if is_readable(self.handle, wall.left()):
                     return True
         return is_readable(self.handle)
@@ -295,15 +293,19 @@ class Supervised:
             raise WorkerDiedError(f"a child ended before its program began, with {how}")
         if ended.code == -signal.SIGKILL and self._worker.confines_signals:
             raise WorkerDiedError("a child was killed from outside, or for want of memory")
+        if ended.code < 0:  # by itself, or from outside: nobody can tell
+            self._worker.signalled = True
 
     def check_is_not_stopped(self) -> None:
         """Refuse to call a child slow that somebody has stopped.
 
         Raises:
-            WorkerDiedError: It is stopped.
+            WorkerDiedError: It is stopped, and cannot have done it itself.
         """
-        if self._worker.confines_signals and is_stopped(self.pid):
-            raise WorkerDiedError("a child was stopped from outside")
+        if is_stopped(self.pid):
+            if self._worker.confines_signals:
+                raise WorkerDiedError("a child was stopped from outside")
+            self._worker.signalled = True
 
 
 @contextlib.contextmanager
@@ -316,21 +318,3 @@ def dismissed_on_error(children: Sequence[Supervised]) -> Iterator[None]:
             with contextlib.suppress(WorkerDiedError):
                 child.dismiss()
         raise
-
-
-def end_all(*children: Supervised) -> list[Ended]:
-    """End children of one worker, and free what belongs to each even if their worker has died.
-
-    Raises:
-        WorkerDiedError: The worker is gone.
-    """
-    ended = []
-    died: WorkerDiedError | None = None
-    for child in children:
-        try:
-            ended.append(child.end())
-        except WorkerDiedError as error:
-            died = error
-    if died is not None:
-        raise died
-    return ended

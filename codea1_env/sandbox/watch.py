@@ -6,12 +6,14 @@ import math
 import select
 import time
 
-from .clocks import WallLimit, queue_time_of, wait_for_processor
+from .clocks import WallLimit, own_queue_time, queue_time_of, wait_for_processor
 from .outcomes import Stop
+from .results import WorkerDiedError
 from .supervise import Supervised, is_readable
 
 _LAST_BYTES_TIMEOUT = 2.0
 _SHORT = 0.5  # seconds that need no second look
+_START_TIMEOUT = 30.0  # of a child, until its program begins
 
 
 class Watch:
@@ -65,11 +67,11 @@ class Watch:
 
         Args:
             seconds: How long.
-            own_queued: `queue_time_of("thread-self")` when the watch began.
+            own_queued: `own_queue_time()` when the watch began.
         """
 
         def idle() -> float:
-            queued = sum(map(queue_time_of, self._pids)) + queue_time_of("thread-self")
+            queued = sum(map(queue_time_of, self._pids)) + own_queue_time()
             return self.elapsed() - self.cpu_time() - (queued - own_queued)
 
         if self.elapsed() - self.cpu_time() <= seconds or idle() <= seconds:
@@ -87,7 +89,8 @@ class Watch:
                 processor does not count: load must not make a verdict.
 
         Raises:
-            WorkerDiedError: The machine is too busy to tell why none came, or somebody has stopped a child.
+            WorkerDiedError: The machine is too busy to tell why none came, somebody has stopped a child, or its program
+                has not begun.
         """
         # A child that waited in the queue before its job gets no less time: what counts is since they were forked,
         # or since somebody looked for another frame.
@@ -105,6 +108,11 @@ class Watch:
                     continue
                 for each in self.children:
                     each.check_is_not_stopped()
+                if not child.ready:  # what it waits for is ours: its time has not begun
+                    if self.elapsed() > _START_TIMEOUT:
+                        raise WorkerDiedError("the program of a child did not begin")
+                    wall = WallLimit(self._pids, wall_limit, self._queued)
+                    continue
                 stop = Stop.WALL
             if stop is not None:
                 return stop
@@ -159,5 +167,7 @@ class Watch:
     def closes_cleanly(self, child: Supervised) -> bool:
         """Whether a child, told that nothing more will come, ends without another byte."""
         child.close_job()
-        self.frame(child, math.inf, _LAST_BYTES_TIMEOUT)
+        self.frame(
+            child, self.cpu_time() - self._cpu_before + _LAST_BYTES_TIMEOUT, _LAST_BYTES_TIMEOUT
+        )
         return child.stop is Stop.CLOSED and not child.unread

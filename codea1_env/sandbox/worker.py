@@ -11,12 +11,11 @@ import struct
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .jobs import WorkerKind
-from .packages import settings
+from .packages import Packages, settings
 from .results import LevelUnavailableError, WorkerDiedError
 
 _START = Path(__file__).parent / "inside" / "start.py"
@@ -117,15 +116,13 @@ class Worker:
     Args:
         kind: What its jobs need of it. Only at level "namespaces" its children can have folders that they may write to.
         level: How strongly its children are confined.
-        packages: Top-level packages outside the standard library that programs may import, with the
-            folder that holds each. They are imported before the first run if jobs of this kind mention any.
-        modules: What it imports in place of the packages, when it is confined: at level "namespaces". None imports
-            the packages before, as they are trusted.
+        packages: What programs may import beside the standard library.
 
     Attributes:
         found: What its first child tried, against its confinement, and what happened.
         confines_signals: Whether no child can kill or stop itself: who does not end by itself, somebody else has ended.
         ran_out: Whether a run was stopped by a limit of CPU time, since somebody has set this to False.
+        signalled: Likewise, whether a signal has ended a process of a run.
 
     Raises:
         LevelUnavailableError: The machine does not offer what the level needs.
@@ -136,17 +133,17 @@ class Worker:
         self,
         kind: WorkerKind,
         level: str,
-        packages: Mapping[str, str],
-        modules: Sequence[str] | None = None,
+        packages: Packages,
     ) -> None:
         self.kind = kind
-        self.ran_out = False
+        self.ran_out = self.signalled = False
+        self.has_folder = kind.scratch and level == "namespaces"
         self._own_process_tree = level == "namespaces"
         self.confines_signals = level in ("kernel", "namespaces")
         self._unanswered: deque[Answer] = deque()
         self._unclaimed: set[int] = set()  # handles that nobody has asked for yet
         self._last_end: Answer | None = None
-        chosen = settings(kind, level, packages, modules)
+        chosen = settings(kind, level, packages)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = start_helper(
@@ -204,8 +201,8 @@ class Worker:
         """Send a request and do not wait for the answer.
 
         Args:
-            request: b"c" for a child for a program, b"t" for one for a test, b"v" for a program that is only called; or
-                b"k" and the number of a child that is to be ended.
+            request: b"c" for a child for a program as a whole, b"v" for one that is only called; or b"k" and the number of
+                a child that is to be ended.
             descriptors: A new child's ends of the pipes of its run. They may be closed afterwards.
 
         Raises:

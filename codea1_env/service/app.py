@@ -141,10 +141,13 @@ class Service:
             return _response({"detail": str(error)}, 503)
         for test in result.tests:
             self.metrics.judged(test.outcome, test.cpu_time)
+        judged = [test.judged for test in result.tests]
         return _response(
             {
                 "load": dataclasses.asdict(result.load),
                 "tests": [dataclasses.asdict(test) for test in result.tests],
+                # How many verdicts a hostile program can forge, and how many not.
+                "judged": {where: judged.count(where) for where in ("outside", "inside")},
             }
         )
 

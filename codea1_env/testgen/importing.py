@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from codea1_env.sandbox import CallResult, Limits, Outcome, OwnCodeSandbox, Sandbox
+from codea1_env.sandbox import CallResult, Limits, Outcome, Sandbox
 from codea1_env.testgen import loader
 from codea1_env.testgen.modules import Module, TargetError, folders_for
 
@@ -92,7 +92,7 @@ def sandbox_for(
     workers: int = 1,
     level: str | None = None,
     packages: Iterable[str] = (),
-) -> Iterator[tuple[OwnCodeSandbox, Imported]]:
+) -> Iterator[tuple[Sandbox, Imported]]:
     """Give a sandbox in which a module can be imported: it may read its package and what that needs, and nothing else.
 
     Args:
@@ -107,13 +107,13 @@ def sandbox_for(
         came to.
     """
     folders = folders_for(module, analyst, packages)
-    sandbox = OwnCodeSandbox(workers, LIMITS, level=level, folders=folders)
+    sandbox = Sandbox(workers, LIMITS, level=level, packages=folders)
     try:
         imported = try_import(module, sandbox)
         if imported.outcome is Outcome.PASS and not imported.threads and imported.seconds > _QUICK:
             sandbox.close()
-            sandbox = OwnCodeSandbox(
-                workers, LIMITS, level=level, folders=folders, modules=(module.name,)
+            sandbox = Sandbox(
+                workers, LIMITS, level=level, packages=folders, preload=(module.name,)
             )
         yield sandbox, imported
     finally:

@@ -15,7 +15,7 @@ from codea1_env.evaluation.result_folder import FolderError, ResultFolder
 from codea1_env.evaluation.runner import EvaluationPlan, Stopped
 from codea1_env.evaluation.samples import ProgramSample, read_samples
 from codea1_env.problems import Problem, load_problems
-from codea1_env.sandbox import InfraError, Sandbox
+from codea1_env.sandbox import InfraError, Outcome, Sandbox, TestResult
 
 NEXT = Problem(
     "demo/next",
@@ -29,8 +29,8 @@ PLUS = Problem(
     'def double(n):\n    """Return 2 * n."""\n',
     "double",
     "def double(n):\n    return 2 * n\n",
-    ("assert double(2) == 4",),
-    "def check(candidate):\n    assert candidate(-3) == -6\n\ncheck(double)\n",
+    ("assert double(2) == 4", "assert double(-3) == -6"),
+    base=1,
 )
 
 
@@ -91,7 +91,7 @@ def test_every_kind_of_end(sandbox, tmp_path):
         "pass", "fail", "error", "syntax_error", "error", "error", "syntax_error", "syntax_error",
         "exited", "unencodable",
     ]  # fmt: skip
-    assert rows[1]["message"] == "test 2 of 2: returned 2, expected == 0"
+    assert rows[1]["message"] == "test 2 of 2: returned 2, not 0"
     assert "ZeroDivisionError" in rows[2]["message"]
     assert rows[7]["message"] == "the program has a lone surrogate (U+D800)"
     assert [row["sample"] for row in rows] == list(range(10))
@@ -132,7 +132,7 @@ def test_base_is_reported_only_where_all_problems_have_it(sandbox, tmp_path):
 def test_broken_references_are_excluded_and_listed(sandbox, tmp_path):
     broken = Problem("demo/bad", "def f():\n", "f", "def f(): return 1", ("assert f() == 2",))
     bare = Problem("demo/none", "def g():\n", "g", "def g(): return 1")
-    blank = Problem("demo/blank", "def h():\n", "h", "def h(): return 1", ("  ", "x = 1\nassert x"))
+    blank = Problem("demo/blank", "def h():\n", "h", "def h(): return 1", ("  ", "x = 0\nassert x"))
     programs = [
         ("demo/bad", "def f(): return 2"), ("demo/next", NEXT.reference), ("demo/none", ""),
         ("demo/blank", "def h(): return 2"),
@@ -142,7 +142,7 @@ def test_broken_references_are_excluded_and_listed(sandbox, tmp_path):
     assert report["figures"]["all"]["pass@1"]["value"] == 1.0
     assert report["scored"] == 1
     assert report["excluded"]["demo/none"] == "it has no tests"
-    assert "test 1 of 2: the program was never called" in report["excluded"]["demo/blank"]
+    assert "its own reference fails: fail" in report["excluded"]["demo/blank"]
     assert "its own reference fails: fail" in report["excluded"]["demo/bad"]
 
 
@@ -272,6 +272,31 @@ def test_a_failing_sandbox_is_no_verdict(sandbox, tmp_path, monkeypatch):
         with pytest.raises((InfraError, RuntimeError)):
             evaluation.judge_agent(Coder(["x"]), EvaluationPlan(2, 2, 0), lambda *_: None)
         assert folder.rows("verdicts.jsonl") == []
+
+
+def test_a_program_at_which_the_sandbox_fails_is_left_out_and_counted(tmp_path, monkeypatch):
+    """And met no more when the evaluation goes on."""
+    run = Sandbox._run
+
+    def fail_at_it(self, task):
+        if "hostile" in str(task.arguments):
+            return task.unjudged(TestResult(Outcome.UNJUDGED, "killed three times"))
+        return run(self, task)
+
+    monkeypatch.setattr(Sandbox, "_run", fail_at_it)
+    right, wrong = NEXT.reference + "\n# right", "def next_number(n):\n    return n\n"
+    programs = [("demo/next", code) for code in (right, f"{wrong}# hostile", wrong)]
+    with Sandbox() as sandbox:
+        rows, report = judge([NEXT], programs, sandbox, tmp_path)
+        assert [row["outcome"] for row in rows] == ["pass", "unjudged", "fail"]
+        assert report["figures"]["all"]["pass@1"]["value"] == pytest.approx(0.5)
+        assert report["outcomes"] == {"fail": 1, "pass": 1, "unjudged": 1}
+        with ResultFolder(tmp_path / "results", {}, resume=True) as results:
+            evaluation = CodeEvaluation([NEXT], sandbox, results)
+            evaluation.run_references()
+            samples = read_samples(tmp_path / "given.jsonl", [NEXT]).samples
+            evaluation.judge_file(samples, lambda *_: None)
+            assert results.rows("verdicts.jsonl") == rows
 
 
 def test_an_error_of_the_watcher_is_raised(sandbox, tmp_path):

@@ -77,9 +77,10 @@ def test_a_failed_test_says_where(sandbox: Sandbox) -> None:
     ]
     results = sandbox.run_tests(code, tests)
     assert [result.line for result in results] == [1, 3, 3, 2, None]
-    assert results[2].traceback == "line 4, in test_b\nline 3, in inner"
+    assert "in test_b" in results[2].traceback
+    assert "in inner" in results[2].traceback
     assert results[3].message == "Big: too big"
-    assert all(10 << 20 < result.peak_memory < 1 << 30 for result in results[2:])
+    assert [result.judged for result in results] == ["outside"] * 2 + ["inside"] * 3
 
 
 PRINTS = """
@@ -105,7 +106,7 @@ def test_what_is_printed_can_be_kept(level: str) -> None:
         assert one.run_tests(PRINTS, tests[:2])[0].stdout == ""
     outcomes = ["fail", "pass", "timeout", "exited", "timeout"]
     assert [result.outcome.value for result in results] == outcomes
-    printed = ["f 1\nhere\n", "f 1\n", "f 9\n", "f 8\n", "f 7\n"]
+    printed = ["here\nf 1\n", "f 1\n", "f 9\n", "f 8\n", "f 7\n"]
     for result, text in zip(results, printed, strict=True):
         assert result.stdout.startswith("loading\n" + text)
         assert result.stderr == "warned"
@@ -113,23 +114,14 @@ def test_what_is_printed_can_be_kept(level: str) -> None:
     assert (failed.outcome, failed.stdout) == (Outcome.ERROR, "a\n")
 
 
-def test_arrays_go_in_and_out_as_arrays(sandbox: Sandbox) -> None:
+def test_arrays_go_in_and_out_as_lists(sandbox: Sandbox) -> None:
     code = "def f(x, y=None):\n    return x * 2"
     given = np.array([[1.5, 2.0], [3.0, 4.0]])
-    [there, inner, scalar] = sandbox.call(
+    found = sandbox.call(
         code, "f", [((given,), {}), (([given],), {"y": 1}), ((np.float32(0.5),), {})]
     )
-    assert there.value.dtype == given.dtype
-    assert (there.value == given * 2).all()
-    assert [type(each) for each in inner.value] == [np.ndarray] * 2
-    assert scalar.value == 1.0
-    there.value[0, 0] = 7  # it is ours
-    assert given[0, 0] == 1.5
-
-
-def test_arrays_without_numpy_are_refused() -> None:
-    with Sandbox(workers=1, packages=()) as sandbox, pytest.raises(TypeError, match="ndarray"):
-        sandbox.call("def f(x): return x", "f", [((np.array([1]),), {})])
+    rows = given.tolist()
+    assert [each.value for each in found] == [rows * 2, [rows] * 2, 1.0]
 
 
 def test_progress_is_told(sandbox: Sandbox) -> None:
@@ -142,18 +134,14 @@ def test_progress_is_told(sandbox: Sandbox) -> None:
 
 MISTAKES = {
     "limits": (TypeError, lambda s: Sandbox(limits=5)),
-    "packages": (TypeError, lambda s: Sandbox(packages=3)),
-    "a package": (TypeError, lambda s: Sandbox(packages=[None])),
     "a job's limits": (TypeError, lambda s: Job("", limits=5)),
     "an entry point": (TypeError, lambda s: Job("", entry_point=5)),
-    "a scratch folder": (TypeError, lambda s: Job("", scratch="x")),
     "limits of tests": (TypeError, lambda s: s.run_tests("", [], limits="x")),
     "an entry point of tests": (TypeError, lambda s: s.run_tests("", [], entry_point=["f"])),
     "jobs": (TypeError, lambda s: s.run_many([1])),
     "a job": (TypeError, lambda s: s.submit("x")),
     "code": (TypeError, lambda s: s.call(b"x", "f", [])),
     "a name": (TypeError, lambda s: s.call("x", 5, [])),
-    "keywords": (TypeError, lambda s: s.call("x", "f", [((), {1: 2})])),
     "a seed": (ValueError, lambda s: s.call("x", "f", [], hash_seed=7)),
     "an encoded seed": (ValueError, lambda s: s.submit_encoded("x", "f", [], hash_seed=7)),
 }
@@ -183,13 +171,6 @@ def test_loading_at_the_limit_is_a_timeout(sandbox: Sandbox) -> None:
     for _ in range(20):
         [result] = sandbox.run_tests(code, ["x = f()\nassert x == 1"], limits=limits)
         assert result.outcome in (Outcome.TIMEOUT, Outcome.PASS), result
-
-
-def test_a_variable_that_cannot_cross_says_so(sandbox: Sandbox) -> None:
-    code = "def gen():\n    yield 1\nbig = 'x' * 1000\nimport sys\nmod = sys\nodd = (sys,)\ndef f(): return 1"
-    tests = ["f()\nassert len(odd) == 1", "f()\nassert mod"]
-    results = sandbox.run_tests(code, tests)
-    assert [result.outcome for result in results] == [Outcome.UNENCODABLE, Outcome.ERROR]
 
 
 def test_packages_behind_a_link_are_found(tmp_path, monkeypatch) -> None:

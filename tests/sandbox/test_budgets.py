@@ -103,24 +103,39 @@ def sandbox() -> Iterator[Sandbox]:
 
 LARGE = [
     ("list(map(str, range(60_000)))", "assert len(f()) == 60_000"),
-    ("list(map(str, range(60_000)))", "assert f()[59_999:] == ['59999'] and f()"),
     ("dict.fromkeys(range(20_000))", "assert len(f()) == 20_000"),
-    ("range(5_000_000)", "assert sum(f()) == 12499997500000"),
+    ("range(900_000)", "assert sum(f()) == 404999550000"),
     ("list(range(9000))", "assert len(set(f())) == 9000"),
-    ("__import__('decimal').Decimal('0.10')", "assert f() == 0.1 or not f() == 0.1"),
+    ("__import__('decimal').Decimal('0.10')", "assert f() != 0.1"),
     ("__import__('fractions').Fraction(1, 2)", "assert f() == 0.5"),
     ("1 << 100_000", "assert f() > 5"),
 ]
 
 
 @pytest.mark.parametrize(("value", "test"), LARGE, ids=[test for _, test in LARGE])
-def test_what_costs_too_much_here_is_judged_elsewhere(
-    sandbox: Sandbox, value: str, test: str
-) -> None:
+def test_large_values_are_judged_outside(sandbox: Sandbox, value: str, test: str) -> None:
     wrong = test.replace("assert ", "assert not (", 1) + ")"
     right, other = sandbox.run_tests(f"def f(): return {value}", [test, wrong])
-    assert (right.outcome, right.message) == (Outcome.PASS, "")
-    assert other.outcome is Outcome.FAIL
+    assert (right.outcome, right.message, right.judged) == (Outcome.PASS, "", "outside")
+    assert (other.outcome, other.judged) == (Outcome.FAIL, "outside")
+
+
+COSTLY = [
+    ("range(5_000_000)", "assert sum(f()) == 1"),
+    ("[None] * 1_500_000", "assert len(f()) == 1"),
+    ("set(range(40_000))", "assert len(f()) == 1"),
+    ("[__import__('fractions').Fraction(1, n + 1) for n in range(200)]", "assert sum(f()) == 1"),
+]
+
+
+@pytest.mark.parametrize(("value", "test"), COSTLY, ids=[value for value, _ in COSTLY])
+def test_what_costs_too_much_is_no_verdict_of_the_programs_process(
+    sandbox: Sandbox, value: str, test: str
+) -> None:
+    started = time.process_time()
+    (result,) = sandbox.run_tests(f"def f(): return {value}", [test])
+    assert (result.outcome, result.judged) == (Outcome.OUTPUT_LIMIT, "outside")
+    assert time.process_time() - started < 5.0
 
 
 VALUES = [

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from codea1_env.sandbox import Job, LevelUnavailableError, Outcome, Sandbox, ScriptResult
+from codea1_env.sandbox import LevelUnavailableError, Outcome, Sandbox, ScriptResult
 
 WRITES = """
 import os
@@ -45,9 +45,7 @@ def test_without_being_asked_there_is_no_folder(level: str) -> None:
     before = set(os.listdir("/"))
     with Sandbox(level=level) as sandbox:
         try:
-            results = sandbox.run_tests(
-                WRITES, ["assert f('a') == []", "for n in ['a']:\n    assert f(n) == []"]
-            )
+            results = sandbox.run_tests(WRITES, ["assert f('a') == []"])
         except LevelUnavailableError as error:
             pytest.skip(str(error))
         (called,) = sandbox.call(WRITES, "f", [(("a",), {})])
@@ -63,9 +61,8 @@ def test_without_being_asked_there_is_no_folder(level: str) -> None:
 def test_a_folder_that_nothing_bounds_is_refused(level: str) -> None:
     with Sandbox(level=level) as sandbox:
         for ask in (
-            lambda: sandbox.submit(Job(WRITES, ["assert f('a') == ['a']"], scratch=True)),
-            lambda: sandbox.run_many([Job(WRITES, ["assert f('a') == ['a']"], scratch=True)]),
             lambda: sandbox.run_script("open('a', 'w')", scratch=True),
+            lambda: sandbox.submit_script("open('a', 'w')", scratch=True).result(),
         ):
             with pytest.raises(LevelUnavailableError, match=f"namespaces.*actually: '{level}'"):
                 ask()
@@ -76,21 +73,14 @@ def run(sandbox: Sandbox, code: str) -> ScriptResult:
 
 
 def test_a_folder_is_there_for_who_asks(namespaces: Sandbox) -> None:
-    tests = ["assert f('a') == ['a']", "import os\nos.mkdir('t')\nfor n in ['b']: f(n)"]
-    tests[1] += "\nassert os.listdir('.') == ['t']\nassert f('c') == ['b', 'c']"
+    tests = [
+        "import os\nos.mkdir('t')\nfor n in ['b']: f(n)\nassert f('c') == ['b', 'c', 't'], os.listdir('.')"
+    ] * 2
     for _ in range(3):
-        for result in namespaces.submit(Job(WRITES, tests, "f", scratch=True)).result().tests:
+        for result in namespaces.run_tests(WRITES, tests, entry_point="f"):
             assert (result.outcome, result.message) == (Outcome.PASS, "")
     said = run(namespaces, "import tempfile; print(tempfile.mkstemp()[0] > 2)")
     assert (said.outcome, said.stdout) == (Outcome.PASS, "True\n")
-
-
-def test_program_and_test_have_folders_of_their_own(namespaces: Sandbox) -> None:
-    code = "import os\ndef look(path): return os.listdir(path)"
-    test = "open('secret', 'w')\nassert look('/scratch/program/files') == []\n"
-    test += "look('/scratch/test/files')"
-    (result,) = namespaces.submit(Job(code, [test], scratch=True)).result().tests
-    assert (result.outcome, result.message[:15]) == (Outcome.ERROR, "PermissionError")
 
 
 @pytest.mark.parametrize("name", FILLING)
@@ -104,7 +94,7 @@ def test_a_program_that_renames_while_its_test_ends(namespaces: Sandbox) -> None
     code = f"{FILLING['renames without end']}\ndef f(x): return x"
     test = "for i in range(1):\n    assert f(i) == i"
     for _ in range(3):
-        (result,) = namespaces.submit(Job(code, [test], "f", scratch=True)).result().tests
+        (result,) = namespaces.run_tests(code, [test], entry_point="f")
         assert (result.outcome, result.message) == (Outcome.PASS, "")
 
 

@@ -98,22 +98,33 @@ def test_membership_in_a_long_range_is_decided_at_once(sandbox: Sandbox) -> None
     ]
 
 
+ITERATED = "def f(n):\n    yield from range(n)"
+
+
 @pytest.mark.parametrize(
     ("code", "test", "expected"),
     [
-        ("def f(n):\n    yield from range(n)", "assert list(f(3)) == [0, 1, 2]", PASS),
-        ("def f(n):\n    yield from range(n)", "assert list(f(3)) == [0, 1]", Outcome.UNENCODABLE),
-        ("def f(n):\n    yield from range(n)", "assert len(f(3)) == 3", Outcome.ERROR),
-        ("class LRU:\n    def __init__(self, size): pass", "assert LRU(2)", PASS),
+        (ITERATED, "assert list(f(3)) == [0, 1, 2]", PASS),
+        (ITERATED, "assert list(f(3)) == [0, 1]", Outcome.FAIL),
+        (ITERATED, "assert sum(f(4)) == 6", PASS),
+        (ITERATED, "assert set(f(3)) == {0, 1, 2}", PASS),
+        (ITERATED, "assert sorted(f(3)) == [0, 1, 3]", Outcome.FAIL),
+        (ITERATED, "assert f(3) == [0, 1, 2]", Outcome.UNENCODABLE),
+        (ITERATED, "assert len(f(3)) == 3", Outcome.UNENCODABLE),
+        ("def f(n): return {1: 2}.keys()", "assert list(f(3)) == [1]", PASS),
+        ("def f(n): return map(str, range(n))", "assert tuple(f(2)) == ('0', '1')", PASS),
+        ("def f(n): return 5", "assert list(f(2)) == [5]", Outcome.ERROR),
+        ("def f(n): return object()", "assert list(f(2)) == [5]", Outcome.ERROR),
+        ("def f(n):\n    yield 1\n    raise KeyError(n)", "assert list(f(2)) == [1]", Outcome.ERROR),
         ("import enum\nclass E(enum.IntEnum):\n    A = 1\ndef f(): return E.A", "assert f() == 1",
-         PASS),
+         Outcome.UNENCODABLE),
     ],
 )  # fmt: skip
-def test_what_is_no_data_gets_a_process(
+def test_what_is_iterated_over_may_be_no_data(
     sandbox: Sandbox, code: str, test: str, expected: Outcome
 ) -> None:
     (result,) = sandbox.run_tests(code, [test])
-    assert result.outcome is expected, result
+    assert (result.outcome, result.judged) == (expected, "outside"), result
 
 
 def test_a_reply_that_is_expected_byte_for_byte_and_still_differs(sandbox: Sandbox) -> None:

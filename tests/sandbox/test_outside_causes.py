@@ -8,13 +8,25 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import codea1_env
-from codea1_env.sandbox import InfraError, Job, Outcome, Sandbox, encoded_arguments, examine
+from codea1_env.sandbox import (
+    Case,
+    InfraError,
+    Outcome,
+    Sandbox,
+    TestResult,
+    encoded_arguments,
+    examine,
+    watch,
+)
+from codea1_env.sandbox.supervise import Supervised
 
 SLOW = "import time\ndef f(x):\n    time.sleep(0.3)\n    return 2 * x"
 MODES: dict[str, Callable[[Sandbox], object]] = {
@@ -31,11 +43,17 @@ MODES: dict[str, Callable[[Sandbox], object]] = {
 }
 
 
-@pytest.fixture(params=["kernel", "namespaces"])
+LEVELS = ("process", "kernel", "namespaces")
+
+
+@pytest.fixture(params=LEVELS)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     if not examine(request.param).works:
         pytest.skip(f"level {request.param} does not work here: {examine(request.param).error}")
-    with Sandbox(level=request.param) as made:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the weak level
+        made = Sandbox(level=request.param)
+    with made:
         yield made
 
 
@@ -76,7 +94,7 @@ def disturb(act: Callable[[int], None], at_most: int) -> tuple[threading.Thread,
     return thread, done
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGSEGV])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_child_that_somebody_ends_or_stops(
     sandbox: Sandbox, mode: str, number: signal.Signals
@@ -90,13 +108,84 @@ def test_a_child_that_somebody_ends_or_stops(
     assert found == expected == [Outcome.PASS]
 
 
-def test_who_is_always_killed_has_no_outcome(sandbox: Sandbox) -> None:
-    sandbox.run_tests(SLOW, ["assert f(1) == 2"])
-    thread, done = disturb(lambda pid: os.kill(pid, signal.SIGKILL), at_most=12)
-    with pytest.raises(InfraError, match="killed from outside"):
-        sandbox.submit(Job(SLOW.replace("0.3", "1"), ["assert f(1) == 2"])).result()
-    thread.join()
-    assert len(done) >= 3
+CRASHES = "import os, signal\ndef f(x):\n    os.kill(os.getpid(), signal.SIGSEGV)"
+
+
+def test_who_always_dies_of_a_signal_has_died_of_it(sandbox: Sandbox) -> None:
+    assert sandbox.run_tests(CRASHES, ["assert f(1) == 2"])[0].outcome is Outcome.SIGNALLED
+
+
+@pytest.fixture(params=LEVELS[1:])
+def confined(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Whose programs cannot kill themselves."""
+    if not examine(request.param).works:
+        pytest.skip(f"level {request.param} does not work here: {examine(request.param).error}")
+    with Sandbox(level=request.param) as made:
+        yield made
+
+
+LONG = SLOW.replace("0.3", "20")
+
+
+WAYS: dict[str, Callable[[Sandbox], list[Outcome]]] = {
+    "tests": lambda sandbox: [
+        each.outcome for each in sandbox.run_tests(LONG, ["assert f(1) == 2"] * 2)
+    ],
+    "calls": lambda sandbox: [
+        each.outcome for each in sandbox.call(LONG, "f", [((1,), {}), ((2,), {})])
+    ],
+    "script": lambda sandbox: [sandbox.run_script("import time; time.sleep(20)").outcome] * 2,
+    "encoded": lambda sandbox: [
+        each.outcome if isinstance(each, TestResult) else Outcome.PASS
+        for each in sandbox.submit_encoded(LONG, "f", [encoded_arguments([1], {})] * 2)
+        .result()
+        .replies
+    ],
+    "cases": lambda sandbox: [
+        each.outcome for each in sandbox.run_cases(LONG, "f", [Case((1,), {}, 2)] * 2)
+    ],
+}
+
+
+def works(sandbox: Sandbox) -> bool:
+    return sandbox.run_script("print(1)").stdout == "1\n"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_job_that_is_always_killed_while_others_are_not_is_unjudged(
+    confined: Sandbox, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = watch.Watch.frame
+    killed: list[int] = []
+
+    def kill_first(self: watch.Watch, child: Supervised, cpu: float, wall: float) -> Any:
+        if len(killed) < 3 and child.pid not in killed:
+            time.sleep(0.2)
+            os.kill(child.pid, signal.SIGKILL)
+            killed.append(child.pid)
+        return frame(self, child, cpu, wall)
+
+    monkeypatch.setattr(watch.Watch, "frame", kill_first)
+    assert WAYS[way](confined) == [Outcome.UNJUDGED] * 2
+    assert len(killed) == 3
+    assert works(confined)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_where_everything_is_killed_there_is_no_outcome(
+    confined: Sandbox, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = Supervised.send
+
+    def kill(self: Supervised, *job: bytes) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        send(self, *job)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Supervised, "send", kill)
+        with pytest.raises(InfraError, match="before its program began, with signal 9"):
+            WAYS[way](confined)
+    assert works(confined)
 
 
 @pytest.mark.parametrize("number", [40, 64, 100, 128, 256])

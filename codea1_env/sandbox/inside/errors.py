@@ -6,10 +6,6 @@ MAX_MESSAGE = 500
 _MAX_NAME = 100
 
 
-class RemoteUnencodable(BaseException):
-    """Something cannot cross. Not an `Exception`, so that a test does not swallow it by accident."""
-
-
 def message_of(error: BaseException) -> str:
     """Return the text of an exception; the exception's own code may be hostile or broken."""
     try:

@@ -9,6 +9,13 @@ from codea1_env.sandbox import Limits, Outcome
 # Who judges does not depend on how strongly programs are confined.
 LEVELS = ("process", "kernel", "namespaces")
 
+
+@pytest.fixture
+def test_text() -> str:
+    """Judged outside; what runs together with the program can be forged, and says so."""
+    return "assert f(1) == 2"
+
+
 _RAW = """
 import os, struct, sys, time
 codec = sys.modules["inside.codec"]
@@ -16,9 +23,15 @@ def frame(payload):
     return struct.pack("<I", len(payload)) + payload
 def ok(value):
     return frame(codec.encode(("ok", value)))
+def of_main(name):
+    frame = sys._getframe()
+    while name not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals[name]
+pipe = of_main("reply_pipe")
 def write(data):
     while data:
-        data = data[os.write(4, data):]
+        data = data[os.write(pipe, data):]
 """
 
 
@@ -48,12 +61,11 @@ VALUE_MODE = {
     "half a length": (raw("write(b'\\x01\\x00'); os._exit(0)"), Outcome.EXITED),
     "an endless length": (raw("write(b'\\xff\\xff\\xff\\xff')"), Outcome.OUTPUT_LIMIT),
     "text": (raw("write(b'PASS' * 1000)"), Outcome.OUTPUT_LIMIT),
-    "closes it": (raw("os.close(4)"), Outcome.EXITED),
-    "closes it and waits": (raw("os.close(4); time.sleep(60)"), Outcome.EXITED),
+    "closes it": (raw("os.close(pipe)"), Outcome.EXITED),
+    "closes it and waits": (raw("os.close(pipe); time.sleep(60)"), Outcome.EXITED),
     "closes everything": (raw("os.closerange(0, 64)"), Outcome.EXITED),
-    "turns it around": (raw("os.dup2(3, 4)"), Outcome.EXITED),
-    "swaps it for its output": (raw("os.dup2(1, 4); time.sleep(60)"), Outcome.EXITED),
-    "waits for more calls": (raw("os.read(3, 1 << 16)"), Outcome.TIMEOUT),
+    "turns it around": (raw("os.dup2(0, pipe)"), Outcome.EXITED),
+    "swaps it for its output": (raw("os.dup2(1, pipe); time.sleep(60)"), Outcome.EXITED),
     "an empty frame": (raw("write(frame(b'')); os._exit(0)"), Outcome.FORBIDDEN),
 }
 
@@ -83,39 +95,6 @@ def test_an_extra_frame_spoils_the_forger_alone(arena):
     assert [arena.outcome(code, "assert f(1) == 2") for code, _ in jobs] == [
         want for _, want in jobs
     ]
-
-
-PROGRAM_MODE = {
-    "a verdict on the result channel": raw("write(frame(codec.encode(('pass', ''))))"),
-    "a verdict to the test": raw("os.write(6, frame(codec.encode(('pass', ''))))"),
-    "a reply of its own": raw("os.write(6, frame(codec.encode(('value', 5, []))))"),
-    "garbage to the test": raw("os.write(6, b'\\x03\\x00\\x00\\x00abc')"),
-    "closes the channel to the test": raw("os.close(6)"),
-    "closes everything and waits": raw("os.closerange(0, 64); time.sleep(60)"),
-    "an endless length": raw("os.write(6, b'\\xff\\xff\\xff\\xff')"),
-    "reads the test's requests": raw("os.set_blocking(5, False); os.read(5, 100)"),
-}
-
-
-def test_no_forged_frame_passes_in_program_mode(arena):
-    limits = Limits(call_wall_time=0.4, call_cpu_time=1.0, result=1 << 20, calls_per_test=1)
-    found = arena.outcomes(PROGRAM_MODE, "for x in [1]:\n    assert f(x) == 2", limits=limits)
-    passed = {
-        name for name, outcome in found.items() if outcome in (Outcome.PASS, Outcome.INFRA_ERROR)
-    }
-    assert passed == set()
-
-
-def test_a_reply_with_references_the_test_never_gave(arena):
-    for reference in ("('yours', 0)", "('yours', -1)", "('same', 7)", "('mine', 3)", "('?', 1)"):
-        payload = (
-            f"""(lambda e: e)(codec.encode(('value', Ref(), []), refer=lambda v: {reference}))"""
-        )
-        code = f"{_RAW}\nclass Ref: pass\ndef f(x):\n    os.write(6, frame({payload}))\n    os._exit(0)"
-        outcome = arena.outcome(code, "for x in [1]:\n    assert f(x) == 2")
-        assert outcome in (Outcome.FAIL, Outcome.ERROR, Outcome.UNENCODABLE, Outcome.EXITED), (
-            reference
-        )
 
 
 def _u32(number: int) -> bytes:
@@ -165,19 +144,10 @@ def test_malformed_replies_are_forbidden(arena):
         for name, payload in MALFORMED.items()
         if len(payload) < 10_000
     }
+    assert found.pop("an integer of 2 MiB") is Outcome.OUTPUT_LIMIT  # it would cost too much
     assert found == dict.fromkeys(found, Outcome.FORBIDDEN)
     deep = f"write(frame({_OK!r} + (b'l' + {_u32(1)!r}) * 100_000 + b'N')); os._exit(0)"
     assert arena.outcome(raw(deep), "assert f(1) == 2") is Outcome.FORBIDDEN
-
-
-def test_malformed_messages_to_a_test_pass_nothing(arena):
-    programs = {
-        name: raw(f"os.write(6, frame({payload!r})); os._exit(0)")
-        for name, payload in MALFORMED.items()
-        if len(payload) < 10_000
-    }
-    found = arena.outcomes(programs, "for x in [1]:\n    assert f(x) == 2")
-    assert set(found.values()) <= {Outcome.UNENCODABLE, Outcome.ERROR, Outcome.EXITED}
 
 
 BIG = {
@@ -187,7 +157,7 @@ BIG = {
     "many items": ("[0] * 1_000_000", Outcome.OUTPUT_LIMIT),
     "a list of one list": ("[[0] * 1000] * 1000", Outcome.OUTPUT_LIMIT),
     "a large Decimal": ("__import__('decimal').Decimal('1E+999999')", Outcome.OUTPUT_LIMIT),
-    "colliding keys": ("{k * (2**61 - 1): 0 for k in range(1, 1001)}", Outcome.UNENCODABLE),
+    "colliding keys": ("{k * (2**61 - 1): 0 for k in range(1, 1001)}", Outcome.OUTPUT_LIMIT),
 }
 
 
@@ -197,15 +167,11 @@ def test_large_values_are_refused_or_compared(arena):
     assert found == {name: expected for name, (_, expected) in BIG.items()}
 
 
-@pytest.mark.parametrize("descriptor", [1, 2, 4])
+@pytest.mark.parametrize("descriptor", ["1", "2", "pipe"])
 def test_floods_are_stopped(arena, test_text, descriptor):
-    code = f"import os\ndef f(x):\n    while True: os.write({descriptor}, bytes([255]) * 65536)"
+    code = raw(f"while True: os.write({descriptor}, bytes([255]) * 65536)")
     limits = Limits(call_cpu_time=0.2, call_wall_time=1.0, output=64 << 10, calls_per_test=1)
-    expected = Outcome.TIMEOUT  # what it prints is dropped
-    if descriptor == 4:
-        # A programs program announces that it was called, and may send nothing else.
-        programs = not test_text.startswith("assert")
-        expected = Outcome.FORBIDDEN if programs else Outcome.OUTPUT_LIMIT
+    expected = Outcome.OUTPUT_LIMIT if descriptor == "pipe" else Outcome.TIMEOUT
     assert arena.outcome(code, test_text, limits=limits) is expected
 
 
@@ -217,7 +183,7 @@ def test_output_is_no_part_of_a_verdict(arena, test_text):
 
 
 def test_writing_everywhere_changes_no_verdict(arena, test_text):
-    code = raw("""[write_quietly(n) for n in range(64) if n != 4]""").replace(
+    code = raw("""[write_quietly(n) for n in range(64) if n != pipe]""").replace(
         "def f(x)",
         "def write_quietly(n):\n    try: os.write(n, b'PASS')\n    except OSError: pass\ndef f(x)",
     )

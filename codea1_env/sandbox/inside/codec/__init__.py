@@ -1,8 +1,8 @@
 """A strict binary codec for plain data, the only thing that crosses a process boundary.
 
 Exact types only: a subclass could carry behaviour (`__eq__`, `__reduce__`), and nothing that is decoded
-may run foreign code. There is no pickle, no marshal and no eval. Objects that are not plain data are
-either refused or, where the caller gives `refer`, replaced by a small reference.
+may run foreign code. There is no pickle, no marshal and no eval. What is not plain data is refused; numbers and arrays
+of numpy become Python's.
 
 Layout: one tag byte, then a payload; counts and lengths are unsigned 32-bit little-endian numbers.
 Lists and tuples of some 64-bit integers or floats and nothing else are packed: a tag of their own, the
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from .budgets import CHEAP, VALUES, Budget, BudgetError, Meter, check_hashes
 from .decoding import decode
-from .encoding import Reference, encode
+from .encoding import encode
 from .formats import MAX_DEPTH, DecodeError, EncodeError, Numpy, SizeError
 
 __all__ = [
     "CHEAP", "MAX_DEPTH", "VALUES", "Budget", "BudgetError", "DecodeError", "EncodeError", "Meter", "Numpy",
-    "Reference", "SizeError", "check_hashes", "decode", "encode",
+    "SizeError", "check_hashes", "decode", "encode",
 ]  # fmt: skip

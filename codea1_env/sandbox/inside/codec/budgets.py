@@ -41,8 +41,6 @@ class Budget:
     """Bytes of one integer."""
     exact_int_bytes: int = MAX_INT_BYTES
     """Bytes of one integer in a message that holds a Decimal or a Fraction as well. 0: it may hold none."""
-    numpy: bool = True
-    """Whether there may be arrays and numbers of numpy: only numpy knows what an operation makes of them."""
     seconds: float | None = None
     """CPU time of one message."""
 
@@ -58,7 +56,6 @@ CHEAP = Budget(
     equal_hashes=20,
     int_bytes=4 << 10,
     exact_int_bytes=0,
-    numpy=False,
 )
 """Milliseconds to read, and little more to compare: what the supervisor judges itself."""
 

@@ -17,9 +17,7 @@ from typing import Any
 from . import formats
 from .budgets import UNLIMITED, BudgetError, Meter, check_hashes
 from .encoding import exponent_too_large
-from .formats import C128, F64, I64, MAX_DEPTH, U32, DecodeError, NdArray, Numpy
-
-Resolve = Callable[[bytes, int, Any], Any]
+from .formats import C128, F64, I64, MAX_DEPTH, U32, DecodeError
 
 _ENDS_EARLY = "the data ends early"
 _TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
@@ -28,29 +26,19 @@ _INT, _TEXT, _FLOAT = b"jsf"
 _KEYS_AT_ONCE = 256
 
 # What an empty container takes of memory, in items.
-_DEQUE, _SET, _MAPPING, _ARRAY = 10, 3, 4, 5
+_DEQUE, _SET, _MAPPING = 10, 3, 4
 
 
 class _Decoder:
     """A position in hostile bytes; see `decode` for the arguments."""
 
-    def __init__(
-        self,
-        data: bytes,
-        meter: Meter,
-        resolve: Resolve | None,
-        numpy: Numpy | None,
-        containers: list[Any] | None,
-    ) -> None:
+    def __init__(self, data: bytes, meter: Meter) -> None:
         self.data = data
         self.position = 0
         self.meter = meter
         self.budget = meter.budget
         self.short_int = self.budget.exact_int_bytes or self.budget.int_bytes
         self.long_ints = self.exact_numbers = False
-        self.resolve = resolve
-        self.numpy = numpy
-        self.containers = containers
 
     # Bytes, counts, keys, and what they cost
 
@@ -155,12 +143,6 @@ class _Decoder:
 
     # Values
 
-    def numbered(self, container: Any) -> Any:
-        """Numbers a container, before its content is read, as the encoder does."""
-        if self.containers is not None:
-            self.containers.append(container)
-        return container
-
     def value(self, depth: int = 0) -> Any:
         if depth > MAX_DEPTH:
             raise DecodeError(_TOO_DEEP)
@@ -193,7 +175,7 @@ class _Decoder:
         numbers = array(code, payload)
         if byteorder == "big":
             numbers.byteswap()
-        return tuple(numbers) if kind is tuple else self.numbered(numbers.tolist())
+        return tuple(numbers) if kind is tuple else numbers.tolist()
 
     def mixed(self, depth: int, kind: type) -> Any:
         count = self.length()
@@ -203,17 +185,14 @@ class _Decoder:
         payload = self.take(8 * count)
         self.meter.spend(-(-count // 8))
         numbers = Struct(b"<" + codes).unpack(payload)
-        return numbers if kind is tuple else self.numbered(list(numbers))
+        return numbers if kind is tuple else list(numbers)
 
     def read_list(self, depth: int) -> list[Any]:
-        found: list[Any] = self.numbered([])
-        found += self.many(depth)
-        return found
+        return self.many(depth)
 
     def filled(self, found: dict[Any, Any], depth: int) -> Any:
         if type(found) is not dict:
             self.meter.spend(_MAPPING)
-        self.numbered(found)
         flat = self.many(depth)
         if len(flat) % 2:
             raise DecodeError("a key without a value")
@@ -224,7 +203,7 @@ class _Decoder:
 
     def read_set(self, depth: int) -> set[Any]:
         self.meter.spend(_SET)
-        found: set[Any] = self.numbered(set())
+        found: set[Any] = set()
         self.insert(found.update, self.checked(self.many(depth)))
         return found
 
@@ -239,7 +218,7 @@ class _Decoder:
 
     def read_bytearray(self, depth: int) -> Any:
         self.meter.spend(1)
-        return self.numbered(bytearray(self.sized()))
+        return bytearray(self.sized())
 
     def read_deque(self, depth: int) -> deque[Any]:
         self.meter.spend(_DEQUE)
@@ -247,7 +226,7 @@ class _Decoder:
         maxlen = self.value(depth + 1) if count else ()
         if maxlen is not None and type(maxlen) is not int:
             raise DecodeError("a deque with a strange length")
-        found: deque[Any] = self.numbered(deque(maxlen=maxlen))
+        found: deque[Any] = deque(maxlen=maxlen)
         found.extend([self.value(depth + 1) for _ in range(count - 1)])
         return found
 
@@ -273,44 +252,6 @@ class _Decoder:
         if any(part.bit_length() >= 8 * formats.MAX_FRACTION_BYTES for part in parts):
             raise DecodeError("a Fraction with too many digits")
         return Fraction(*parts)
-
-    def read_array(self, depth: int) -> Any:
-        if not self.budget.numpy:
-            raise BudgetError("an array")
-        self.meter.spend(_ARRAY)
-        dtype, shape, data = (self.value(depth + 1) for _ in range(3))
-        plain = type(dtype) is str and type(shape) is tuple and type(data) is bytes
-        if not plain or not formats.is_plain_dtype(dtype):
-            raise DecodeError("a malformed array")
-        if any(type(axis) is not int or axis < 0 for axis in shape):
-            raise DecodeError("an array of a strange shape")
-        if self.numpy is None:
-            return self.numbered(NdArray(dtype, shape, data))
-        return self.numbered(self.numpy.frombuffer(data, dtype=dtype).reshape(shape).copy())
-
-    def scalar(self, depth: int) -> Any:
-        """One of numpy's numbers; Python's where numpy is not wanted."""
-        if not self.budget.numpy:
-            raise BudgetError("a number of numpy")
-        place = self.take(1)[0]
-        number = self.value(depth + 1)
-        if type(number) is not formats.SCALAR_KINDS[place]:
-            raise DecodeError("a malformed number of numpy")
-        if self.numpy is None or not self.numpy.numbers:
-            return number
-        return self.numpy.scalar_types[place](number)
-
-    def reference(self, depth: int) -> Any:
-        if self.resolve is None:
-            raise DecodeError("a reference where none can be")
-        kind, number = self.take(1), self.length()
-        return self.resolve(kind, number, self.value(depth + 1))
-
-    def again(self) -> Any:
-        number = self.length()
-        if self.containers is None or number >= len(self.containers):
-            raise DecodeError("a reference to a container that has not come")
-        return self.containers[number]
 
 
 _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
@@ -345,31 +286,16 @@ _READERS_BY_TAG: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"C": lambda decoder, depth: decoder.filled(Counter(), depth),
     b"O": lambda decoder, depth: decoder.filled(OrderedDict(), depth),
     b"g": _Decoder.read_defaultdict,
-    b"a": _Decoder.read_array,
-    b"n": _Decoder.scalar,
-    b"x": _Decoder.reference,
-    b"@": lambda decoder, depth: decoder.again(),
 }
 _READERS = {tag[0]: reader for tag, reader in _READERS_BY_TAG.items()}
 _CONSTANTS = {b"N": None, b"T": True, b"F": False}
 
 
-def decode(
-    data: bytes,
-    *,
-    resolve: Resolve | None = None,
-    numpy: Numpy | None = None,
-    containers: list[Any] | None = None,
-    meter: Meter | None = None,
-) -> Any:
+def decode(data: bytes, *, meter: Meter | None = None) -> Any:
     """Turn bytes back into the data that `encode` was given.
 
     Args:
         data: Bytes from a process that may be hostile.
-        resolve: Turns a reference (kind, number, data) into an object.
-        numpy: Decodes arrays and numbers of numpy to real ones; without it arrays become `NdArray`, numbers
-            Python's.
-        containers: As for `encode`; both sides must have begun with lists of the same length.
         meter: What reading may cost. Without it, only the format's own bounds hold.
 
     Raises:
@@ -381,7 +307,7 @@ def decode(
         return I64.unpack_from(data, 1)[0]
     meter = meter if meter is not None else Meter(UNLIMITED)
     meter.begin(len(data))
-    decoder = _Decoder(data, meter, resolve, numpy, containers)
+    decoder = _Decoder(data, meter)
     try:
         value = decoder.value()
     except (

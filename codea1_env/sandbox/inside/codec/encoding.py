@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -16,19 +16,10 @@ from typing import Any
 from . import formats
 from .formats import MAX_DEPTH, MAX_ITEMS, PACKED_CODES, EncodeError, Numpy, SizeError
 
-Reference = tuple[bytes, int, Any]
-"""What stands for an object that is no data: a kind (one byte), a number of 32 bits, and data."""
-
-Refer = Callable[[Any], Reference]
-
-# A test finds settled classes and another `id`; here they are the real ones.
-_id = id
-
 _sized = formats.SIZED.pack
 _tagged_i64, _tagged_f64 = formats.TAGGED_I64.pack, formats.TAGGED_F64.pack
 _MAX_I64 = 1 << 63
 _MAPPINGS: dict[type, bytes] = {dict: b"d", Counter: b"C", OrderedDict: b"O"}
-_CONTAINERS = (list, set, bytearray, deque, *_MAPPINGS)
 _TOO_DEEP = f"the value is cyclic or nested more than {MAX_DEPTH} deep"
 _TOO_MANY = f"the value has more than {MAX_ITEMS} items"
 
@@ -36,17 +27,11 @@ _TOO_MANY = f"the value has more than {MAX_ITEMS} items"
 class _Encoder:
     """Writes one value; see `encode` for the arguments."""
 
-    def __init__(
-        self, refer: Refer | None, numpy: Numpy | None, limit: int, containers: list[Any] | None
-    ) -> None:
+    def __init__(self, numpy: Numpy | None, limit: int) -> None:
         self.data = bytearray()
-        self.refer = refer
         self.numpy = numpy
         self.limit = limit
         self.items = 0
-        self.containers = containers
-        # The place of each container; below zero while its content is being written.
-        self.numbers = {_id(each): number for number, each in enumerate(containers or ())}
 
     def check_size(self) -> None:
         if len(self.data) > self.limit:
@@ -98,25 +83,6 @@ class _Encoder:
         flat = [part for item in mapping.items() for part in item]
         self.many(tag, len(flat), flat, depth)
 
-    def begin(self, container: Any) -> bool:
-        """Numbers a container; False if it was written before, and now as a reference."""
-        if self.containers is None:
-            return True
-        number = self.numbers.get(_id(container))
-        if number is None:
-            self.numbers[_id(container)] = -1 - len(self.containers)
-            self.containers.append(container)
-            return True
-        if number < 0:
-            raise EncodeError("the value contains itself")
-        self.put(_sized(b"@", number))
-        return False
-
-    def end(self, container: Any) -> None:
-        """Note that all of a container has been written."""
-        if self.containers is not None:
-            self.numbers[_id(container)] = -1 - self.numbers[_id(container)]
-
     def sequence(self, tag: bytes, values: Any, kind: type, depth: int) -> None:
         """Write a list or tuple, in one go if it holds nothing but small integers and floats."""
         count = len(values)
@@ -147,11 +113,7 @@ class _Encoder:
             self.put(_tagged_f64(b"f", value))
         elif kind is str:
             self.sized(b"s", value.encode("utf-8", "surrogatepass"))
-        elif self.is_container(value, kind):
-            if self.begin(value):
-                self.container(value, kind, depth)
-                self.end(value)
-        elif not self.constant(value, kind, depth):
+        elif not self.container(value, kind, depth) and not self.constant(value, kind, depth):
             self.other(value, kind, depth)
 
     def integer(self, value: int) -> None:
@@ -164,34 +126,24 @@ class _Encoder:
             raise SizeError(f"an integer of more than {formats.MAX_INT_BYTES} bytes")
         self.sized(b"i", value.to_bytes(size, "little", signed=True))
 
-    def is_container(self, value: Any, kind: type) -> bool:
-        """Whether a value is a container that can change."""
-        if kind in _CONTAINERS:
-            return True
-        if self.numpy is not None and kind is self.numpy.array_type:
-            return formats.is_plain_dtype(value.dtype.str) and value.dtype.names is None
-        return kind is defaultdict and value.default_factory in formats.FACTORY_NAMES
-
-    def container(self, value: Any, kind: type, depth: int) -> None:
+    def container(self, value: Any, kind: type, depth: int) -> bool:
         """Write a container that can change."""
         if kind is list:
             self.sequence(b"l", value, kind, depth)
+        elif kind in _MAPPINGS:
+            self.pairs(_MAPPINGS[kind], value, depth)
         elif kind is set:
             self.many(b"S", len(value), value, depth)
         elif kind is bytearray:
             self.sized(b"B", bytes(value))
         elif kind is deque:
             self.many(b"q", 1 + len(value), (value.maxlen, *value), depth)
-        elif kind in _MAPPINGS:
-            self.pairs(_MAPPINGS[kind], value, depth)
-        elif kind is defaultdict:
+        elif kind is defaultdict and value.default_factory in formats.FACTORY_NAMES:
             self.sized(b"g", formats.FACTORY_NAMES[value.default_factory].encode())
             self.pairs(b"d", value, depth)
         else:
-            self.put(b"a")
-            self.value(value.dtype.str, depth + 1)
-            self.value(value.shape, depth + 1)
-            self.sized(b"b", value.tobytes())
+            return False
+        return True
 
     def constant(self, value: Any, kind: type, depth: int) -> bool:
         """Write one of the rarer values that cannot change."""
@@ -219,23 +171,27 @@ class _Encoder:
             self.sized(b"y", value.isoformat().encode())
         elif kind is timedelta:
             self.many(b"e", 3, (value.days, value.seconds, value.microseconds), depth)
-        elif self.numpy is not None and kind in self.numpy.scalars:
-            self.put(b"n" + bytes([self.numpy.scalars[kind]]))
-            self.value(value.item(), depth)
         else:
             return False
         return True
 
     def other(self, value: Any, kind: type, depth: int) -> None:
-        """Write a reference to what is not plain data; without references, a named tuple as a tuple."""
-        if self.refer is None and is_plain_namedtuple(kind):
+        """Write what becomes something else: a named tuple a tuple, numbers and arrays of numpy those of Python."""
+        if is_plain_namedtuple(kind):
             self.many(b"t", tuple.__len__(value), tuple.__iter__(value), depth)
-            return
-        if self.refer is None:
+        elif self.numpy is not None and kind in self.numpy.scalars:
+            self.value(value.item(), depth)
+        elif (
+            self.numpy is not None
+            and kind is self.numpy.array_type
+            and value.dtype.type in self.numpy.scalars
+        ):
+            # Before anything is made of it: an array takes as little memory as somebody likes (`broadcast_to`).
+            if self.items + formats.lists_in(value.shape) > MAX_ITEMS:
+                raise SizeError(_TOO_MANY)
+            self.value(value.tolist(), depth)
+        else:
             raise EncodeError(f"a value of type {kind.__name__!r:.80} is not plain data")
-        sort, number, data = self.refer(value)
-        self.put(b"x" + _sized(sort, number))
-        self.value(data, depth + 1)
 
 
 def _packed(values: Any, kind: type) -> bytes | None:
@@ -278,25 +234,13 @@ def _has_plain_zone(value: Any) -> bool:
     return zone is None or (type(zone) is timezone and str(zone).startswith("UTC"))
 
 
-def encode(
-    value: Any,
-    *,
-    refer: Refer | None = None,
-    numpy: Numpy | None = None,
-    limit: int = 1 << 26,
-    containers: list[Any] | None = None,
-) -> bytes:
-    r"""Turn plain data into bytes.
+def encode(value: Any, *, numpy: Numpy | None = None, limit: int = 1 << 26) -> bytes:
+    r"""Turn plain data into bytes. Each place gets a copy, also of a container that stands in several.
 
     Args:
         value: Plain data: exact builtin types and a few of the standard library.
-        refer: Called for anything else; returns what stands for the object.
-        numpy: Lets numpy's numbers and arrays cross.
+        numpy: Turns numbers and arrays of numpy into Python's, which are plain data.
         limit: Largest size of the result in bytes.
-        containers: Containers that the reader knows by their place in this list. Those that are written
-            are appended. A container that comes again is written as a reference to its place, so that
-            the copy has the same shape; one that contains itself is refused. Without the list, each
-            place gets a copy.
 
     Raises:
         EncodeError: The value is not plain data; `SizeError` if it is too large.
@@ -312,9 +256,13 @@ def encode(
         return b"N"
     if kind is int and -_MAX_I64 <= value < _MAX_I64:
         return _tagged_i64(b"j", value)
-    encoder = _Encoder(refer, numpy, limit, containers)
+    encoder = _Encoder(numpy, limit)
     try:
         encoder.value(value)
-    except (RecursionError, RuntimeError) as error:
+    except (EncodeError, MemoryError):
+        raise
+    except (
+        Exception
+    ) as error:  # of a class that lies about itself, or a container that changes meanwhile
         raise EncodeError(f"the value cannot be copied: {type(error).__name__}") from None
     return bytes(encoder.data)

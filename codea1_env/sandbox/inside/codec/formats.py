@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Any
 
@@ -41,9 +40,6 @@ PACKED_CODES: dict[type, str] = {int: "q", float: "d"}
 MIXED: dict[bytes, type] = {b"K": list, b"L": tuple}
 MIXED_TAGS = {kind: tag for tag, kind in MIXED.items()}
 
-# Element types of arrays that are plain data: no objects, no records.
-_DTYPE = re.compile(r"[<>|=][?biufcmMSU][0-9]{1,9}(\[[0-9]{0,9}[a-zA-Z]{1,2}\])?")
-
 
 class EncodeError(Exception):
     """The value is not plain data, or too large. The message says which part."""
@@ -57,58 +53,34 @@ class SizeError(EncodeError):
     """The encoded value is larger than the limit."""
 
 
-class NdArray:
-    """A numpy array as plain data, where numpy itself is not wanted. Never equal to anything else.
-
-    Attributes:
-        dtype: numpy's name of the element type, such as "<f8".
-        shape: Lengths of the axes.
-        data: The elements in C order.
-    """
-
-    __slots__ = ("data", "dtype", "shape")
-
-    def __init__(self, dtype: str, shape: tuple[int, ...], data: bytes) -> None:
-        self.dtype = dtype
-        self.shape = shape
-        self.data = data
-
-    def __repr__(self) -> str:
-        return f"NdArray(dtype={self.dtype!r}, shape={self.shape!r})"
-
-
-# numpy's types of single numbers -> Python's that holds the same. They are sent by their place in here.
-SCALARS: dict[str, type] = {
-    "bool_": bool,
-    "int8": int, "int16": int, "int32": int, "int64": int,
-    "uint8": int, "uint16": int, "uint32": int, "uint64": int,
-    "float16": float, "float32": float, "float64": float,
-    "complex64": complex, "complex128": complex,
-}  # fmt: skip
-SCALAR_KINDS = tuple(SCALARS.values())
+# numpy's types of single numbers; values of them, and arrays of them, become Python's.
+_SCALARS = (
+    "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "longlong", "ulonglong", "float16", "float32",
+    "float64", "complex64", "complex128",
+)  # fmt: skip
 
 
 class Numpy:
-    """The types of an imported numpy that the codec understands. Built once, before foreign code runs.
+    """The types of an imported numpy that have equals in Python. Built once, before foreign code runs.
 
     Args:
         numpy: The module.
-        numbers: Whether single numbers are read as numpy's, too; else as Python's.
     """
 
-    def __init__(self, numpy: Any, numbers: bool = True) -> None:
-        self.numbers = numbers
-        self.array_type = numpy.ndarray
-        self.frombuffer = numpy.frombuffer
-        self.scalar_types = tuple(getattr(numpy, name) for name in SCALARS)
-        self.scalars = {kind: number for number, kind in enumerate(self.scalar_types)}
+    def __init__(self, numpy: Any) -> None:
+        self.array_type: type = numpy.ndarray
+        self.scalars = frozenset(getattr(numpy, name) for name in _SCALARS)
 
 
-def is_plain_dtype(name: str) -> bool:
-    """Whether arrays with this type of elements are plain data.
+def lists_in(shape: tuple[int, ...]) -> int:
+    """Return how many items the lists have together that an array of a shape becomes; an empty axis may leave many lists.
 
     Example:
-        >>> is_plain_dtype("<f8"), is_plain_dtype("|O")
-        (True, False)
+        >>> lists_in((2, 3)), lists_in((5, 0)), lists_in(())
+        (8, 5, 0)
     """
-    return _DTYPE.fullmatch(name) is not None
+    total, along = 0, 1
+    for axis in shape:
+        along *= axis
+        total += along
+    return total

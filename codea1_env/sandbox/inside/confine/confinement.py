@@ -9,8 +9,6 @@ from typing import NamedTuple
 from . import namespaces, privileges, seccomp
 
 LEVELS = ("none", "process", "kernel", "namespaces")
-_ALL = b""
-"""Children of any role, where all have the same rules."""
 
 
 class Settings(NamedTuple):
@@ -19,11 +17,13 @@ class Settings(NamedTuple):
     Attributes:
         level: One of `LEVELS`; each includes those before it.
         packages: Allowed packages outside the standard library, and the folder that holds each.
-        modules: What to import instead of the packages, when the worker is confined; None to import those.
+        trusted: Those of them that are imported before the worker is confined.
+        modules: What is imported when it is.
         metadata: Folders in which packages say which version they are.
-        preload: Whether to import them before the first run.
+        preload: Whether to import any of these before the first run.
         calls_only: Whether its children are programs whose functions are only called.
-        scratch: Whether its children have folders that they may write to, of bounded size and empty for each run.
+        testing: See `WorkerKind.testing`.
+        scratch: Whether its children have a folder that they may write to, of bounded size and empty for each run.
             Only at level "namespaces". The children of others may write no file, and neither may their worker.
         readable: Files and folders that children may read.
         listable: Folders that children may list.
@@ -33,10 +33,12 @@ class Settings(NamedTuple):
 
     level: str
     packages: dict[str, str]
-    modules: list[str] | None
+    trusted: list[str]
+    modules: list[str]
     metadata: list[str]
     preload: bool
     calls_only: bool
+    testing: str
     scratch: bool
     readable: list[str]
     listable: list[str]
@@ -65,51 +67,51 @@ class Confinement:
     Args:
         settings: The worker's settings.
         may_change_user: Whether the worker may give its children another user number.
+        own_users: Whether the worker has a user namespace of its own, in which the kernel counts threads apart.
 
     Raises:
         OSError: The kernel does not offer what the level needs.
     """
 
-    def __init__(self, settings: Settings, may_change_user: bool) -> None:
+    def __init__(self, settings: Settings, may_change_user: bool, own_users: bool) -> None:
         self.settings = settings
+        self._own_users = own_users
         self.change_user = may_change_user and os.geteuid() == 0 and settings.at_least("process")
-        self._folders: dict[bytes, str] = {}
-        self._rulesets: dict[bytes, privileges.Ruleset] = {}
+        self._folder = os.path.join(namespaces.SCRATCH, "program", "files")
+        self._rules: privileges.Ruleset | None = None
         self._filter: seccomp.Filter | None = None
-        self._prepared_for = b""
-        self._worker_is_confined = False
+        self._is_prepared = self._worker_is_confined = False
         if settings.scratch:
-            self._folders = {
-                role: os.path.join(namespaces.SCRATCH, name, "files")
-                for role, name in ((b"c", "program"), (b"t", "test"))
-            }
-            for folder in self._folders.values():
-                os.makedirs(folder, exist_ok=True)
+            os.makedirs(self._folder, exist_ok=True)
         if settings.at_least("kernel"):
-            self._filter = seccomp.Filter()
-            for role in self._folders or (_ALL,):
-                # The rules are about the folder around the one that is mounted, and so hold for the next one, too.
-                around = os.path.dirname(self._folders[role]) if self._folders else None
-                self._rulesets[role] = privileges.Ruleset(
-                    settings.readable, settings.listable, around
-                )
-        if self._folders:
+            self._filter = seccomp.Filter(locks=settings.scratch)
+            # The rules are about the folder around the one that is mounted, and so hold for the next one, too.
+            around = os.path.dirname(self._folder) if settings.scratch else None
+            self._rules = privileges.Ruleset(settings.readable, settings.listable, around)
+        if settings.scratch:
             namespaces.make_read_only(namespaces.SCRATCH)
-        for folder in self._folders.values():
-            namespaces.mount_empty(folder)
-        self._give_folders()
+            self._mount_folder()
 
     def keep_user(self) -> None:
         """Give up changing the user: the standard library is where no other user may look."""
         self.change_user = False
-        self._give_folders()
+        if self.settings.scratch:
+            self._give_folder()
 
-    def _give_folders(self) -> None:
+    @property
+    def counts_threads(self) -> bool:
+        """Whether its children's threads are limited, since they are counted apart from those of others."""
+        return self.change_user or self._own_users
+
+    def _mount_folder(self) -> None:
+        namespaces.mount_empty(self._folder)
+        self._give_folder()
+
+    def _give_folder(self) -> None:
         owner = self.settings.user if self.change_user else 0
-        for folder in self._folders.values():
-            os.chmod(folder, 0o700)
-            if os.geteuid() == 0:
-                os.chown(folder, owner, owner)
+        os.chmod(self._folder, 0o700)
+        if os.geteuid() == 0:
+            os.chown(self._folder, owner, owner)
 
     def harden_worker(self) -> None:
         """Take from the worker itself what it does not need, and its children so do not have."""
@@ -125,34 +127,28 @@ class Confinement:
         """
         if self.settings.scratch:
             return
-        if self._filter is None:
+        if self._rules is None:
             _enter_no_folder()
         else:
             os.chdir("/")
             self._put_on_rights()
-            self._rulesets.pop(_ALL).restrict()
+            self._rules.restrict()
             self._worker_is_confined = True
 
-    def prepare(self, role: bytes) -> None:
-        """Do in the worker what its next child then find done.
+    def prepare(self) -> None:
+        """Do in the worker what its next child then finds done."""
+        if self.settings.scratch and not self._is_prepared:
+            os.chdir(self._folder)
+            os.environ["TMPDIR"] = os.environ["HOME"] = self._folder
+            self._is_prepared = True
 
-        Args:
-            role: b"c" or b"t", which may have folders of their own; b"v" has none.
-        """
-        if self._folders and role != self._prepared_for:
-            folder = self._folders[role]
-            os.chdir(folder)
-            os.environ["TMPDIR"] = os.environ["HOME"] = folder
-            self._prepared_for = role
-
-    def put_on(self, role: bytes, parent: int) -> None:
+    def put_on(self, parent: int) -> None:
         """Confine this process, for good, but for what `seal` adds.
 
         It is short and stays close to the system calls: each page of memory that a child touches for the
         first time costs as much as several system calls.
 
         Args:
-            role: What the worker has prepared for.
             parent: The worker's process number: without it, there is nobody to work for.
         """
         if not self._worker_is_confined:
@@ -161,8 +157,8 @@ class Confinement:
         privileges.prctl(privileges.PR_SET_PDEATHSIG, _signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
-        if self._filter is not None and not self._worker_is_confined:
-            self._rulesets[role if self._folders else _ALL].restrict()
+        if self._rules is not None and not self._worker_is_confined:
+            self._rules.restrict()
 
     def seal(self) -> None:
         """Put on the filter of system calls, when the job's limits are set and before foreign code begins.
@@ -174,25 +170,23 @@ class Confinement:
 
     def _put_on_rights(self) -> None:
         # The functions of the module `signal` make enums. SIGPIPE stays ignored, as in every Python program:
-        # a reply to a test that has ended meanwhile must not kill the program's process.
+        # a supervisor that has ended must not kill the program's process.
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-        privileges.limit_child(own_user=self.change_user)
+        privileges.limit_child(self.counts_threads)
         if self.settings.at_least("process"):
             if self.change_user:
                 privileges.become(self.settings.user)
-            elif os.geteuid() == 0 or self.settings.level == "namespaces":
+            else:
                 privileges.drop_capabilities()
             privileges.hide()
 
     def clean(self) -> None:
-        """Give the next run empty folders. However full those of the last one are, it takes no time.
+        """Give the next run an empty folder. However full that of the last one is, it takes no time.
 
         Raises:
             OSError: It cannot: the worker must not be used again.
         """
         os.chdir("/")
-        self._prepared_for = b""
-        for folder in self._folders.values():
-            namespaces.unmount(folder)
-            namespaces.mount_empty(folder)
-        self._give_folders()
+        self._is_prepared = False
+        namespaces.unmount(self._folder)
+        self._mount_folder()

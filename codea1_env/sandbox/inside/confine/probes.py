@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -40,6 +41,11 @@ def _write_scratch() -> None:
     os.unlink("probe")
 
 
+def _lock() -> None:
+    with open("/dev/null", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _thread() -> None:
     thread = threading.Thread(target=int)
     thread.start()
@@ -73,6 +79,7 @@ def acts_of(
         acts["write beside the scratch folder"] = ("Landlock", lambda: os.mkdir("../probe"))
     elif level in ("kernel", "namespaces"):
         acts["write a file"] = ("Landlock", _write_scratch)
+        acts["lock a file that others see"] = ("seccomp", _lock)
     if level == "process":
         acts["gain privileges through a program"] = ("no_new_privs", _without_new_privileges)
     if level != "none":
@@ -120,13 +127,12 @@ def run(confinement: Confinement) -> dict[str, str]:
     """
     parent = os.getpid()
     settings = confinement.settings
-    role = b"v" if settings.calls_only else b"c"
-    confinement.prepare(role)
+    confinement.prepare()
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            confinement.put_on(role, parent)
+            confinement.put_on(parent)
             confinement.seal()
             acts = acts_of(settings.level, parent, settings.scratch)
             found = {name: _attempt(act) for name, (_, act) in acts.items()}

@@ -1,8 +1,8 @@
 """A seccomp filter for one child, assembled here: no library to install and nothing to compile.
 
-No new processes, no program execution, no sockets but a private pair, no signals to others, nothing that
-inspects or changes another process, the machine or the sandbox. Refused calls fail with EPERM, so that a
-program sees an ordinary `PermissionError`. Calls of another architecture end the process.
+No new processes, no program execution, no sockets but a private pair, no signals to others, no locks on files that
+others see, nothing that inspects or changes another process, the machine or the sandbox. Refused calls fail with EPERM,
+so that a program sees an ordinary `PermissionError`. Calls of another architecture end the process.
 
 An allow-list: a call without a number in here, and what future kernels add, is refused. Numbers are those of the
 kernel's own headers (arch/x86/entry/syscalls/syscall_64.tbl; include/uapi/asm-generic/unistd.h).
@@ -20,9 +20,7 @@ import struct
 from .privileges import check, libc
 
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
-_LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _JUMP_SET, _AND, _RETURN = (
-    0x20, 0x15, 0x35, 0x45, 0x54, 0x06,
-)  # fmt: skip
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 _KILL_PROCESS, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 _X32_BIT = 0x40000000
@@ -51,8 +49,8 @@ _X86_64 = {
     "faccessat": 269, "pselect6": 270, "ppoll": 271, "set_robust_list": 273,
     "get_robust_list": 274, "epoll_pwait": 281, "eventfd": 284, "fallocate": 285, "eventfd2": 290,
     "epoll_create1": 291, "dup3": 292, "pipe2": 293, "preadv": 295, "pwritev": 296,
-    "prlimit64": 302, "getcpu": 309, "renameat2": 316, "getrandom": 318, "membarrier": 324,
-    "copy_file_range": 326, "statx": 332, "rseq": 334, "clone3": 435, "close_range": 436,
+    "prlimit64": 302, "getcpu": 309, "renameat2": 316, "getrandom": 318, "copy_file_range": 326,
+    "statx": 332, "rseq": 334, "clone3": 435, "close_range": 436,
     "faccessat2": 439,
 }  # fmt: skip
 
@@ -77,18 +75,22 @@ _AARCH64 = {
     "recvfrom": 207, "setsockopt": 208, "getsockopt": 209, "shutdown": 210, "brk": 214,
     "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "fadvise64": 223, "mprotect": 226,
     "msync": 227, "mincore": 232, "madvise": 233, "wait4": 260, "prlimit64": 261,
-    "renameat2": 276, "getrandom": 278, "membarrier": 283, "copy_file_range": 285, "statx": 291,
+    "renameat2": 276, "getrandom": 278, "copy_file_range": 285, "statx": 291,
     "rseq": 293, "clone3": 435, "close_range": 436, "faccessat2": 439,
 }  # fmt: skip
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
 
-_CLONE_THREAD = 0x00010000
+# All that pthread_create asks for, in glibc and in musl: CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS,
+# PARENT_SETTID, CHILD_CLEARTID; musl adds DETACHED. Nothing else: with CLONE_VFORK a thread would stand in state D.
+_THREAD_FLAGS = (0x003D0F00, 0x007D0F00)
 _PR_SET_NAME, _PR_GET_NAME = 15, 16
 _TCGETS, _FIONREAD, _FIONBIO, _FIOCLEX, _FIONCLEX = 0x5401, 0x541B, 0x5421, 0x5451, 0x5450
-# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_DUPFD_CLOEXEC, F_GETPIPE_SZ.
+# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_GETPIPE_SZ.
 # Not F_SETOWN and F_SETSIG, with which a process can send signals.
-_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032)
+_FCNTL = (0, 1, 2, 3, 4, 1030, 1032)
+# F_GETLK, F_SETLK, F_SETLKW: for sqlite and the like, where a program has files of its own. Others see locks, too.
+_LOCKS = (5, 6, 7)
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
 _UNCATCHABLE = (9, 19)  # SIGKILL, SIGSTOP
 _RLIMIT_CPU, _RLIMIT_RTTIME = 0, 15
@@ -156,7 +158,7 @@ def _own_limits() -> list[bytes]:
 # Calls that the filter allows or refuses by their arguments.
 _BLOCKS: dict[str, list[bytes]] = {
     # New threads, but no new processes. glibc falls back to clone when clone3 does not exist.
-    "clone": [_argument(0), _instruction(_JUMP_SET, _CLONE_THREAD, 1, 0), _DENY, _return(_ALLOW)],
+    "clone": [_argument(0), *_one_of(_THREAD_FLAGS)],
     "clone3": [_return(_ERRNO | errno.ENOSYS)],
     "kill": _own_signal(0, 1),
     "tgkill": _own_signal(0, 2),
@@ -167,6 +169,7 @@ _BLOCKS: dict[str, list[bytes]] = {
         *_one_of((_TCGETS, _FIONREAD, _FIONBIO, _FIOCLEX, _FIONCLEX), errno.ENOTTY),
     ],
     "fcntl": [_argument(1), *_one_of(_FCNTL, errno.EINVAL)],
+    "flock": [_DENY],
     # asyncio needs a pair. Only streams: a datagram socket can be made to send elsewhere.
     "socketpair": [
         _argument(0),
@@ -178,9 +181,17 @@ _BLOCKS: dict[str, list[bytes]] = {
     ],
 }
 
+_WITH_LOCKS: dict[str, list[bytes]] = {
+    "fcntl": [_argument(1), *_one_of((*_FCNTL, *_LOCKS), errno.EINVAL)],
+    "flock": [_return(_ALLOW)],
+}
 
-def build() -> bytes:
+
+def build(*, locks: bool = False) -> bytes:
     """Assembles the filter, which `Filter` completes with the number of the process.
+
+    Args:
+        locks: Whether files may be locked.
 
     Raises:
         OSError: The machine's system calls are not known here.
@@ -197,9 +208,10 @@ def build() -> bytes:
     ]
     if machine == "x86_64":
         program += [_instruction(_JUMP_GREATER_EQUAL, _X32_BIT, 0, 1), _DENY]
+    blocks = {**_BLOCKS, **(_WITH_LOCKS if locks else {})}
     verdicts: dict[int, list[bytes]] = {}  # what begins at a number
     for name, number in numbers.items():
-        verdicts[number] = _BLOCKS.get(name, [_return(_ALLOW)])
+        verdicts[number] = blocks.get(name, [_return(_ALLOW)])
         verdicts.setdefault(number + 1, [_DENY])
     starts = [(0, [_DENY]), *sorted(verdicts.items())]
     merged = [
@@ -231,12 +243,15 @@ _getpid = os.getpid  # a test's process sees another number
 class Filter:
     """The assembled filter, in memory that the kernel can read: a child has only to complete it.
 
+    Args:
+        locks: Whether files may be locked.
+
     Raises:
         OSError: The machine's system calls are not known here.
     """
 
-    def __init__(self) -> None:
-        assembled = build()
+    def __init__(self, *, locks: bool) -> None:
+        assembled = build(locks=locks)
         own = struct.pack("<I", _OWN_PID)
         self._buffer = ctypes.create_string_buffer(assembled, len(assembled))
         self._words = memoryview(self._buffer).cast("B").cast("I")

@@ -12,6 +12,7 @@ takes longer than a call.
 
 from __future__ import annotations
 
+import hashlib
 import marshal
 import os
 import sys
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..codec import frames
+from ..codec.decoding import decode
 from ..codec.encoding import encode
 from ..codec.formats import EncodeError, Numpy, SizeError
 from ..confine.privileges import limit_job
@@ -40,6 +42,10 @@ def f(a, b=2):
 MODULE_NAME = "program"
 RETURNED = encode(("ok",)).replace(b"\1", b"\2", 1)
 """What stands before a value in a reply: both are a pair."""
+ITERATED = "*"
+_MARSHALLED = b"("  # of a tuple, as `marshal` writes it; the codec's tuples begin otherwise
+_NOT_ITERATED = (list, tuple, dict, str, bytes, bytearray, range, int, float, bool, type(None))
+_numpy: Numpy | None = None
 
 
 def execute(code: str, module: types.ModuleType, may_exit: bool = False) -> tuple[str, ...]:
@@ -55,7 +61,9 @@ def execute(code: str, module: types.ModuleType, may_exit: bool = False) -> tupl
     """
     sys.modules[module.__name__] = module
     try:
-        compiled = compile(code, f"<{MODULE_NAME}>", "exec", dont_inherit=True)
+        compiled = compile(
+            code.removeprefix("\ufeff"), f"<{MODULE_NAME}>", "exec", dont_inherit=True
+        )
     except MemoryError as error:
         return describe_error(error)
     except BaseException as error:  # SyntaxError, ValueError for null bytes, RecursionError, ...
@@ -96,49 +104,71 @@ class Caller:
     Args:
         namespace: The program's names.
         limit: Bytes of a reply.
-        numpy: Numpy, where it is there.
-        offers: Whether what stands under a name may be called; None where the only name is the one under test.
     """
 
-    def __init__(
-        self,
-        namespace: dict[str, Any],
-        limit: int,
-        numpy: Numpy | None,
-        offers: Callable[[str, Any], bool] | None = None,
-    ) -> None:
+    def __init__(self, namespace: dict[str, Any], limit: int) -> None:
         self.namespace = namespace
-        self._offers = offers
         self.limit = limit
-        self.numpy = numpy
 
     def answer(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
-        """Make one call."""
+        """Make one call.
+
+        Args:
+            name: Of a function; `Class.method`, of a new instance; with a `*` before it, what is returned is iterated over:
+                a generator becomes a list here, in the program's process.
+            arguments: Its arguments.
+            keywords: The same by name.
+        """
+        iterates, name = name[:1] == ITERATED, name.lstrip(ITERATED)
         owner, _, method = name.partition(".")
-        known = owner in self.namespace
-        if not known or (
-            self._offers is not None and not self._offers(owner, self.namespace[owner])
-        ):
+        if owner not in self.namespace:
             return encode(("raised", f"NameError: name {name!r} is not defined", "NameError"))
         try:
             called = getattr(self.namespace[owner](), method) if method else self.namespace[name]
             value = called(*arguments, **keywords)
+            if iterates and type(value) not in _NOT_ITERATED:
+                value = list(value)
         except BaseException as error:  # SystemExit and KeyboardInterrupt included
             return encode(describe_error(error))
         try:
-            return RETURNED + encode(value, numpy=self.numpy, limit=self.limit)
+            return RETURNED + encode(value, numpy=_numpy, limit=self.limit)
         except SizeError as error:
-            return encode(("too large", str(error)))
+            return encode(("too large", f"{error}{_digest(value)}"))
         except EncodeError as error:
             return encode(("unencodable", str(error)))
         except MemoryError as error:
             return encode(describe_error(error))
 
 
-def loaded_numpy(numbers: bool = True) -> Numpy | None:
-    """Return this process's numpy, if it has one. In a worker called before foreign code runs."""
+def _digest(value: Any) -> str:
+    """Return a digest of a value that is too large to be sent: two that are the same have the same.
+
+    Who knows it of the right value can compare. It is made by `marshal`, which knows exact types of plain data only and
+    runs nothing of theirs.
+    """
+    whole = hashlib.sha256()
+    try:
+        if type(value) is list or type(value) is tuple:
+            whole.update(f"{type(value).__name__} {len(value)}".encode())
+            for start in range(0, len(value), _TOGETHER):
+                whole.update(marshal.dumps(value[start : start + _TOGETHER], 2))
+        else:
+            whole.update(marshal.dumps(value, 2))
+    except (ValueError, MemoryError, RecursionError):  # something else than plain data
+        return ""
+    return f"; {DIGEST} {whole.hexdigest()}"
+
+
+DIGEST = "its digest is"
+"""In the answer to a call whose value is too large to be sent, before what stands for it."""
+_TOGETHER = 1000  # items: a copy of all would take as much memory again
+
+
+def know_numpy() -> None:
+    """Have this process's numpy known, if it has one. In a worker called before foreign code runs."""
+    global _numpy
     module = sys.modules.get("numpy")
-    return Numpy(module, numbers) if module is not None else None
+    _numpy = Numpy(module) if module is not None else None
 
 
 def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int) -> None:
@@ -149,24 +179,35 @@ def main(seal: Callable[[], None], job_pipe: int, reply_pipe: int) -> None:
         job_pipe: Where the job comes from.
         reply_pipe: Where the replies go.
     """
-    code, name, calls, memory, cpu_seconds, result = _loads(frames.FrameReader(job_pipe).frame())
+    code, entry_point, names, calls, memory, cpu_seconds, result = _loads(
+        frames.FrameReader(job_pipe).frame()
+    )
     _close(job_pipe)
     limit_job(memory, cpu_seconds)
     seal()
     frames.write_frame(reply_pipe, frames.READY)
-    _answer(reply_pipe, code, name, calls, result)
+    _answer(reply_pipe, code, entry_point, names, calls, result)
     _close(reply_pipe)  # long before the process is gone, whose end nobody waits for
     _exit(0)
 
 
-def _answer(reply_pipe: int, code: str, name: str, calls: list[bytes], result: int) -> None:
-    numpy = loaded_numpy()
-    reply, namespace = loaded(code, name)
+def _answer(
+    reply_pipe: int,
+    code: str,
+    entry_point: str | None,
+    names: str | tuple[str, ...],
+    calls: list[bytes],
+    result: int,
+) -> None:
+    reply, namespace = loaded(code, entry_point)
     frames.write_frame(reply_pipe, encode(reply))
     if reply == ("ok",):
-        caller = Caller(namespace, result, numpy)
-        for call in calls:
-            frames.write_frame(reply_pipe, caller.answer(name, *_loads(call)))
+        caller = Caller(namespace, result)
+        for number, call in enumerate(calls):
+            name = names if type(names) is str else names[number]
+            # The supervisor's own: marshalled, or in the codec's form what has no marshalled one.
+            values = _loads(call) if call[:1] == _MARSHALLED else decode(call)
+            frames.write_frame(reply_pipe, caller.answer(name, *values))
 
 
 def rehearse() -> None:
@@ -174,9 +215,9 @@ def rehearse() -> None:
     call = marshal.dumps(([1, 2.5], {}), 2)
     theirs, ours = os.pipe()
     for _ in range(_REHEARSALS):
-        frames.write_frame(ours, marshal.dumps((_PROGRAM, "f", [call] * 4, 0, 0, 1000), 2))
-        code, name, calls, _, _, result = _loads(frames.FrameReader(theirs).frame())
-        _answer(ours, code, name, calls, result)
+        frames.write_frame(ours, marshal.dumps((_PROGRAM, "f", "f", [call] * 4, 0, 0, 1000), 2))
+        code, entry_point, names, calls, _, _, result = _loads(frames.FrameReader(theirs).frame())
+        _answer(ours, code, entry_point, names, calls, result)
         os.read(theirs, 1 << 16)
     os.close(theirs)
     os.close(ours)

@@ -2,11 +2,10 @@
 
 It never parses or holds job data, since every later child would inherit it: a request on the control
 socket is one byte and some descriptors, and the child reads its job itself. Single-threaded.
-A worker forks children for calls (v), or those for everything else (c, t): the former need much less memory.
+A worker forks children for calls (v), or those for everything else (c): the former need much less memory.
 
 Requests (first byte), and the descriptors that come with them:
-    c   fork a process for a candidate: job, reply, output, errors [, requests from a test, replies to it]
-    t   fork a process for a test: job, reply, output, errors, requests to a candidate, replies from it
+    c   fork a process for a script, or for a program with its tests: job, reply, output, errors
     v   fork a process for a program whose function is only called: job, reply
     k   kill and reap the process whose number follows, and everything that it left behind
 Answers: the child's number with a pidfd; or wait status, CPU seconds and peak memory.
@@ -23,6 +22,7 @@ import json
 import os
 import platform
 import random
+import resource
 import select
 import signal
 import socket
@@ -34,8 +34,14 @@ from typing import Any
 
 from ..confine import namespaces, probes
 from ..confine.confinement import Confinement, Settings
-from ..confine.privileges import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
-from ..preimported import COMMON, PARTS, PREIMPORTED
+from ..confine.privileges import (
+    MAX_THREADS,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    prctl,
+)
+from ..preimported import COMMON, PARTS, PREIMPORTED, TESTING
 from ..start import no_hooks
 from . import running
 
@@ -46,6 +52,13 @@ _CHILD_FIRST_FD = 3
 _MOST_DESCRIPTORS = 256
 _SHORTAGES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 _MOST_SETTINGS = 1 << 18
+_MOST_DIGITS = (
+    50_000  # of an integer that is printed or read: as the evaluator of LiveCodeBench has it
+)
+_THREADS_OF_ALL = (
+    "not limited: the kernel counts them with those of this user's other processes (ulimit -u), so that a program "
+    "can take them from others; it needs Linux 5.14 and user namespaces, or root and Python where others may read it"
+)
 
 
 class AllowedPackages:
@@ -86,8 +99,7 @@ def _alike(name: str) -> str:
 @contextlib.contextmanager
 def _folder_to_import_in(settings: Settings) -> Iterator[None]:
     """Give a folder that packages may write to while they are imported: some insist on one, but not numpy."""
-    trusted = settings.preload and settings.modules is None
-    if not trusted or settings.packages.keys() <= {"numpy"}:
+    if not settings.preload or set(settings.trusted) <= {"numpy"}:
         yield
         return
     import tempfile  # only here: it is large
@@ -111,10 +123,8 @@ def _folder_to_import_in(settings: Settings) -> Iterator[None]:
 
 
 def _preimport(settings: Settings) -> None:
-    packages = settings.packages
-    sys.meta_path.append(AllowedPackages(packages, settings.metadata))  # type: ignore[arg-type]
     modules = COMMON if settings.calls_only else PREIMPORTED
-    trusted = packages if settings.preload and settings.modules is None else {}
+    trusted = settings.trusted if settings.preload else ()
     with no_hooks(), _folder_to_import_in(settings):
         for name in (
             *modules,
@@ -180,8 +190,8 @@ def _keep_only(one: int, other: int) -> None:
 
 def _become_child(descriptors: list[int]) -> list[int]:
     """Move the run's descriptors to 3, 4, ... and its streams to 1 and 2."""
-    job, reply, output, errors, *peers = descriptors
-    ordered = [job, reply, *peers]
+    job, reply, output, errors = descriptors
+    ordered = [job, reply]
     # First out of the way of the target numbers, then into place.
     free = max(descriptors) + 1
     high = [
@@ -210,10 +220,10 @@ class Zygote:
         self,
         control: socket.socket,
         confinement: Confinement,
-        mains: dict[bytes, Callable[..., None]],
+        main: Callable[..., None],
     ) -> None:
         self.control = control
-        self.mains = mains
+        self.main = main
         self.confinement = confinement
         self.live: set[int] = set()
         settings = confinement.settings
@@ -247,19 +257,19 @@ class Zygote:
     def fork(self, role: bytes, descriptors: list[int]) -> None:
         """Fork one child and answers with its number and a pidfd."""
         parent = os.getpid()
-        self.confinement.prepare(role)
+        self.confinement.prepare()
         pid = os.fork()
         if pid == 0:
             try:
                 if role == b"v":
                     _keep_only(*descriptors)
-                    self.confinement.put_on(role, parent)
+                    self.confinement.put_on(parent)
                 else:
                     self.control.close()
                     descriptors = _become_child(descriptors)
-                    self.confinement.put_on(role, parent)
+                    self.confinement.put_on(parent)
                     os.closerange(max(descriptors) + 1, _MOST_DESCRIPTORS)
-                self.mains[role](self.confinement.seal, *descriptors)
+                self.main(self.confinement.seal, *descriptors)
             finally:
                 os._exit(70)
         for descriptor in descriptors:
@@ -319,15 +329,18 @@ def _enter_namespaces(settings: Settings, control: socket.socket) -> bool:
 
 
 def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, dict[str, str]]:
-    may_change_user = True
+    may_change_user, own_users = True, False
     if settings.level == "namespaces":
         may_change_user = _enter_namespaces(settings, control)
+        own_users = not may_change_user and namespaces.counts_threads()
+    elif settings.at_least("process") and os.geteuid() != 0 and namespaces.counts_threads():
+        own_users = namespaces.enter_own_users()
     # Not before: a process that cannot be looked at may not write its own user map.
     prctl(PR_SET_DUMPABLE, 0)
     os.environ.pop("LD_BIND_NOW", None)  # it was for this interpreter
     _preimport(settings)
     _seed_generators()
-    confinement = Confinement(settings, may_change_user)
+    confinement = Confinement(settings, may_change_user, own_users)
     confinement.harden_worker()
     can_read = probes.CONTROLS[0]
     if confinement.change_user and probes.run(confinement).get(can_read) != "allowed":
@@ -345,20 +358,32 @@ def _prepare(control: socket.socket, settings: Settings) -> tuple[Confinement, d
     found["children's user"] = (
         "a number of their own" if confinement.change_user else "the worker's"
     )
+    found["children's threads"] = (
+        f"at most {MAX_THREADS}, counted apart" if confinement.counts_threads else _THREADS_OF_ALL
+    )
     return confinement, found
 
 
 def main(arguments: list[str]) -> None:
     """Start the worker. Argument: the number of the control socket, on which the settings come first, as JSON."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # Of its own memory nothing is limited but what cannot be changed; of its children's, what each job says.
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     # A Ctrl-C in the terminal is the supervisor's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(arguments[0]))
     settings = Settings(**json.loads(control.recv(_MOST_SETTINGS)))
     # What children do. What they import is there before the worker is confined.
-    mains: dict[bytes, Callable[..., None]] = {b"v": running.main}
-    for role, name in () if settings.calls_only else ((b"c", "candidate"), (b"t", "tester")):
-        mains[role] = importlib.import_module(f".{name}", __package__).main
+    finder: Any = AllowedPackages(settings.packages, settings.metadata)
+    sys.meta_path.append(finder)
+    with no_hooks():
+        for name in TESTING[settings.testing]:
+            importlib.import_module(name, __package__)
+    if settings.calls_only:
+        of_child: Callable[..., None] = running.main
+    else:
+        of_child = importlib.import_module(".candidate", __package__).main
     try:
         confinement, found = _prepare(control, settings)
     except OSError as error:
@@ -367,10 +392,12 @@ def main(arguments: list[str]) -> None:
         control.send(json.dumps({kind: str(error)}).encode())
         os._exit(1)
     sys.argv[:] = sys.orig_argv[:] = [""]
+    sys.set_int_max_str_digits(_MOST_DIGITS)
+    running.know_numpy()
     if settings.calls_only:
         running.rehearse()
     gc.collect()
     gc.freeze()
     with contextlib.suppress(BrokenPipeError):  # then there is nothing to serve
         control.send(json.dumps({"found": found}).encode())
-    Zygote(control, confinement, mains).serve()
+    Zygote(control, confinement, of_child).serve()

@@ -1,0 +1,94 @@
+"""A program and a test file that are imported from memory, and written down where there is a folder for them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Compile = Callable[[str, str], types.CodeType]
+"""Text and file name -> code."""
+
+
+def _compiled(text: str, path: str) -> types.CodeType:
+    code: types.CodeType = compile(text, path, "exec", dont_inherit=True)
+    return code
+
+
+class Texts(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    """Finds and loads modules whose text is known. Packages around a dotted name are empty.
+
+    Args:
+        texts: Name -> text.
+        folder: The folder that their files seem to be in.
+        write: Whether to write them there.
+        compilers: What compiles the modules that Python itself does not.
+    """
+
+    def __init__(
+        self, texts: dict[str, str], folder: str, *, write: bool, compilers: dict[str, Compile]
+    ) -> None:
+        self._texts = {name: text.removeprefix("\ufeff") for name, text in texts.items()}
+        self._folder = folder
+        self._compilers = compilers
+        for name, text in self._texts.items() if write else ():
+            with contextlib.suppress(OSError):  # it is full
+                os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+                with open(self.path(name), "w", encoding="utf-8", errors="surrogatepass") as file:
+                    file.write(text)
+        sys.meta_path.insert(0, self)
+
+    def path(self, name: str) -> str:
+        """Return the file of a module."""
+        return os.path.join(self._folder, *name.split(".")) + ".py"
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find a module of ours."""
+        if name in self._texts:
+            return importlib.util.spec_from_file_location(name, self.path(name), loader=self)
+        if any(each.startswith(f"{name}.") for each in self._texts):
+            return importlib.machinery.ModuleSpec(name, None, is_package=True)
+        return None
+
+    def get_source(self, fullname: str) -> str:
+        """Return its text."""
+        return self._texts[fullname]
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """Return its code."""
+        try:
+            compiled = self._compilers.get(fullname, _compiled)
+            return compiled(self._texts[fullname], self.path(fullname))
+        except (ValueError, RecursionError) as error:  # no text that Python reads
+            raise SyntaxError(f"{type(error).__name__}: {error}") from None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run it."""
+        exec(self.get_code(module.__name__), module.__dict__)
+
+    def line_of(self, name: str, error: BaseException | None) -> int | None:
+        """Return the line of a module at which an exception came by last."""
+        line, trace, path = (
+            None,
+            error.__traceback__ if error is not None else None,
+            self.path(name),
+        )
+        if isinstance(error, SyntaxError) and error.filename == path:
+            return error.lineno
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == path:
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        return line
+
+
+Send = Callable[[tuple[Any, ...]], None]
+"""Sends one message to the supervisor."""

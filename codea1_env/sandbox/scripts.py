@@ -1,0 +1,50 @@
+"""A program as a script, which reads standard input and prints."""
+
+from __future__ import annotations
+
+from .inside import codec
+from .jobs import Limits
+from .outcomes import Stop, bounds_of, load_of, outcome_of
+from .results import Outcome, ScriptResult, cause_of
+from .supervise import dismissed_on_error
+from .watch import Watch
+from .workers import Slots
+
+
+def run_script(slots: Slots, code: str, stdin: bytes, limits: Limits) -> ScriptResult:
+    """Run a program once that reads standard input and prints, as in APPS and LiveCodeBench.
+
+    Args:
+        slots: Where the process comes from.
+        code: Program text.
+        stdin: What it reads.
+        limits: The limits of one call are for the whole program.
+    """
+    try:
+        job = codec.encode({"code": code, "stdin": stdin, **bounds_of(limits)})
+    except codec.SizeError:
+        return ScriptResult(Outcome.SYNTAX_ERROR, message="the program is too large")
+    child = slots.take()
+    child.keep_output(is_answer=True)
+    with dismissed_on_error([child]):
+        child.start(limits, job, may_send=1)
+        watch = Watch(child)
+        frame = watch.frame(child, limits.call_cpu_time, limits.call_wall_time)
+        stop = frame if isinstance(frame, Stop) else None
+        if stop is None and not watch.closes_cleanly(child):
+            stop = Stop.FLOOD
+        child.read_all_output()
+        if child.stop is Stop.OUTPUT:
+            stop = Stop.OUTPUT
+        spent = watch.lap()
+    ended = child.end()
+    stdout, stderr = child.printed()
+    if stop is not None:
+        if stop is Stop.CLOSED:  # `end` knows whether the process had ended, too
+            stop = child.stop or stop
+        why = outcome_of(stop, ended)
+        spent = max(spent, child.used(ended))
+    else:
+        assert not isinstance(frame, Stop)
+        why = load_of(frame)
+    return ScriptResult(why.outcome, stdout, cpu_time=spent, stderr=stderr, **cause_of(why))

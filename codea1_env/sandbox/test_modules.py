@@ -1,0 +1,411 @@
+"""Tests that are no data: program and tests run whole, in one process, by the installed pytest or unittest.
+
+Whatever such a process says can be forged by the program: its results say `judged="inside"`, and no reward takes them.
+A test that ends the process, or reaches a limit, keeps the results before it; those after it run in a new process.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from .calls import less
+from .inside import codec
+from .jobs import Limits
+from .outcomes import Stop, bounds_of, outcome_of, too_long
+from .results import RUN_LIMIT, Limit, Outcome, TestResult, one_line
+from .supervise import Supervised, dismissed_on_error
+from .watch import Watch
+from .workers import Slots
+
+_NOTHING = 1e-9  # seconds: no time is left
+_MOST_TESTS = 10_000
+_MOST_HELD = 64 << 20
+_MAX_NAME = 300
+_OUTCOMES = {
+    "pass": Outcome.PASS, "fail": Outcome.FAIL, "error": Outcome.ERROR, "memory": Outcome.MEMORY,
+    "exited": Outcome.EXITED, "syntax": Outcome.SYNTAX_ERROR,
+}  # fmt: skip
+_SKIPPED = "skip"
+
+NO_TESTS = "no test was found"
+ALL_SKIPPED = "every test was skipped"
+NEEDS_EXTRA = (
+    "the test file needs pytest, which is not installed: pip install 'codea1-env[evaluation]'"
+)
+
+Arc = tuple[int, int]
+
+
+class Reach(NamedTuple):
+    """Statements, by their first lines, and branches: a line that has several next ones, and one of them.
+
+    A negative number is the way out of the function, or module, that begins on this line, as coverage.py has it.
+    """
+
+    statements: frozenset[int] = frozenset()
+    branches: frozenset[Arc] = frozenset()
+
+    def __or__(self, other: Reach) -> Reach:
+        return Reach(self.statements | other.statements, self.branches | other.branches)
+
+
+NO_REACH = Reach()
+
+
+@dataclass(frozen=True)
+class CoverageData:
+    """What of a program was run, as coverage.py counts it. Comments such as `pragma: no cover` leave nothing out."""
+
+    program: Reach = NO_REACH
+    """All that the program has."""
+    imported: Reach = NO_REACH
+    """What importing it ran."""
+    tests: tuple[Reach, ...] = ()
+    """For each collected test, also a skipped one, what it was the first to run. Nothing for one that ended the process."""
+
+    def after(self, tests: int) -> Reach:
+        """Return what was run after so many of the collected tests.
+
+        Example:
+            >>> line = lambda number: Reach(frozenset({number}))
+            >>> data = CoverageData(imported=line(1), tests=(line(2), line(5)))
+            >>> sorted(data.after(1).statements), sorted(data.after(2).statements)
+            ([1, 2], [1, 2, 5])
+        """
+        reached = self.imported
+        for each in self.tests[:tests]:
+            reached |= each
+        return reached
+
+
+class TestModuleResult(list[TestResult]):
+    """The results of a test module, one per collected test, in order.
+
+    Skipped tests, and those that failed as expected (`xfail`), say nothing of the program and are left out, as pytest's exit
+    status does. Where no test is left, or the module cannot be collected, one result without a name says why.
+
+    Attributes:
+        skipped: The names of the tests that are left out.
+        coverage: What of the program was run, if that was asked for.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        results: Iterable[TestResult] = (),
+        skipped: Iterable[str] = (),
+        coverage: CoverageData | None = None,
+    ) -> None:
+        super().__init__(results)
+        self.skipped = tuple(skipped)
+        self.coverage = coverage
+
+    @property
+    def passed(self) -> bool:
+        """Whether every test has passed, and there was one."""
+        return bool(self) and all(result.passed for result in self)
+
+
+@dataclass(frozen=True)
+class ModuleJob:
+    """A program and its tests, that run together.
+
+    Attributes:
+        code: Program text.
+        test: The test file; or, with `text`, a text that sees the program's names.
+        module: The name by which the test file imports the program.
+        text: See `test`. The first test that is not passed is the last.
+        entry_point: The only name of the program that a text sees; None for all.
+        pytest: Whether pytest runs the tests.
+        coverage: Whether the program's coverage is measured.
+        capture: Whether what a text and the program print is kept.
+    """
+
+    code: str
+    test: str
+    module: str = "solution"
+    text: bool = False
+    entry_point: str | None = None
+    pytest: bool = True
+    coverage: bool = False
+    capture: bool = False
+
+
+def has_pytest() -> bool:
+    """Whether pytest is installed here."""
+    return importlib.util.find_spec("pytest") is not None
+
+
+class _MalformedError(Exception):
+    """The process has said what our part of it never says."""
+
+
+@dataclass
+class _Found:
+    """What has been said so far, by one process after the other."""
+
+    names: list[str] | None = None
+    ended: dict[int, TestResult] = field(default_factory=dict)
+    skipped: set[int] = field(default_factory=set)
+    whole: TestResult | None = None
+    """In place of results of single tests."""
+    load: TestResult | None = None
+    """How loading the program ended, where a text could not begin because of it."""
+    printed: tuple[str, str] = ("", "")
+    program: Reach = NO_REACH
+    imported: Reach = NO_REACH
+    reached: dict[int, Reach] = field(default_factory=dict)
+    held: int = 0
+
+    def next(self) -> int:
+        """Return the number of the first test that has not ended."""
+        number = 0
+        while number in self.ended or number in self.skipped:
+            number += 1
+        return number
+
+    def note(self, message: Any, cpu_time: float) -> bool:
+        """Take in one message; whether it is the last."""
+        try:
+            kind, *details = message
+            if kind == "end":
+                return True
+            _NOTED[kind](self, *details, cpu_time=cpu_time)
+        except (TypeError, ValueError, KeyError) as error:
+            raise _MalformedError from error
+        return False
+
+    def _measured(self, statements: Any, branches: Any, *, cpu_time: float) -> None:
+        self.program = _reach((statements, branches))
+
+    def _collected(self, names: Any, new: Any, *, cpu_time: float) -> None:
+        self.imported |= _reach(new)
+        if len(names) > _MOST_TESTS or not all(type(name) is str for name in names):
+            raise _MalformedError
+        if self.names is not None and len(self.names) != len(names):
+            raise _MalformedError
+        self.names = [one_line(name)[:_MAX_NAME] for name in names]
+
+    def _failed(self, finding: Any, new: Any, *, cpu_time: float) -> None:
+        self.imported |= _reach(new)
+        if finding[0] == _SKIPPED:
+            self.whole = _nothing(ALL_SKIPPED)
+        else:
+            self.whole = _result(finding, cpu_time=cpu_time)
+
+    def _unloaded(self, finding: Any, *, cpu_time: float) -> None:
+        self.whole = self.load = _result(finding, cpu_time=cpu_time)
+
+    def _test(
+        self, number: Any, finding: Any, stdout: Any, stderr: Any, new: Any, *, cpu_time: float
+    ) -> None:
+        if self.names is None or type(number) is not int or not 0 <= number < len(self.names):
+            raise _MalformedError
+        self.reached[number] = _reach(new)
+        if finding[0] == _SKIPPED:
+            self.skipped.add(number)
+        elif type(stdout) is str and type(stderr) is str:
+            result = _result(finding, self.names[number], cpu_time)
+            self.ended[number] = replace(result, stdout=stdout, stderr=stderr)
+        else:
+            raise _MalformedError
+
+    def result(self, coverage: bool) -> TestModuleResult:
+        """Return all that was found."""
+        names = self.names or []
+        data = None
+        if coverage:
+            reached = tuple(self.reached.get(number, Reach()) for number in range(len(names)))
+            data = CoverageData(self.program, self.imported, reached)
+        results = [self.ended[number] for number in sorted(self.ended)]
+        if self.whole is not None:
+            results = [*results, self.whole]
+        if not results:
+            results = [_nothing(ALL_SKIPPED if names else NO_TESTS)]
+        return TestModuleResult(results, (names[number] for number in sorted(self.skipped)), data)
+
+
+_NOTED: dict[str, Any] = {
+    "measured": _Found._measured, "collected": _Found._collected, "failed": _Found._failed,
+    "test": _Found._test, "unloaded": _Found._unloaded,
+}  # fmt: skip
+
+
+def _nothing(why: str) -> TestResult:
+    return TestResult(Outcome.ERROR, why, judged="inside", vacuous=True)
+
+
+def _reach(said: Any) -> Reach:
+    if said is None:
+        return Reach()
+    lines, arcs = said
+    if not all(type(line) is int for line in lines):
+        raise _MalformedError
+    if not all(type(arc) is tuple and tuple(map(type, arc)) == (int, int) for arc in arcs):
+        raise _MalformedError
+    return Reach(frozenset(lines), frozenset(arcs))
+
+
+def _result(finding: Any, name: str = "", cpu_time: float = 0.0) -> TestResult:
+    kind, message, line, traceback, error, missing = finding
+    if not all(type(each) is str for each in (kind, message, traceback, error, missing)):
+        raise _MalformedError
+    if missing == "pytest" and not has_pytest():
+        message = NEEDS_EXTRA
+    return TestResult(
+        _OUTCOMES[kind],
+        message,
+        cpu_time,
+        name=name,
+        line=line if type(line) is int and 1 <= line < 1 << 30 else None,
+        traceback="\n".join(map(one_line, traceback.split("\n"))),
+        error=error or None,
+        missing_module=missing or None,
+        judged="inside",
+    )
+
+
+def room_for_a_test(limits: Limits) -> Limits:
+    """Return the same limits, with those of a run raised to what one test may use."""
+    return replace(
+        limits,
+        run_cpu_time=max(limits.run_cpu_time, limits.test_cpu_time),
+        run_wall_time=max(limits.run_wall_time, limits.test_wall_time),
+    )
+
+
+def run_module(slots: Slots, job: ModuleJob, limits: Limits) -> TestModuleResult:
+    """Run the tests of a module, each within the limits of a test, all within those of a run.
+
+    Args:
+        slots: Where the processes come from.
+        job: The program and its tests.
+        limits: See `Limits.test_cpu_time`.
+    """
+    found = _Found()
+    left = room_for_a_test(limits)
+    why = too_long(job.code) or too_long(job.test)
+    if why is not None:
+        found.whole = replace(why, judged="inside")
+    while found.whole is None:
+        started = time.monotonic()
+        ending, spent = _run_part(slots, job, found, left)
+        left = less(left, spent, time.monotonic() - started)
+        if ending is None:
+            break
+        number = found.next()
+        if found.names is None or number >= len(found.names):
+            found.whole = ending
+            break
+        found.ended[number] = replace(ending, name=found.names[number])
+        if found.next() >= len(found.names):
+            break
+        if min(left.run_cpu_time, left.run_wall_time) <= _NOTHING:
+            _end_rest(found, TestResult(Outcome.TIMEOUT, RUN_LIMIT, limit=Limit.RUN))
+    if found.whole is None:
+        not_run = "the test was not run: the session ended before it"
+        _end_rest(found, TestResult(Outcome.ERROR, not_run))
+    return found.result(job.coverage)
+
+
+def judge_text(slots: Slots, job: ModuleJob, limits: Limits) -> tuple[TestResult, TestResult]:
+    """Run a text together with a program: how loading the program ended, and the verdict on the text."""
+    found = _Found()
+    why = too_long(job.test)
+    ending, spent = (why, 0.0) if why is not None else _run_part(slots, job, found, limits)
+    failed = [result for result in found.ended.values() if not result.passed]
+    result = TestResult(Outcome.PASS)
+    if found.whole is not None:
+        result = found.whole
+    elif failed:
+        result = failed[0]
+    elif ending is not None:
+        result = ending
+    elif found.names and not found.ended:
+        result = _nothing(ALL_SKIPPED)
+    stdout, stderr = found.printed
+    result = replace(result, cpu_time=spent, name="", judged="inside", stdout=stdout, stderr=stderr)
+    load = found.load or TestResult(Outcome.PASS)
+    return replace(load, judged="inside"), result
+
+
+def _end_rest(found: _Found, why: TestResult) -> None:
+    for number, name in enumerate(found.names or []):
+        if number not in found.ended and number not in found.skipped:
+            found.ended[number] = replace(why, name=name, judged="inside")
+
+
+def _job_frame(job: ModuleJob, first: int, limits: Limits, *, has_folder: bool) -> bytes:
+    return codec.encode(
+        {
+            "code": job.code,
+            "module": job.module,
+            "test": job.test,
+            "text": job.text,
+            "entry_point": job.entry_point,
+            "first": first,
+            "pytest": job.pytest,
+            "coverage": job.coverage,
+            "has_folder": has_folder,
+            "output": int(limits.output),
+            **bounds_of(limits),
+        }
+    )
+
+
+def _run_part(
+    slots: Slots, job: ModuleJob, found: _Found, limits: Limits
+) -> tuple[TestResult | None, float]:
+    """Run tests until one stops the process: how it ended where it had not reached its end, and the CPU time."""
+    child = slots.take()
+    if job.capture:
+        child.keep_output()
+    with dismissed_on_error([child]):
+        told = _job_frame(job, found.next(), limits, has_folder=slots.worker.has_folder)
+        child.start(limits, told, may_send=_MOST_TESTS + 4)
+        watch = Watch(child)
+        stop, spent = _receive(child, watch, found, limits)
+        child.read_all_output()
+    if stop is None:
+        found.printed = child.printed()
+        child.dismiss()
+        return None, spent
+    ended = child.end()
+    found.printed = child.printed()
+    ending = replace(outcome_of(child.stop or stop, ended), judged="inside")
+    return ending, max(spent, child.used(ended))
+
+
+def _receive(
+    child: Supervised, watch: Watch, found: _Found, limits: Limits
+) -> tuple[Stop | None, float]:
+    """Take in messages to the last one: why there was none, and the CPU time."""
+    spent = 0.0
+    while True:
+        cpu = min(limits.test_cpu_time, limits.run_cpu_time - spent)
+        wall = min(limits.test_wall_time, limits.run_wall_time - watch.elapsed_unqueued())
+        frame = watch.frame(child, cpu, wall)
+        if isinstance(frame, Stop):
+            return frame, spent
+        lap = watch.lap()
+        spent += lap
+        found.held += len(frame)
+        if found.held > _MOST_HELD:
+            return Stop.TOO_LONG, spent
+        try:
+            if found.note(_read(frame), lap):
+                return None, spent
+        except _MalformedError:
+            return Stop.FLOOD, spent
+
+
+def _read(frame: bytes) -> Any:
+    try:
+        return codec.decode(frame, meter=codec.Meter(codec.VALUES))
+    except codec.DecodeError:
+        raise _MalformedError from None
