@@ -117,13 +117,15 @@ class ProgramRuns:
     def _keep(
         self, attack: Attack, load: TestResult, calls: dict[str, TestResult], used: _Kept | None
     ) -> None:
-        calls = {call: each for call, each in calls.items() if each.outcome is not Outcome.UNJUDGED}
+        if load.outcome is Outcome.UNJUDGED:
+            return
+        calls = {text: each for text, each in calls.items() if each.outcome is not Outcome.UNJUDGED}
         if used is not None:
             if len(calls) > len(used.calls):
                 self._put(attack, used._replace(calls=calls))
             return
         known = self._kept.get(attack)
-        if known is None and load.outcome is not Outcome.UNJUDGED:
+        if known is None:
             self._put(attack, _Kept(replace(load, cpu_time=0.0), calls))
 
     def _put(self, attack: Attack, kept: _Kept) -> None:
