@@ -120,7 +120,7 @@ if __name__ == "__main__": unittest.main()
     "hypothesis": """
 from hypothesis import given, settings, strategies as st
 from solution import add
-@settings(max_examples=20, deadline=1)
+@settings(max_examples=20)
 @given(st.integers(), st.integers())
 def test_commutes(a, b): assert add(a, b) == add(b, a)
 """,
