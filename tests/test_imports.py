@@ -163,8 +163,9 @@ def test_sandbox_needs_only_the_standard_library() -> None:
         if module.split(".")[0] not in sys.stdlib_module_names
         and not module.startswith("codea1_env.sandbox")
     }
-    # numpy arrays may cross the codec where numpy is there.
-    assert {module for _, module in foreign} <= {"numpy"}
+    # What test modules run by, and what measures them, is there only in their own contained process (extra evaluation).
+    drivers = {"sandbox/inside/run/pytest_driver.py", "sandbox/inside/run/reached.py"}
+    assert {module for path, module in foreign if path not in drivers} <= {"numpy"}
 
 
 def is_module(path: Path) -> bool:
